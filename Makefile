@@ -1,0 +1,99 @@
+# Everything Belay needs done, on a machine that has Go. `make` alone lists the targets.
+
+# Linters and formatters are pinned in a module of their own, so that programs which embed Belay do not carry them. Go
+# keeps the built tools in its build cache: the first use compiles them (minutes), later ones start at once.
+TOOL := go tool -modfile=tools/go.mod
+
+# How long each fuzz target runs.
+FUZZTIME ?= 5s
+# How long the soak tests may take in all.
+SOAKTIME ?= 30m
+# What the module must build and vet for.
+PLATFORMS ?= linux/amd64 darwin/arm64 windows/amd64
+
+# A program that is only checked needs no version stamp, and stamping fails where git does not trust the checkout, as in
+# many containers. `make build` asks for the stamp again.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
+# The repository is a module by itself, whatever workspace surrounds it.
+export GOWORK := off
+
+.DEFAULT_GOAL := help
+# The machine is kept busy by each step alone, and the output stays readable.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## everything that must hold before a change is merged; installs what is missing
+	@MAKE='$(MAKE)' scripts/steps tools-install format-check vet lint tidy-check generate-check race fuzz cross
+
+.PHONY: check
+check: format-check vet lint ## format, vet and lint: the quick part of make test
+
+.PHONY: format
+format: ## rewrite the Go files as gofumpt wants them
+	@$(TOOL) gofumpt -l -w .
+
+.PHONY: format-check
+format-check:
+	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
+	if [ -n "$$files" ]; then echo "not formatted, run make format:"; echo "$$files"; exit 1; fi
+
+.PHONY: vet
+vet:
+	@go vet ./...
+
+.PHONY: lint
+lint:
+	@$(TOOL) golangci-lint run
+
+.PHONY: tidy-check
+tidy-check:
+	@go mod tidy -diff || { echo "go.mod or go.sum is not tidy: run go mod tidy"; exit 1; }
+	@go -C tools mod tidy -diff || { echo "tools/go.mod or tools/go.sum is not tidy: run go -C tools mod tidy"; exit 1; }
+
+.PHONY: generate
+generate: ## rewrite what is made from the code: tables, schemas, snippets in the docs
+	@go run ./internal/gendocs
+	@go test -run '^TestDocsSnippets$$' -count 1 . -update
+
+# The snippets are compared by the tests of the root package.
+.PHONY: generate-check
+generate-check:
+	@go run ./internal/gendocs -check || { echo "generated files are stale: run make generate and commit the result"; exit 1; }
+
+# The race detector needs a C compiler, on Linux its headers too.
+.PHONY: compiler
+compiler:
+	@scripts/ensure-debian 'printf "#include <stdlib.h>\nint main(void) { return 0; }\n" | $$(go env CC) -x c -o /dev/null -' gcc libc6-dev
+
+.PHONY: race
+race: compiler ## all tests under the race detector
+	@CGO_ENABLED=1 go test -race ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (default 5s)
+	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: cross
+cross: ## build and vet for each of PLATFORMS, without cgo
+	@scripts/cross $(PLATFORMS)
+
+.PHONY: bench
+bench: ## measure each promise about speed; one line per promise, last
+	@go run ./internal/bench
+
+.PHONY: soak
+soak: compiler ## the long tests (build tag soak), bounded by SOAKTIME
+	@CGO_ENABLED=1 go test -race -tags soak -run '^TestSoak' -count 1 -timeout $(SOAKTIME) ./...
+
+.PHONY: build
+build: ## build the command into bin/
+	@go build -trimpath -buildvcs=auto -o bin/ ./cmd/belay
+
+.PHONY: tools-install
+tools-install: compiler ## fetch and build the pinned tools ahead of their first use
+	@$(TOOL) golangci-lint version
+	@$(TOOL) gofumpt -version

@@ -1,0 +1,236 @@
+package hook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// Severity orders verdicts. The most severe of a gate wins.
+type Severity uint8
+
+// The severities, from none to most severe. A gate with other words maps them
+// here: "continue" at turn.stop is as severe as a denial, because it stops
+// what was about to happen.
+const (
+	SeverityPass Severity = iota
+	SeverityAsk
+	SeverityDeny
+	SeverityHalt
+)
+
+var severityNames = map[Severity]string{
+	SeverityPass: "pass", SeverityAsk: "ask", SeverityDeny: "deny", SeverityHalt: "halt",
+}
+
+// String returns pass, ask, deny or halt.
+func (s Severity) String() string { return enumName("severity", severityNames, s) }
+
+// MarshalText writes the wire name.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the wire name.
+func (s *Severity) UnmarshalText(text []byte) error {
+	return enumParse("severity", severityNames, s, text)
+}
+
+// stops reports whether nothing later in plan order may start.
+func (s Severity) stops() bool { return s >= SeverityDeny }
+
+// Answer is what an [Output] asks for, in terms the runtime understands.
+// A nil or empty Answer is "no opinion".
+type Answer struct {
+	// Severity is the weight of a gate's verdict.
+	Severity Severity
+	// Parts are the contributions. Each needs its capability, and leaves its
+	// kind, size and hash in the record.
+	Parts []Part
+	// Audit notes go into the record, where Safe says they may.
+	Audit []Audit
+	// Jobs are scheduled together with the run's record.
+	Jobs []Job
+}
+
+// Part is one contribution of an answer.
+type Part struct {
+	// Kind is a stable word for what it is: deny, context, section, input, ...
+	Kind string
+	// Needs is the capability it takes.
+	Needs Capability
+	// Content is what the record's hash and size are made of.
+	Content string
+}
+
+func (a *Answer) empty() bool {
+	return a == nil || a.Severity == SeverityPass && len(a.Parts) == 0 && len(a.Audit) == 0 && len(a.Jobs) == 0
+}
+
+// uses is every capability the answer takes.
+func (a *Answer) uses() Capability {
+	var set Capability
+	if a == nil {
+		return set
+	}
+	for i := range a.Parts {
+		set |= a.Parts[i].Needs
+	}
+	if len(a.Audit) > 0 {
+		set |= CanAudit
+	}
+	if len(a.Jobs) > 0 {
+		set |= CanSchedule
+	}
+	return set
+}
+
+// Audit is a note for the record: a stable code, and a message that is stored
+// only up to 512 characters. The handler vouches that the message quotes
+// nothing of prompts, tool inputs, outputs or the environment.
+type Audit struct {
+	Code    string `json:"code"`
+	Message string `json:"message,omitempty"`
+}
+
+// Digest is what a record keeps of a contribution.
+type Digest struct {
+	Kind string `json:"kind"`
+	Hash string `json:"hash"` // sha256:…
+	Size int    `json:"size"`
+}
+
+func digest(parts []Part) []Digest {
+	if len(parts) == 0 {
+		return nil
+	}
+	digests := make([]Digest, len(parts))
+	for i, p := range parts {
+		sum := sha256.Sum256([]byte(p.Content))
+		digests[i] = Digest{Kind: p.Kind, Hash: "sha256:" + hex.EncodeToString(sum[:]), Size: len(p.Content)}
+	}
+	return digests
+}
+
+// Merging is handed to a phase's merge rule.
+type Merging struct {
+	// From is the subscription whose answer is being merged.
+	From string
+	// Wins reports that the answer's verdict is the one that stands so far:
+	// more severe than everything before it in plan order.
+	Wins bool
+	// Limits are the runtime's settings.
+	Limits Limits
+
+	phase       string
+	diagnostics []Diagnostic
+}
+
+// Diagnose adds a diagnostic about the answer being merged. The message must
+// quote no values.
+func (m *Merging) Diagnose(code Code, message string) {
+	m.diagnostics = append(m.diagnostics, Diagnostic{
+		Code: code, Level: code.Level(), Phase: m.phase, Subscription: m.From, Message: message,
+	})
+}
+
+// Limits bound what merged contributions may add to a prompt. Characters are
+// code points. The zero value of a field means its default.
+type Limits struct {
+	ContextEntries    int // prompt context entries. Defaults to 16.
+	ContextCharacters int // characters of prompt context in all. Defaults to 12,000.
+	Sections          int // prompt sections. Defaults to 16.
+	SectionCharacters int // characters of one section. Defaults to 8,000.
+	PromptCharacters  int // characters of all sections together. Defaults to 16,000.
+}
+
+func (l Limits) defaults() Limits {
+	set := func(field *int, value int) {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	set(&l.ContextEntries, 16)
+	set(&l.ContextCharacters, 12_000)
+	set(&l.Sections, 16)
+	set(&l.SectionCharacters, 8_000)
+	set(&l.PromptCharacters, 16_000)
+	return l
+}
+
+// Scope says where in a conversation something happened.
+type Scope struct {
+	Session string `json:"session,omitempty"`
+	Turn    string `json:"turn,omitempty"`
+	Step    int    `json:"step,omitempty"`
+	Agent   string `json:"agent,omitempty"`
+}
+
+var noScope = new(Scope)
+
+// String renders session/turn/step.
+func (s Scope) String() string {
+	return s.Session + "/" + s.Turn + "/" + strconv.Itoa(s.Step)
+}
+
+// Retry says when failed background work is tried again. Only idempotent
+// subscriptions and job handlers may have one.
+type Retry struct {
+	// Attempts is how often it runs at most, the first time included.
+	// Defaults to 1: no retry.
+	Attempts int `json:"attempts,omitempty"`
+	// Delay is the pause before the second attempt. Defaults to 1 s.
+	Delay time.Duration `json:"delay,omitempty"`
+	// Exponential doubles the pause each time.
+	Exponential bool `json:"exponential,omitempty"`
+	// Cap bounds the pause. Defaults to 5 minutes.
+	Cap time.Duration `json:"cap,omitempty"`
+	// Jitter takes away up to this share of the pause at random, 0 to 1.
+	Jitter float64 `json:"jitter,omitempty"`
+}
+
+// Pause returns how long to wait after the given attempt, counted from 1.
+// random is in [0, 1).
+func (r Retry) Pause(attempt int, random float64) time.Duration {
+	pause, bound := r.Delay, r.Cap
+	if pause == 0 {
+		pause = time.Second
+	}
+	if bound == 0 {
+		bound = 5 * time.Minute
+	}
+	for i := 1; r.Exponential && i < attempt && pause < bound; i++ {
+		pause *= 2
+	}
+	pause = min(pause, bound)
+	return pause - time.Duration(float64(pause)*r.Jitter*random)
+}
+
+// answerOf asks an output for its answer. A nil output has none; an empty
+// answer is returned as one that can be read.
+func answerOf[Out Output](nilable bool, out Out) *Answer {
+	if !isNil(nilable, out) {
+		if ans := out.Answer(); ans != nil {
+			return ans
+		}
+	}
+	return emptyAnswer
+}
+
+// emptyAnswer is shared and never written to.
+var emptyAnswer = new(Answer)
+
+func isNil[Out any](nilable bool, out Out) bool {
+	if !nilable {
+		return false
+	}
+	v := reflect.ValueOf(out)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return v.IsNil()
+	default: // what an interface holds may be no pointer
+		return false
+	}
+}

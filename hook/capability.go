@@ -1,0 +1,166 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Capability is a set of things an answer may contribute. The constants are
+// sets of one; join them with |.
+//
+// A subscription declares what it may contribute, its origin's grants limit
+// what it may declare, and an answer beyond the declaration fails that run
+// whole.
+type Capability uint32
+
+// The capabilities, by the names files and grants use.
+const (
+	CanBlock         Capability = 1 << iota // block: deny, halt, continue
+	CanAsk                                  // ask: ask a person
+	CanAddContext                           // context: tell the model something
+	CanAudit                                // audit: leave notes in the record
+	CanSchedule                             // jobs: schedule background work
+	CanSetPolicy                            // policy: set turn policy
+	CanAddSections                          // sections: contribute prompt sections
+	CanAddTools                             // tools: contribute tool bundles
+	CanRewriteInput                         // rewrite_input: change a tool's input
+	CanRewriteOutput                        // rewrite_output: change a tool's result
+	CanRewritePrompt                        // rewrite_prompt: change the user's text
+	CanAnswer                               // answer: answer in the model's place
+	CanApprove                              // approve: decide in a person's place
+
+	capabilityEnd
+
+	// NoCapability declares that a subscription contributes nothing at all.
+	// The zero value means "what the phase allows by default".
+	NoCapability Capability = 1 << 31
+)
+
+// AllCapabilities is every capability there is.
+const AllCapabilities = capabilityEnd - 1
+
+// rewriting marks the handlers that run first, one at a time.
+const rewriting = CanRewriteInput | CanRewriteOutput | CanRewritePrompt
+
+// exceptional capabilities are never part of a default: they change what
+// others said, or stand in for the model or a person.
+const exceptional = rewriting | CanAnswer | CanApprove
+
+var capabilityNames = []string{
+	"block", "ask", "context", "audit", "jobs", "policy", "sections", "tools",
+	"rewrite_input", "rewrite_output", "rewrite_prompt", "answer", "approve",
+}
+
+// Has reports whether c holds every capability of other.
+func (c Capability) Has(other Capability) bool { return other&^c == 0 }
+
+// Names lists the capabilities by name, in the order of the constants.
+func (c Capability) Names() []string {
+	names := make([]string, 0, len(capabilityNames))
+	for i, name := range capabilityNames {
+		if c&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String joins the names with commas; the empty set is "none".
+func (c Capability) String() string {
+	if names := c.Names(); len(names) > 0 {
+		return strings.Join(names, ",")
+	}
+	return "none"
+}
+
+// MarshalJSON writes a list of names.
+func (c Capability) MarshalJSON() ([]byte, error) { return json.Marshal(c.Names()) }
+
+// UnmarshalJSON reads a list of names.
+func (c *Capability) UnmarshalJSON(data []byte) error {
+	var names []string
+	if err := json.Unmarshal(data, &names); err != nil {
+		return fmt.Errorf("capabilities: %w", err)
+	}
+	parsed, err := ParseCapabilities(names...)
+	if err != nil {
+		return err
+	}
+	*c = parsed
+	return nil
+}
+
+// ParseCapabilities turns names into a set.
+func ParseCapabilities(names ...string) (Capability, error) {
+	var set Capability
+	for _, name := range names {
+		i := slices.Index(capabilityNames, name)
+		if i < 0 {
+			return 0, fmt.Errorf("unknown capability %q%s", name, didYouMean(name, capabilityNames))
+		}
+		set |= 1 << i
+	}
+	return set, nil
+}
+
+// OriginKind says who wrote a thing.
+type OriginKind uint8
+
+const (
+	// OriginHost is Go code of the program itself. It is the default.
+	OriginHost OriginKind = iota
+	// OriginOperator is the user's or the system's configuration.
+	OriginOperator
+	// OriginProject is a file in the repository the agent works on.
+	OriginProject
+	// OriginSpace is an installed directory of hooks, skills and agents.
+	OriginSpace
+)
+
+var originNames = map[OriginKind]string{OriginHost: "host", OriginOperator: "operator", OriginProject: "project", OriginSpace: "space"}
+
+// String returns the wire name.
+func (k OriginKind) String() string { return enumName("origin", originNames, k) }
+
+// MarshalText writes the wire name.
+func (k OriginKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the wire name.
+func (k *OriginKind) UnmarshalText(text []byte) error {
+	return enumParse("origin", originNames, k, text)
+}
+
+// Origin says where a subscription came from.
+type Origin struct {
+	Kind OriginKind `json:"kind"`
+	Name string     `json:"name,omitempty"` // the space's id, for instance
+	File string     `json:"file,omitempty"` // the declaring file
+	Line int        `json:"line,omitempty"`
+}
+
+// String renders "space demo (hooks/a.yaml:4)".
+func (o Origin) String() string {
+	var b strings.Builder
+	b.WriteString(o.Kind.String())
+	if o.Name != "" {
+		b.WriteString(" " + o.Name)
+	}
+	if o.File != "" {
+		fmt.Fprintf(&b, " (%s:%d)", o.File, o.Line)
+	}
+	return b.String()
+}
+
+// DefaultGrants is what an origin may do unless the operator says otherwise:
+// host and operator everything; project and space may observe, deny, ask and
+// add context.
+func DefaultGrants(o Origin) Capability {
+	switch o.Kind {
+	case OriginHost, OriginOperator:
+		return AllCapabilities
+	default:
+		return CanBlock | CanAsk | CanAddContext | CanAudit
+	}
+}

@@ -1,0 +1,33 @@
+package hook
+
+import "time"
+
+// Clock tells the time and wakes up. It exists for tests: hooktest has one that
+// a test moves by hand. The default is the machine's clock.
+type Clock interface {
+	// Now returns the current time.
+	Now() time.Time
+	// AfterFunc calls f in its own goroutine once d has passed, unless stop is
+	// called first. stop reports whether it kept f from being called.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// now returns the time since the runtime was made, in nanoseconds. The
+// machine's clock is read without its wall time, which is half the price.
+func (rt *Runtime) now() int64 {
+	if rt.clock == nil {
+		return int64(time.Since(rt.base))
+	}
+	return int64(rt.clock.Now().Sub(rt.base))
+}
+
+// wall turns a time of now into a time of day.
+func (rt *Runtime) wall(at int64) time.Time { return rt.base.Add(time.Duration(at)).Round(0) }
+
+// after calls f once d has passed.
+func (rt *Runtime) after(d time.Duration, f func()) (stop func() bool) {
+	if rt.clock == nil {
+		return time.AfterFunc(d, f).Stop
+	}
+	return rt.clock.AfterFunc(d, f)
+}

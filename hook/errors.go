@@ -1,0 +1,177 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Questions that callers ask with errors.Is.
+var (
+	// ErrClosed says that the runtime or the snapshot was closed.
+	ErrClosed = errors.New("hook: closed")
+	// ErrNotFound says that there is nothing of that name.
+	ErrNotFound = errors.New("hook: not found")
+)
+
+// InstallError reports everything that kept Install from installing. Nothing
+// was installed.
+type InstallError struct {
+	// Problems are *OptionError, the six dependency errors, or *InUseError.
+	Problems []error
+}
+
+func (e *InstallError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Error()
+	}
+	if len(lines) == 1 {
+		return "install: " + lines[0]
+	}
+	return fmt.Sprintf("install: %d problems\n  %s", len(lines), strings.Join(lines, "\n  "))
+}
+
+// Unwrap returns the problems.
+func (e *InstallError) Unwrap() []error { return e.Problems }
+
+// OptionError refuses one field of one subscription.
+type OptionError struct {
+	Subscription string
+	Phase        string
+	Origin       Origin
+	// Field is the option's wire name: id, timeout, match.tools, ...
+	Field string
+	// Reason says what is wrong and what to do.
+	Reason string
+}
+
+func (e *OptionError) Error() string {
+	where := ""
+	if e.Origin.File != "" {
+		where = fmt.Sprintf("%s:%d: ", e.Origin.File, e.Origin.Line)
+	}
+	return fmt.Sprintf("%ssubscription %q on %s: %s: %s", where, e.Subscription, e.Phase, e.Field, e.Reason)
+}
+
+// MissingDependencyError says that a subscription is ordered against one that
+// does not exist.
+type MissingDependencyError struct{ Subscription, Phase, Field, Dependency, Suggestion string }
+
+func (e *MissingDependencyError) Error() string {
+	return fmt.Sprintf("subscription %q on %s: %s: there is no subscription %q%s",
+		e.Subscription, e.Phase, e.Field, e.Dependency, e.Suggestion)
+}
+
+// DisabledDependencyError says that a subscription is ordered against one that
+// is disabled.
+type DisabledDependencyError struct{ Subscription, Phase, Field, Dependency string }
+
+func (e *DisabledDependencyError) Error() string {
+	return fmt.Sprintf("subscription %q on %s: %s: %q is disabled; enable it or drop the dependency",
+		e.Subscription, e.Phase, e.Field, e.Dependency)
+}
+
+// OtherPhaseError says that a subscription is ordered against one that is only
+// on another phase. Order exists within a phase.
+type OtherPhaseError struct {
+	Subscription, Phase, Field, Dependency string
+	// DependencyPhases are where it is.
+	DependencyPhases []string
+}
+
+func (e *OtherPhaseError) Error() string {
+	return fmt.Sprintf("subscription %q on %s: %s: %q is on %s; order exists within one phase",
+		e.Subscription, e.Phase, e.Field, e.Dependency, strings.Join(e.DependencyPhases, ", "))
+}
+
+// SelfDependencyError says that a subscription is ordered against itself.
+type SelfDependencyError struct{ Subscription, Phase, Field string }
+
+func (e *SelfDependencyError) Error() string {
+	return fmt.Sprintf("subscription %q on %s: %s: it names itself", e.Subscription, e.Phase, e.Field)
+}
+
+// CycleError says that subscriptions are ordered in a circle.
+type CycleError struct {
+	Phase string
+	// Members are the subscriptions of one cycle and nobody else, each ordered
+	// before the next and the last before the first, from the smallest id.
+	Members []string
+}
+
+func (e *CycleError) Error() string {
+	if len(e.Members) == 0 {
+		return fmt.Sprintf("cycle on %s", e.Phase)
+	}
+	return fmt.Sprintf("cycle on %s: %s, each before the next: drop one of these dependencies",
+		e.Phase, strings.Join(append(slices.Clone(e.Members), e.Members[0]), " -> "))
+}
+
+// RewriterOrderError says that a subscription which rewrites is ordered after
+// one that does not. Rewriters come first, so that everyone judges the final
+// input.
+type RewriterOrderError struct{ Rewriter, Phase, After string }
+
+func (e *RewriterOrderError) Error() string {
+	return fmt.Sprintf("subscription %q on %s rewrites, so it cannot come after %q, which does not",
+		e.Rewriter, e.Phase, e.After)
+}
+
+// InUseError says that a lease cannot be closed, because others are ordered
+// against what it added.
+type InUseError struct {
+	// Phase and Subscription are what would go.
+	Phase, Subscription string
+	// Dependents are the subscriptions that need it.
+	Dependents []string
+}
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("subscription %q on %s is needed by %s: close those too, with CloseAll",
+		e.Subscription, e.Phase, strings.Join(e.Dependents, ", "))
+}
+
+func sortedList(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// didYouMean suggests the nearest of the known names, if one is near.
+func didYouMean(name string, known []string) string {
+	best, distance := "", len(name)/3+2
+	for _, k := range known {
+		if d := editDistance(name, k, distance); d < distance || (d == distance && best != "" && k < best) {
+			best, distance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// editDistance is the Levenshtein distance, given up at bound.
+func editDistance(a, b string, bound int) int {
+	if len(a)-len(b) >= bound || len(b)-len(a) >= bound {
+		return bound
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

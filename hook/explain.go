@@ -1,0 +1,248 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Explanation says who was asked at a phase, in which order, what each said,
+// what won, and who was never asked and why.
+type Explanation struct {
+	Phase string `json:"phase"`
+	Scope Scope  `json:"scope,omitzero"`
+	// Entries are the subscriptions in plan order.
+	Entries []Explained `json:"entries"`
+	// Won is the subscription whose verdict stands; empty if nobody objected.
+	Won string `json:"won,omitempty"`
+	// Merged is the merged answer. It is empty for a recorded turn, whose
+	// records do not hold what was said.
+	Merged json.RawMessage `json:"merged,omitempty"`
+	// Error is why the dispatch failed, if it did.
+	Error       string       `json:"error,omitempty"`
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// Explained is one subscription's part.
+type Explained struct {
+	Position int    `json:"position"` // counted from 1; 0 if it has no place
+	ID       string `json:"id"`
+	Asked    bool   `json:"asked"`
+	// Why says why it was not asked, or how its run failed.
+	Why   string `json:"why,omitempty"`
+	State State  `json:"state,omitzero"`
+	Code  Code   `json:"code,omitempty"`
+	// Contributed are the kinds of what it said; none is "no opinion".
+	Contributed []string `json:"contributed,omitempty"`
+	// Said is the answer itself, where it is at hand.
+	Said    json.RawMessage `json:"said,omitempty"`
+	Shadow  bool            `json:"shadow,omitempty"`
+	Won     bool            `json:"won,omitempty"`
+	Latency Latency         `json:"latency,omitempty"`
+}
+
+// Explain dispatches the input and tells what happened. The handlers run, with
+// whatever effects they have; nobody acts on the outcome.
+func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
+	x := Explanation{Phase: p.Name(), Entries: []Explained{}}
+	if !p.Active(s) {
+		return x, nil
+	}
+	resolved := s.gen.find(&p.d.phaseCore)
+	tr := &trace[In, Out]{said: make(map[string]Explained)}
+	out, err := p.d.dispatch(ctx, s, resolved, in, tr)
+	if p.d.Definition.Scope != nil {
+		if scope := p.d.Definition.Scope(in); scope != nil {
+			x.Scope = *scope
+		}
+	}
+	plan := p.Plan(s)
+	for _, e := range plan.Entries {
+		said, ok := tr.said[e.ID]
+		if !ok {
+			said = Explained{Why: "it was not reached"}
+		}
+		said.Position, said.ID, said.Shadow, said.Won = e.Position, e.ID, e.Shadow, e.ID == out.By
+		x.Entries = append(x.Entries, said)
+	}
+	for _, id := range plan.Disabled {
+		x.Entries = append(x.Entries, Explained{ID: id, Why: "it is disabled"})
+	}
+	x.Won, x.Diagnostics = out.By, out.Diagnostics
+	if err != nil {
+		x.Error = err.Error()
+	}
+	if x.Merged, err = json.Marshal(out.Output); err != nil {
+		return x, fmt.Errorf("explain %s: %w", p.Name(), err)
+	}
+	return x, nil
+}
+
+// ExplainRuns explains a recorded dispatch from its records and the plan of
+// its phase. Records do not hold what was said, so it tells kinds and hashes'
+// owners, not words.
+func ExplainRuns(plan Plan, runs []Run) Explanation {
+	x := Explanation{Phase: plan.Phase, Entries: []Explained{}}
+	worst := SeverityPass
+	known := make(map[string]bool)
+	add := func(position int, id, missing string) {
+		i := slices.IndexFunc(runs, func(r Run) bool { return r.Phase == plan.Phase && r.Subscription == id })
+		entry := Explained{Position: position, ID: id, Why: missing}
+		if i >= 0 {
+			r := runs[i]
+			x.Scope = r.Scope
+			entry = Explained{
+				Position: position, ID: id, Asked: r.State != Skipped, State: r.State, Code: r.Class,
+				Shadow: r.Shadow, Latency: r.Latency,
+			}
+			if r.Class != "" {
+				entry.Why = meaning(r.Class)
+			}
+			for _, d := range r.Contributed {
+				entry.Contributed = append(entry.Contributed, d.Kind)
+			}
+			if !r.Shadow && r.Severity > worst {
+				worst, x.Won = r.Severity, id
+			}
+			x.Diagnostics = append(x.Diagnostics, r.Diagnostics...)
+		}
+		known[id] = true
+		x.Entries = append(x.Entries, entry)
+	}
+	for _, e := range plan.Entries {
+		add(e.Position, e.ID, "it has no record: it did not match, or was not installed then")
+	}
+	for _, r := range runs {
+		if r.Phase == plan.Phase && r.Subscription != "" && !known[r.Subscription] {
+			add(0, r.Subscription, "")
+		}
+	}
+	for i := range x.Entries {
+		x.Entries[i].Won = x.Won != "" && x.Entries[i].ID == x.Won
+	}
+	return x
+}
+
+func meaning(code Code) string {
+	for i := range codes {
+		if codes[i].Code == code {
+			return codes[i].Meaning
+		}
+	}
+	return string(code)
+}
+
+// String renders the explanation as a table.
+func (x Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: ", x.Phase)
+	switch {
+	case x.Error != "":
+		fmt.Fprintf(&b, "failed: %s\n", x.Error)
+	case x.Won != "":
+		fmt.Fprintf(&b, "%s won\n", x.Won)
+	default:
+		b.WriteString("nobody objected\n")
+	}
+	w := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
+	for _, e := range x.Entries {
+		verb, what := "not asked", e.Why
+		if e.Asked {
+			verb = e.State.String()
+			what = "no opinion"
+			if len(e.Contributed) > 0 {
+				what = strings.Join(e.Contributed, ", ")
+			}
+			if e.Why != "" {
+				what = e.Why
+			}
+		}
+		if e.Code != "" {
+			what += " (" + string(e.Code) + ")"
+		}
+		if e.Shadow {
+			what += " [shadow]"
+		}
+		place := "-"
+		if e.Position > 0 {
+			place = fmt.Sprintf("%d.", e.Position)
+		}
+		mark := ""
+		if e.Won {
+			mark = "<- won"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", place, e.ID, verb, what, mark)
+	}
+	_ = w.Flush() // a strings.Builder does not fail
+	return trimLines(b.String())
+}
+
+// trace collects what each subscription did. A dispatch has one only while it
+// is being explained.
+type trace[In any, Out Output] struct{ said map[string]Explained }
+
+func (d *dispatch[In, Out]) traceUnmatched(e *entry[In, Out], set patternSet, value string) {
+	if d.trace != nil {
+		d.trace.said[e.sub.id] = Explained{Why: fmt.Sprintf("it matches %s, this is %q", set, value)}
+	}
+}
+
+func (d *dispatch[In, Out]) traceWhen(e *entry[In, Out]) {
+	if d.trace != nil {
+		d.trace.said[e.sub.id] = Explained{Why: "its condition does not hold: " + e.when.String()}
+	}
+}
+
+func (d *dispatch[In, Out]) traceSkipped(e *entry[In, Out]) {
+	if d.trace == nil {
+		return
+	}
+	why := "an earlier subscription had stopped the phase"
+	if d.stop < 0 {
+		why = "the turn was cancelled"
+	} else if at := slices.IndexFunc(d.answers, func(a answered[Out]) bool { return a.pos == d.stop }); at >= 0 {
+		why = d.answers[at].from + " had stopped the phase"
+	}
+	d.trace.said[e.sub.id] = Explained{Why: why, State: Skipped, Code: CodeSkipped}
+}
+
+func (d *dispatch[In, Out]) traceStarted(e *entry[In, Out]) {
+	if d.trace != nil {
+		state := Started
+		if e.sub.opts.Execution == Background {
+			state = Backgrounded
+		}
+		d.trace.said[e.sub.id] = Explained{Asked: true, State: state}
+	}
+}
+
+func (d *dispatch[In, Out]) traceAnswer(e *entry[In, Out], out Out, ans *Answer, took int64) {
+	if d.trace == nil {
+		return
+	}
+	x := Explained{Asked: true, State: Completed, Latency: Latency(took)}
+	for _, part := range ans.Parts {
+		x.Contributed = append(x.Contributed, part.Kind)
+	}
+	if said, err := json.Marshal(out); err == nil && !ans.empty() {
+		x.Said = said
+	}
+	d.trace.said[e.sub.id] = x
+}
+
+func (d *dispatch[In, Out]) traceFailure(e *entry[In, Out], p Problem, took int64) {
+	if d.trace == nil {
+		return
+	}
+	state := Failed
+	if p.Code == CodeTimeout {
+		state = TimedOut
+	}
+	d.trace.said[e.sub.id] = Explained{
+		Asked: p.Code != CodeQuarantined && p.Code != CodeOverloaded,
+		State: state, Code: p.Code, Why: p.Err.Error(), Latency: Latency(took),
+	}
+}

@@ -1,0 +1,220 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// detached holds the state of a run that nobody waits for.
+type detached[In any, Out Output] struct {
+	def  *defined[In, Out]
+	e    *entry[In, Out]
+	snap *Snapshot
+	in   In
+	rec  record
+}
+
+// fire starts a handler and does not wait. Its record begins as started, in
+// the turn's log, and its end goes to the journal.
+func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
+	start := d.rt.now()
+	d.mark = start
+	if d.rt.firing.Add(1) > int64(d.rt.opts.InFlight) {
+		d.rt.firing.Add(-1)
+		d.fail(e, start, 0, Problem{
+			Code: CodeOverloaded, Err: fmt.Errorf("%d fire_and_record runs are under way", d.rt.opts.InFlight),
+		})
+		return
+	}
+	if alive := e.abandoned.Load(); alive >= int32(d.rt.opts.Abandoned) {
+		d.rt.firing.Add(-1)
+		d.fail(e, start, 0, Problem{
+			Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
+		})
+		return
+	}
+	rec := d.record(e, Started, start, 0, nil)
+	r := &detached[In, Out]{def: d.def, e: e, snap: d.snap, in: d.in, rec: *rec}
+	d.traceStarted(e)
+	d.snap.retain()
+	d.rt.settled.add()
+	// Owned by the runtime: Close waits for it. It outlives the turn's cancel,
+	// bounded by its own timeout.
+	go r.main(context.WithoutCancel(d.ctx))
+}
+
+func (r *detached[In, Out]) main(parent context.Context) {
+	rt := r.snap.rt
+	defer rt.settled.done()
+	defer rt.firing.Add(-1)
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	timeout := r.e.sub.opts.Timeout
+	stop := rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })
+	defer stop()
+
+	end := bounded(ctx, begin(ctx, r.e.handle, r.in), &r.e.abandoned, r.snap.drop)
+	r.settle(ctx, end)
+}
+
+// settle writes the final record.
+func (r *detached[In, Out]) settle(ctx context.Context, end ending[Out]) {
+	rt, rec := r.snap.rt, r.rec
+	rec.took, rec.state = rt.now()-rec.start, Completed
+	ans := answerOf(r.def.nilable, end.out)
+	if end.problem == nil {
+		end.problem = r.e.detachedProblem(ans)
+	}
+	if end.problem == nil {
+		rec.detail = &detail{parts: digest(ans.Parts), audit: safeAudit(ans.Audit)}
+		if len(ans.Jobs) > 0 && !r.e.shadow {
+			if err := rt.schedule(ctx, rt.run(&rec), ans.Jobs); err != nil {
+				p := jobProblem(err)
+				end.problem = &p
+			}
+		}
+	}
+	if p := end.problem; p != nil {
+		p.Phase, p.Subscription = r.def.name, r.e.sub.id
+		rec.fail(*p)
+		rt.logFailure(ctx, rec.scope, *p)
+	}
+	if err := rt.opts.Journal.Append(context.WithoutCancel(ctx), []Run{rt.run(&rec)}); err != nil {
+		rt.logFailure(ctx, rec.scope, Problem{Phase: r.def.name, Subscription: r.e.sub.id, Code: CodeJournal, Err: err})
+	}
+}
+
+// detachedProblem holds an answer that nobody waits for to audit and jobs.
+func (e *installed) detachedProblem(ans *Answer) *Problem {
+	if extra := ans.uses() &^ (e.caps & (CanAudit | CanSchedule)); extra != 0 || ans.Severity != SeverityPass {
+		return &Problem{Code: CodeCapabilityMissing, Err: fmt.Errorf(
+			"%s work may contribute audit and jobs alone, not %s", e.sub.opts.Execution, extra)}
+	}
+	return nil
+}
+
+// fail turns a record into that of a failed run.
+func (r *record) fail(p Problem) {
+	r.state = Failed
+	if p.Code == CodeTimeout {
+		r.state = TimedOut
+	}
+	diag := Diagnostic{Code: p.Code, Level: p.Code.Level(), Message: safeMessage(p)}
+	old := r.detail
+	r.detail = &detail{class: p.Code, diags: []Diagnostic{diag}}
+	if old != nil {
+		r.detail.job, r.detail.key, r.detail.attempt = old.job, old.key, old.attempt
+	}
+}
+
+// ending is how a guarded handler ended.
+type ending[Out any] struct {
+	out     Out
+	problem *Problem
+}
+
+// begin calls a handler on a goroutine of its own, which ends when the handler
+// returns. The channel gets exactly one ending.
+func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in In) <-chan ending[Out] {
+	ended := make(chan ending[Out], 1)
+	go func() {
+		var end ending[Out]
+		returned := false
+		defer func() {
+			if !returned {
+				problem := goexited()
+				if v := recover(); v != nil {
+					problem = panicked(v)
+				}
+				end.problem = &problem
+			}
+			ended <- end
+		}()
+		out, err := handle(ctx, in)
+		returned = true
+		end.out = out
+		if err != nil {
+			code := classify(err)
+			end.problem = &Problem{Code: code, Err: err}
+		}
+	}()
+	return ended
+}
+
+// bounded waits for an ending until ctx is done. A handler that ignores its
+// context is then abandoned, and counts against its subscription until it
+// returns. release is called when it has returned.
+func bounded[Out any](ctx context.Context, ended <-chan ending[Out], alive *atomic.Int32, release func()) ending[Out] {
+	select {
+	case end := <-ended:
+		release()
+		if ctx.Err() != nil {
+			end = ending[Out]{problem: cancelProblem(ctx)} // late
+		}
+		return end
+	case <-ctx.Done():
+		alive.Add(1)
+		go func() { // ends with the handler
+			<-ended
+			alive.Add(-1)
+			release()
+		}()
+		return ending[Out]{problem: cancelProblem(ctx)}
+	}
+}
+
+func cancelProblem(ctx context.Context) *Problem {
+	if late, ok := errors.AsType[*TimeoutError](context.Cause(ctx)); ok {
+		return &Problem{Code: CodeTimeout, Err: late}
+	}
+	return &Problem{Code: CodeCanceled, Err: errors.New("the work was cancelled")}
+}
+
+// Close waits until the runs that nobody waits for have ended, or ctx is done.
+// The runtime stays usable, and others may go on dispatching meanwhile.
+func (rt *Runtime) Close(ctx context.Context) error {
+	select {
+	case <-rt.settled.idle():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close: %d runs are still under way: %w", rt.firing.Load(), context.Cause(ctx))
+	}
+}
+
+// tally counts what is under way and tells when nothing is. Unlike a
+// sync.WaitGroup it may be waited for while more is added.
+type tally struct {
+	mu    sync.Mutex
+	count int
+	over  chan struct{} // closed when count comes back to zero
+}
+
+func (t *tally) add() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.count++; t.count == 1 {
+		t.over = make(chan struct{})
+	}
+}
+
+func (t *tally) done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.count--; t.count == 0 {
+		close(t.over)
+	}
+}
+
+// idle returns a channel that is closed once nothing is under way.
+func (t *tally) idle() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over == nil {
+		t.over = make(chan struct{})
+		close(t.over)
+	}
+	return t.over
+}

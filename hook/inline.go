@@ -1,0 +1,183 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+// inline runs entries from d.at up to end on the caller's goroutine. One frame
+// guards them all: a panic is recorded, and the dispatch enters again behind
+// the handler that panicked.
+func (d *dispatch[In, Out]) inline(end int) {
+	defer d.guard()
+	for ; d.at < end; d.at++ {
+		e := &d.plan.entries[d.at]
+		if e.pos > d.stop || d.done != nil && d.cancelled() {
+			d.skip(e)
+			continue
+		}
+		if !e.plain {
+			d.special(e)
+			continue
+		}
+		d.running = true
+		out, err := e.handle(d.ctx, d.in)
+		d.running = false
+		now := d.rt.now()
+		start := d.mark
+		d.mark = now
+		if err == nil && d.quick {
+			if out.Answer() == nil {
+				d.room.next().set(e.installed, d.scope, d.room.seq(), start, now-start)
+				continue
+			}
+		}
+		d.answer(e, start, now-start, out, err)
+	}
+}
+
+// answer takes what a handler returned that has something to say, or failed.
+func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out, err error) {
+	if err != nil {
+		d.fail(e, start, took, d.problem(err))
+		return
+	}
+	d.accept(e, start, took, out, answerOf(d.def.nilable, out))
+}
+
+// problem classifies a returned error.
+func (d *dispatch[In, Out]) problem(err error) Problem {
+	code := classify(err)
+	if code == CodeError && d.ctx.Err() != nil && (errors.Is(err, d.ctx.Err()) || errors.Is(err, context.Cause(d.ctx))) {
+		code = CodeCanceled
+		err = errors.New("the turn was cancelled")
+	}
+	return Problem{Code: code, Err: err}
+}
+
+// guard runs when inline is left: in order, by a panic, or by Goexit.
+func (d *dispatch[In, Out]) guard() {
+	r := recover()
+	if r == nil && !d.running {
+		return
+	}
+	start := d.mark
+	d.mark = d.rt.now()
+	e := &d.plan.entries[d.at]
+	running := d.running
+	d.running = false
+	d.at++
+	if r != nil {
+		d.fail(e, start, d.mark-start, panicked(r))
+		return
+	}
+	if running {
+		// The handler is ending this goroutine and nothing can keep it. Leave
+		// the runtime in order: record it, and that the rest was not asked.
+		d.fail(e, start, d.mark-start, goexited())
+		for ; d.at < len(d.plan.entries); d.at++ {
+			d.skip(&d.plan.entries[d.at])
+		}
+		_, _ = d.finish()
+	}
+}
+
+// panicError is a handler's panic. Its text does not quote the value, which
+// may quote what the handler saw.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
+
+func panicked(value any) Problem {
+	return Problem{Code: CodePanic, Err: &panicError{value, debug.Stack()}}
+}
+
+func goexited() Problem {
+	return Problem{Code: CodeGoexit, Err: errors.New("the handler called runtime.Goexit")}
+}
+
+// special runs an entry that is not plain, on the caller's goroutine.
+func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
+	if !d.matches(e) {
+		return
+	}
+	switch e.sub.opts.Execution {
+	case FireAndRecord:
+		d.fire(e)
+	case Background:
+		d.background(e)
+	default:
+		if e.sub.opts.Timeout > 0 {
+			d.timed(e)
+			return
+		}
+		d.running = true
+		out, err := e.handle(d.ctx, d.in)
+		d.running = false
+		d.returned(e, out, err)
+	}
+}
+
+// returned reads the clock and takes the answer.
+func (d *dispatch[In, Out]) returned(e *entry[In, Out], out Out, err error) {
+	start := d.mark
+	d.mark = d.rt.now()
+	d.answer(e, start, d.mark-start, out, err)
+}
+
+// timed runs a blocking handler with a timeout: the handler is told through
+// its context and waited for, and a late answer is not used.
+func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
+	timeout := e.sub.opts.Timeout
+	late := &TimeoutError{timeout}
+	ctx, cancel := context.WithCancelCause(d.ctx)
+	defer cancel(nil)
+	stop := d.rt.after(timeout, func() { cancel(late) })
+	defer stop()
+	start := d.rt.now()
+	d.mark = start
+	d.running = true
+	out, err := e.handle(ctx, d.in)
+	d.running = false
+	if now := d.rt.now(); now-start >= int64(timeout) {
+		d.mark = now
+		d.fail(e, start, now-start, Problem{Code: CodeTimeout, Err: late})
+		return
+	}
+	d.returned(e, out, err)
+}
+
+// TimeoutError is the cause of a handler's context when its timeout passed.
+type TimeoutError struct{ After time.Duration }
+
+func (e *TimeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
+
+// Is makes it a context.DeadlineExceeded.
+func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Timeout reports that it is one, as net.Error does.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// logFailure tells the process's log what the record may not hold.
+func (rt *Runtime) logFailure(ctx context.Context, scope *Scope, p Problem) {
+	attrs := []slog.Attr{
+		slog.String("phase", p.Phase), slog.String("subscription", p.Subscription),
+		slog.String("session", scope.Session), slog.String("turn", scope.Turn),
+		slog.String("code", string(p.Code)), slog.Any("error", p.Err),
+	}
+	if pe, ok := errors.AsType[*panicError](p.Err); ok {
+		attrs = append(attrs, slog.String("stack", string(pe.stack)))
+	}
+	level := slog.LevelWarn
+	if p.Code.Level() == LevelError {
+		level = slog.LevelError
+	}
+	rt.opts.Logger.LogAttrs(context.WithoutCancel(ctx), level, "hook failed", attrs...)
+}

@@ -1,0 +1,56 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Journal keeps the records of runs. The conformance suite in hooktest says
+// exactly what an implementation must do.
+type Journal interface {
+	// Append stores records, all or none. A record replaces an earlier one of
+	// the same ID that is not final. A record whose stored state is final stays
+	// as it is: a late "started" is dropped, the same final state again is
+	// harmless, and another final state is ErrSettled.
+	Append(ctx context.Context, runs []Run) error
+}
+
+// ListJournal is a Journal that can be read. Without it, listings are not
+// available.
+type ListJournal interface {
+	Journal
+	// List yields the runs that match, the oldest first.
+	List(ctx context.Context, filter Filter) iter.Seq2[Run, error]
+}
+
+// ErrSettled says that a run is already in another final state.
+var ErrSettled = errors.New("hook: the run has already ended in another state")
+
+// Filter selects runs. Every field that is set must match.
+type Filter struct {
+	Session      string
+	Turn         string
+	Phase        string
+	Subscription string
+	States       []State
+	Job          string
+	// Since and Until bound the time of start, Until exclusive.
+	Since, Until time.Time
+	// Limit stops after so many runs. Defaults to all.
+	Limit int
+}
+
+// Match reports whether the run is one that the filter selects.
+func (f Filter) Match(r Run) bool {
+	return (f.Session == "" || f.Session == r.Scope.Session) &&
+		(f.Turn == "" || f.Turn == r.Scope.Turn) &&
+		(f.Phase == "" || f.Phase == r.Phase) &&
+		(f.Subscription == "" || f.Subscription == r.Subscription) &&
+		(len(f.States) == 0 || slices.Contains(f.States, r.State)) &&
+		(f.Job == "" || f.Job == r.Job) &&
+		(f.Since.IsZero() || !r.Started.Before(f.Since)) &&
+		(f.Until.IsZero() || r.Started.Before(f.Until))
+}

@@ -1,0 +1,140 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Lease is what adding returns: closing it takes back exactly what was added.
+type Lease struct {
+	rt      *Runtime
+	entries []*installed
+	from    uint64 // the first generation that has the entries
+	jobs    []string
+
+	mu     sync.Mutex
+	closed bool
+	until  uint64 // the first generation that no longer has them
+}
+
+// Close unlinks what the lease added. It never waits: turns that are under way
+// keep their snapshot. Closing twice is harmless. If others are ordered
+// against what would go, nothing is closed and the error is an *InUseError;
+// close those leases together with [CloseAll].
+func (l *Lease) Close() error { return CloseAll(l) }
+
+// CloseAll closes several leases of one runtime in one step, so that what
+// depends on each other can go together.
+func CloseAll(leases ...*Lease) error {
+	var rt *Runtime
+	for _, l := range leases {
+		if l == nil {
+			continue
+		}
+		if rt != nil && l.rt != rt {
+			return errors.New("close: the leases belong to different runtimes")
+		}
+		rt = l.rt
+	}
+	if rt == nil {
+		return nil
+	}
+	rt.changing.Lock()
+	defer rt.changing.Unlock()
+	var remove []*installed
+	var closing []*Lease
+	for _, l := range leases {
+		if l != nil && !l.isClosed() {
+			remove = append(remove, l.entries...)
+			closing = append(closing, l)
+		}
+	}
+	if len(closing) == 0 {
+		return nil
+	}
+	gone, err := rt.change(remove, nil)
+	if err != nil {
+		return closeError(err)
+	}
+	for _, l := range closing {
+		l.close(gone.from)
+	}
+	return nil
+}
+
+// Replace closes the lease and installs subscriptions in its place, in one
+// step: either all of it happens or nothing. The old lease can still be
+// drained.
+func (l *Lease) Replace(subs ...Subscription) (*Lease, error) {
+	l.rt.changing.Lock()
+	defer l.rt.changing.Unlock()
+	if l.isClosed() {
+		return nil, fmt.Errorf("replace: %w", ErrClosed)
+	}
+	next, err := l.rt.change(l.entries, subs)
+	if err != nil {
+		return nil, err
+	}
+	l.close(next.from)
+	return next, nil
+}
+
+func closeError(err error) error {
+	if install, ok := errors.AsType[*InstallError](err); ok {
+		return fmt.Errorf("close: %w", errors.Join(install.Problems...))
+	}
+	return fmt.Errorf("close: %w", err)
+}
+
+func (l *Lease) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// close marks the lease closed as of a generation and forgets its job
+// handlers. rt.changing is held.
+func (l *Lease) close(until uint64) {
+	l.mu.Lock()
+	l.closed, l.until = true, until
+	l.mu.Unlock()
+	l.rt.forgetJobs(l.jobs)
+}
+
+// Drain closes the lease and waits until no turn holds what it added and no
+// abandoned or detached run of it is in a snapshot's care. Do not call it from
+// a handler that the lease added: it would wait for its own turn, until ctx is
+// done.
+func (l *Lease) Drain(ctx context.Context) error {
+	if err := l.Close(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	from, until := l.from, l.until
+	l.mu.Unlock()
+	for {
+		g := l.rt.holderOf(from, until)
+		if g == nil {
+			return nil
+		}
+		select {
+		case <-g.drained:
+		case <-ctx.Done():
+			return fmt.Errorf("drain: turns still hold the lease: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// holderOf returns a generation in [from, until) that is still held.
+func (rt *Runtime) holderOf(from, until uint64) *generation {
+	rt.holding.Lock()
+	defer rt.holding.Unlock()
+	for g := range rt.alive {
+		if from <= g.number && g.number < until {
+			return g
+		}
+	}
+	return nil
+}

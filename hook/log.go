@@ -1,0 +1,245 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// chunkSize is how many records a chunk holds at least.
+const chunkSize = 128
+
+// chunk is a stretch of records. Dispatches write to spans of it that they
+// reserved, without a lock; the log reads a span when its dispatch is over.
+type chunk struct {
+	records []record
+	base    uint64 // the sequence number of the first record
+	used    int
+	spans   []span
+	open    int  // spans whose dispatch is not over
+	special bool // it has records that the journal may know already
+}
+
+type span struct {
+	from, to int // to is where writing stopped; see finish
+	over     bool
+}
+
+// reservation is a span that a dispatch may write to.
+type reservation struct {
+	chunk *chunk
+	span  int
+	recs  []record
+	base  uint64 // the sequence number of the first of recs
+	n     int
+	// special marks records that the journal may know already, or will hear of
+	// again: started runs, and those that came with jobs.
+	special bool
+}
+
+// next returns the record to write. Every entry of a plan writes one at most;
+// if one writes two, because something panicked after its record, the second
+// is lost rather than the process.
+func (r *reservation) next() *record {
+	if r.n == len(r.recs) {
+		return new(record)
+	}
+	rec := &r.recs[r.n]
+	r.n++
+	return rec
+}
+
+// seq is the sequence number of the record that next returned.
+func (r *reservation) seq() uint64 { return r.base + uint64(r.n) }
+
+// runLog collects the records of one snapshot until they are taken or written
+// to the journal. When a chunk is full it is written, so that memory stays
+// bounded; when it cannot be written nothing is dropped and dispatches are
+// refused.
+type runLog struct {
+	rt *Runtime
+
+	mu      sync.Mutex
+	current *chunk
+	older   []*chunk
+	refused []Run // the journal could not be written; they are tried again first
+	closed  bool  // the turn is over: what still ends is written at once
+}
+
+// reserve makes room for n records. It fails when the journal could not be
+// written and no room is left.
+func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.refused) > 0 {
+		if err := l.append(ctx, nil); err != nil {
+			return err
+		}
+	}
+	if l.current == nil {
+		l.current = l.rt.newChunk(n)
+	}
+	c := l.current
+	if c.used+n > len(c.records) || len(c.spans) >= chunkSize {
+		if c.open == 0 {
+			if err := l.spill(ctx, c); err != nil {
+				return err
+			}
+		} else {
+			l.older = append(l.older, c)
+		}
+		c = l.rt.newChunk(n)
+		l.current = c
+	}
+	*r = reservation{chunk: c, span: len(c.spans), recs: c.records[c.used : c.used+n], base: c.base + uint64(c.used)}
+	c.spans = append(c.spans, span{from: c.used, to: c.used})
+	c.used += n
+	c.open++
+	return nil
+}
+
+// finish ends a reservation: what was written can now be read.
+func (l *runLog) finish(ctx context.Context, r *reservation) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := r.chunk
+	s := &c.spans[r.span]
+	s.to, s.over = s.from+r.n, true
+	c.open--
+	c.special = c.special || r.special
+	if r.span == len(c.spans)-1 {
+		c.used = s.to // give back what was not needed
+		if r.n == 0 {
+			c.spans = c.spans[:r.span]
+		}
+	}
+	if l.closed {
+		return l.append(ctx, l.collect())
+	}
+	if c.open > 0 || c == l.current {
+		return nil
+	}
+	err := l.spill(ctx, c)
+	for i, old := range l.older {
+		if old == c {
+			l.older = append(l.older[:i], l.older[i+1:]...)
+			break
+		}
+	}
+	return err
+}
+
+// spill writes a chunk whose spans are all over to the journal. The chunk is
+// then no longer the log's.
+func (l *runLog) spill(ctx context.Context, c *chunk) error {
+	if journal, ok := l.rt.opts.Journal.(*MemoryJournal); ok && !c.special {
+		l.rt.recycle(journal.adopt(l.rt, c))
+		return nil
+	}
+	var runs []Run
+	for _, s := range c.spans {
+		for i := s.from; i < s.to; i++ {
+			runs = append(runs, l.rt.run(&c.records[i]))
+		}
+	}
+	l.rt.recycle(c) // refused records are kept spelled out
+	return l.append(ctx, runs)
+}
+
+// append writes runs behind those that were refused before. What cannot be
+// written is kept. l.mu is held, so that records stay in order.
+func (l *runLog) append(ctx context.Context, runs []Run) error {
+	l.refused = append(l.refused, runs...)
+	if len(l.refused) == 0 {
+		return nil
+	}
+	// An abort of the turn must not lose its records.
+	if err := l.rt.opts.Journal.Append(context.WithoutCancel(ctx), l.refused); err != nil {
+		return &JournalError{err}
+	}
+	l.refused = nil
+	return nil
+}
+
+// flush writes everything that is over.
+func (l *runLog) flush(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.current; c != nil && c.open == 0 && len(l.older) == 0 && len(l.refused) == 0 {
+		l.current = nil
+		return l.spill(ctx, c)
+	}
+	return l.append(ctx, l.collect())
+}
+
+// close writes everything that is over, and what ends from now on at once.
+func (l *runLog) close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	return l.flush(ctx)
+}
+
+// take removes and returns everything that is over.
+func (l *runLog) take() []Run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	runs := slices.Concat(l.refused, l.collect())
+	l.refused = nil
+	return runs
+}
+
+// collect spells out what is over and empties what it can. l.mu is held.
+func (l *runLog) collect() []Run {
+	var runs []Run
+	for _, c := range slices.Concat(l.older, []*chunk{l.current}) {
+		if c == nil {
+			continue
+		}
+		for i := range c.spans {
+			s := &c.spans[i]
+			if !s.over {
+				continue
+			}
+			for k := s.from; k < s.to; k++ {
+				runs = append(runs, l.rt.run(&c.records[k]))
+			}
+			s.to = s.from
+		}
+		if c.open == 0 {
+			c.reset()
+		}
+	}
+	return runs
+}
+
+func (c *chunk) reset() {
+	clear(c.records[:c.used])
+	c.used, c.spans, c.special = 0, c.spans[:0], false
+}
+
+// recycle keeps a chunk for later use.
+func (rt *Runtime) recycle(c *chunk) {
+	if c != nil && len(c.records) == chunkSize {
+		c.reset()
+		rt.chunks.Put(c)
+	}
+}
+
+func (rt *Runtime) newChunk(n int) *chunk {
+	c, ok := rt.chunks.Get().(*chunk)
+	if !ok || len(c.records) < n {
+		c = &chunk{records: make([]record, max(n, chunkSize)), spans: make([]span, 0, 32)}
+	}
+	c.base = rt.seq.Add(uint64(len(c.records))) - uint64(len(c.records))
+	return c
+}
+
+// JournalError says that records could not be written. Nothing was dropped.
+type JournalError struct{ Err error }
+
+func (e *JournalError) Error() string { return fmt.Sprintf("%s: %v", CodeJournal, e.Err) }
+
+// Unwrap returns the journal's error.
+func (e *JournalError) Unwrap() error { return e.Err }

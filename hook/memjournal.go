@@ -1,0 +1,171 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+)
+
+// MemoryJournal keeps the newest runs in memory. It is the reference for what
+// a journal does, and enough for programs that need no history.
+type MemoryJournal struct {
+	capacity int
+
+	mu       sync.Mutex
+	segments []segment // the oldest first
+	first    int       // segments before it were let go
+	count    int       // runs in segments
+	byID     map[string]*Run
+	dropped  uint64
+}
+
+// segment is a run, or a chunk of records as a turn wrote them: handing the
+// chunk over is what keeps recording cheap.
+type segment struct {
+	run   *Run
+	rt    *Runtime
+	chunk *chunk
+	n     int // runs in it
+}
+
+// NewMemoryJournal makes a journal that keeps the newest runs, capacity of
+// them. It counts those it let go: see [MemoryJournal.Dropped].
+func NewMemoryJournal(capacity int) *MemoryJournal {
+	return &MemoryJournal{capacity: max(capacity, 1), byID: make(map[string]*Run)}
+}
+
+// Append stores runs.
+func (j *MemoryJournal) Append(_ context.Context, runs []Run) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	latest := make(map[string]State, len(runs))
+	for i := range runs { // all or none: look before storing
+		if err := j.conflict(&runs[i], latest); err != nil {
+			return err
+		}
+	}
+	for i := range runs {
+		run := runs[i]
+		if stored, ok := j.byID[run.ID]; ok {
+			if !stored.State.Final() {
+				*stored = run
+			}
+			continue
+		}
+		j.byID[run.ID] = &run
+		j.push(segment{run: &run, n: 1})
+	}
+	return nil
+}
+
+// conflict refuses a run that cannot be stored. latest holds the states of the
+// runs before it in the same call.
+func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
+	if _, ok := stateNames[run.State]; !ok || run.ID == "" {
+		return fmt.Errorf("append: run %q: it needs an id and a state", run.ID)
+	}
+	stored := latest[run.ID]
+	if known, ok := j.byID[run.ID]; ok && stored == 0 {
+		stored = known.State
+	}
+	if stored.Final() {
+		if run.State.Final() && stored != run.State {
+			return fmt.Errorf("append: run %s is %s, not %s: %w", run.ID, stored, run.State, ErrSettled)
+		}
+		return nil
+	}
+	latest[run.ID] = run.State
+	return nil
+}
+
+// adopt takes a chunk of runs that are over and come once, and returns a chunk
+// that it no longer needs, if any.
+func (j *MemoryJournal) adopt(rt *Runtime, c *chunk) *chunk {
+	n := 0
+	for _, s := range c.spans {
+		n += s.to - s.from
+	}
+	if n == 0 {
+		return c
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.push(segment{rt: rt, chunk: c, n: n})
+}
+
+// push adds a segment and lets the oldest go. It returns a chunk to reuse.
+// j.mu is held.
+func (j *MemoryJournal) push(s segment) (free *chunk) {
+	j.segments = append(j.segments, s)
+	j.count += s.n
+	for j.count-j.segments[j.first].n >= j.capacity {
+		old := &j.segments[j.first]
+		j.count -= old.n
+		j.dropped += uint64(old.n)
+		if old.run != nil {
+			delete(j.byID, old.run.ID)
+		} else {
+			free = old.chunk
+		}
+		*old = segment{}
+		j.first++
+	}
+	if j.first > len(j.segments)/2 && j.first >= 64 { // move up, so that the slice stays bounded
+		n := copy(j.segments, j.segments[j.first:])
+		clear(j.segments[n:])
+		j.segments, j.first = j.segments[:n], 0
+	}
+	return free
+}
+
+// List yields the runs that match, the oldest first. It works on the runs that
+// are there when it is called.
+func (j *MemoryJournal) List(ctx context.Context, filter Filter) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		yielded := 0
+		for _, run := range j.newest() {
+			if ctx.Err() != nil {
+				yield(Run{}, context.Cause(ctx))
+				return
+			}
+			if !filter.Match(run) {
+				continue
+			}
+			if !yield(run, nil) {
+				return
+			}
+			if yielded++; yielded == filter.Limit {
+				return
+			}
+		}
+	}
+}
+
+// newest spells out the newest runs, as many as the capacity.
+func (j *MemoryJournal) newest() []Run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	runs := make([]Run, 0, j.count)
+	for _, s := range j.segments[j.first:] {
+		if s.run != nil {
+			runs = append(runs, *s.run)
+			continue
+		}
+		for _, sp := range s.chunk.spans {
+			for i := sp.from; i < sp.to; i++ {
+				runs = append(runs, s.rt.run(&s.chunk.records[i]))
+			}
+		}
+	}
+	return runs[max(len(runs)-j.capacity, 0):]
+}
+
+// Dropped says how many runs the journal let go to make room.
+func (j *MemoryJournal) Dropped() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.dropped + uint64(max(j.count-j.capacity, 0))
+}
+
+var _ ListJournal = (*MemoryJournal)(nil)

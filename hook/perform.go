@@ -1,0 +1,214 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// Perform runs one attempt of a job and returns its record. The record's state
+// says how it ended; Perform itself does not fail. An engine with its own
+// retries calls it; [Runtime.Work] is the loop for a [ClaimQueue].
+func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
+	start := rt.now()
+	run := rt.attempt(job, start)
+	ans := new(Answer)
+	problem := rt.performJob(ctx, job, &run, ans)
+	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
+	run.State = Completed
+	if problem == nil || job.Attempt >= job.Retry.Attempts {
+		rt.held.Delete(job.ID)
+	}
+	if problem == nil {
+		run.Contributed, run.Audit = digest(ans.Parts), safeAudit(ans.Audit)
+		return run
+	}
+	run.State, run.Class = Failed, problem.Code
+	if problem.Code == CodeTimeout {
+		run.State = TimedOut
+	}
+	problem.Phase, problem.Subscription = job.Phase, job.Subscription
+	run.Diagnostics = []Diagnostic{{Code: problem.Code, Level: problem.Code.Level(), Message: safeMessage(*problem)}}
+	rt.logFailure(ctx, &job.Scope, *problem)
+	return run
+}
+
+// attempt begins the record of an attempt.
+func (rt *Runtime) attempt(job Job, start int64) Run {
+	return Run{
+		ID: job.ID + "." + strconv.Itoa(job.Attempt), Subscription: job.Subscription, JobHandler: job.Handler,
+		Version: job.Version, Phase: job.Phase, Scope: job.Scope, Execution: Background, State: Started,
+		Job: job.ID, Attempt: job.Attempt, Key: job.Key, Started: rt.wall(start),
+	}
+}
+
+func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answer) *Problem {
+	if job.Handler != "" {
+		return rt.performHandler(ctx, job, ans)
+	}
+	e, problem := rt.recorded(job)
+	if problem != nil {
+		return problem
+	}
+	run.Origin, run.Visibility, run.Shadow = e.sub.opts.Origin, e.sub.opts.Visibility, e.sub.opts.Shadow
+	if alive := e.abandoned.Load(); alive >= int32(rt.opts.Abandoned) {
+		return &Problem{Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive)}
+	}
+	input, held, problem := rt.recall(ctx, job)
+	if problem != nil {
+		return problem
+	}
+	timeout := e.sub.opts.Timeout
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })()
+	answer, err := e.sub.phase.perform(ctx, rt, e, input, job, held)
+	if err != nil {
+		return asProblem(err)
+	}
+	if problem := e.detachedProblem(answer); problem != nil {
+		return problem
+	}
+	*ans = *answer
+	if len(answer.Jobs) == 0 {
+		return nil
+	}
+	asked := *run
+	asked.State, asked.Ended = Completed, rt.wall(rt.now())
+	asked.Latency = Latency(asked.Ended.Sub(asked.Started))
+	asked.Contributed, asked.Audit = digest(answer.Parts), safeAudit(answer.Audit)
+	if err := rt.schedule(ctx, asked, answer.Jobs); err != nil {
+		problem := jobProblem(err)
+		return &problem
+	}
+	return nil
+}
+
+// recorded finds the subscription a job was recorded for, if it is still the
+// one it was: recovery uses the recorded contract and never guesses.
+func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
+	core, err := rt.phase(job.Phase)
+	if err != nil {
+		return nil, &Problem{Code: CodeHandlerGone, Err: err}
+	}
+	rt.changing.Lock()
+	e := rt.members[core][job.Subscription]
+	rt.changing.Unlock()
+	switch {
+	case e == nil || e.sub.opts.Disabled:
+		return nil, &Problem{Code: CodeHandlerGone, Err: fmt.Errorf("subscription %q is not installed", job.Subscription)}
+	case e.sub.opts.Version != job.Version || e.sub.opts.Execution != Background:
+		return nil, &Problem{Code: CodeHandlerChanged, Err: fmt.Errorf("subscription %q was recorded as version %q", job.Subscription, job.Version)}
+	default:
+		return e, nil
+	}
+}
+
+// recall finds a job's input: kept by this process, or by its reference.
+func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *Problem) {
+	if held, ok := rt.held.Load(job.ID); ok {
+		return nil, held, nil
+	}
+	if rt.opts.Recall == nil {
+		return nil, nil, &Problem{Code: CodeInputGone, Err: errors.New("the input was another process's, and the runtime has no Recall")}
+	}
+	input, err := rt.opts.Recall(ctx, job.Phase, job.Reference, job.Scope)
+	if err != nil {
+		return nil, nil, &Problem{Code: CodeInputGone, Err: err}
+	}
+	return input, nil, nil
+}
+
+// performJob runs a background subscription's handler on a recalled input.
+func (def *defined[In, Out]) performJob(ctx context.Context, _ *Runtime, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
+	in, ok := held.(In)
+	if !ok {
+		var err error
+		if in, err = def.decode(job.Scope, input); err != nil {
+			return nil, &SafeError{Code: CodeInputGone, Message: "the recorded input does not decode", Err: err}
+		}
+	}
+	end := bounded(ctx, begin(ctx, e.sub.handler.(Handler[In, Out]), in), &e.abandoned, func() {})
+	if end.problem != nil {
+		return nil, &FailureError{*end.problem}
+	}
+	return answerOf(def.nilable, end.out), nil
+}
+
+func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Problem {
+	h := rt.jobHandler(job.Handler)
+	switch {
+	case h == nil:
+		return &Problem{Code: CodeHandlerGone, Err: fmt.Errorf("job handler %q is not installed", job.Handler)}
+	case h.Version != job.Version:
+		return &Problem{Code: CodeHandlerChanged, Err: fmt.Errorf("job handler %q was recorded as version %q", job.Handler, job.Version)}
+	case h.abandoned.Load() >= int32(rt.opts.Abandoned):
+		return &Problem{Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", h.abandoned.Load())}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer rt.after(h.Timeout, func() { cancel(&TimeoutError{h.Timeout}) })()
+	end := bounded(ctx, begin(ctx, func(ctx context.Context, job Job) (notes, error) {
+		audit, err := h.Run(ctx, job)
+		return notes{audit}, err
+	}, job), &h.abandoned, func() {})
+	if end.problem != nil {
+		return end.problem
+	}
+	ans.Audit = end.out.audit
+	return nil
+}
+
+// notes is the output of a job handler.
+type notes struct{ audit []Audit }
+
+func (n notes) Answer() *Answer { return &Answer{Audit: n.audit} }
+
+func asProblem(err error) *Problem {
+	if f, ok := errors.AsType[*FailureError](err); ok {
+		return &f.Problem
+	}
+	code := classify(err)
+	return &Problem{Code: code, Err: err}
+}
+
+// Work takes jobs from the runtime's queue, one at a time, until ctx is done.
+// Call it from as many goroutines as there should be workers. The queue must
+// be a [ClaimQueue].
+func (rt *Runtime) Work(ctx context.Context) error {
+	queue, ok := rt.opts.Queue.(ClaimQueue)
+	if !ok {
+		return fmt.Errorf("work: the queue %T does not hand out jobs", rt.opts.Queue)
+	}
+	for {
+		job, err := queue.Claim(ctx)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return nil //nolint:nilerr // being told to stop is how work ends
+		case err != nil:
+			return fmt.Errorf("work: %w", err)
+		}
+		run := rt.Perform(ctx, job)
+		var again time.Time
+		if run.State != Completed && job.Idempotent && job.Attempt < job.Retry.Attempts && retryable(run.Class) {
+			again = run.Ended.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
+		}
+		if err := queue.Settle(context.WithoutCancel(ctx), job, run, again); err != nil {
+			return fmt.Errorf("work: %w", err)
+		}
+	}
+}
+
+// retryable reports whether trying again could help.
+func retryable(class Code) bool {
+	switch class {
+	case CodeHandlerGone, CodeHandlerChanged, CodeInputGone, CodeCapabilityMissing, CodeOutputInvalid:
+		return false
+	default:
+		return true
+	}
+}

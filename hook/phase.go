@@ -1,0 +1,247 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// Output is what the handlers of a phase answer with. Each gate has its own
+// output type, so that an answer a phase cannot use does not compile.
+//
+// The zero value of an output means "no opinion", and so does a nil one.
+type Output interface {
+	// Answer tells the runtime what the output asks for, so that it can be
+	// checked, recorded and merged; nil is no opinion. It must not change the
+	// output.
+	Answer() *Answer
+}
+
+// Handler is the code bound to a phase: it gets the phase's input and answers
+// with the phase's output. An error is a failure of the handler, and means
+// what the subscription's failure mode says.
+type Handler[In any, Out Output] func(ctx context.Context, in In) (Out, error)
+
+// Definition describes a phase. Pass it to [Define].
+type Definition[In any, Out Output] struct {
+	// Name is the wire name, like "tool.pre".
+	Name string
+	// Kind says what handlers may do.
+	Kind Kind
+	// May says in a few words what a handler may do, for the documentation.
+	May string
+	// Fires says when the phase fires, for the documentation.
+	Fires string
+	// Failure is the mode of subscriptions that name none. Defaults to Closed
+	// for gates and Open for everything else.
+	Failure Failure
+	// Capabilities is everything an answer at this phase can contribute.
+	Capabilities Capability
+	// Labels are what subscriptions can match on, by label name.
+	Labels map[string]func(In) string
+	// Scope tells where in a conversation an input belongs. The result must
+	// not change afterwards. Defaults to the empty scope.
+	Scope func(In) *Scope
+	// Merge is the phase's one merge rule: it folds an answer into what was
+	// merged so far, in plan order. At gates the runtime has already seen to
+	// it that a less severe verdict never replaces a more severe one: see
+	// [Merging.Wins]. Required unless Kind is Observe.
+	Merge func(m *Merging, merged, answer Out) Out
+	// Rewrite applies an answer's rewriting to the input that the next handler
+	// sees. Required where Capabilities holds a rewriting capability.
+	Rewrite func(in In, answer Out) (In, error)
+	// Closed makes the answer that stands for a failure under [Closed]. At a
+	// gate it is a denial, and required. At a collect phase it is optional:
+	// without it, or when it answers false, Dispatch returns a *FailureError.
+	Closed func(f Problem) (Out, bool)
+	// Reference names an input in the transcript, so that a background job can
+	// find it again without a copy of what was said. Required for subscriptions
+	// that run in the background.
+	Reference func(In) string
+	// Decode rebuilds an input from its JSON form. Defaults to encoding/json.
+	Decode func(scope Scope, data []byte) (In, error)
+	// Overlap is how many handlers may run at the same time. Defaults to 16.
+	Overlap int
+}
+
+// Phase is a stable, named moment. It is a stateless value: declare it once as
+// a package variable and share it between runtimes.
+type Phase[In any, Out Output] struct {
+	d *defined[In, Out]
+}
+
+type defined[In any, Out Output] struct {
+	phaseCore
+	Definition[In, Out]
+	nilable bool
+}
+
+// AnyPhase is a [Phase] of any input and output, for lists and tables.
+type AnyPhase interface {
+	Name() string
+	Kind() Kind
+	// May and Fires are the phase's lines in the documentation.
+	May() string
+	Fires() string
+	DefaultFailure() Failure
+	Capabilities() Capability
+	// Labels lists the label names that subscriptions can match on, sorted.
+	Labels() []string
+	// Types returns the Go types of input and output.
+	Types() (in, out reflect.Type)
+	core() *phaseCore
+}
+
+// phaseCore is what the runtime needs of a phase without its type parameters.
+type phaseCore struct {
+	name     string
+	may      string
+	fires    string
+	hash     uint64
+	kind     Kind
+	failure  Failure
+	caps     Capability
+	labels   []string
+	overlap  int
+	problems []string
+
+	// The typed operations, bound by Define.
+	canReference  bool
+	compile       func(p *phasePlan) any
+	checkFallback func(s *subscription, granted Capability) error
+	perform       func(ctx context.Context, rt *Runtime, e *installed, input json.RawMessage, job Job, held any) (*Answer, error)
+	zeroIn        func() any
+}
+
+// Define makes a phase of its definition. A faulty definition is reported by
+// [NewRuntime], so that phases can be package variables.
+func Define[In any, Out Output](def Definition[In, Out]) Phase[In, Out] {
+	if def.Failure == (Failure{}) {
+		def.Failure = Open
+		if def.Kind == Gate {
+			def.Failure = Closed
+		}
+	}
+	if def.Overlap == 0 {
+		def.Overlap = 16
+	}
+	h := fnv.New64a()
+	h.Write([]byte(def.Name))
+	d := &defined[In, Out]{Definition: def, nilable: nilable[Out]()}
+	d.phaseCore = phaseCore{
+		name:         def.Name,
+		may:          def.May,
+		fires:        def.Fires,
+		hash:         h.Sum64(),
+		kind:         def.Kind,
+		failure:      def.Failure,
+		caps:         def.Capabilities,
+		labels:       slices.Sorted(maps.Keys(def.Labels)),
+		overlap:      def.Overlap,
+		canReference: def.Reference != nil,
+		zeroIn:       func() any { var in In; return in },
+	}
+	d.problems = d.faults()
+	d.phaseCore.compile = d.compilePlan
+	d.phaseCore.checkFallback = d.fallbackProblem
+	d.phaseCore.perform = d.performJob
+	return Phase[In, Out]{d}
+}
+
+// faults lists what is wrong with a definition.
+func (def *defined[In, Out]) faults() []string {
+	var faults []string
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	fault(!validID(def.Definition.Name), "name %q: want 1-128 of [A-Za-z0-9._:/-]", def.Definition.Name)
+	_, known := kindNames[def.Definition.Kind]
+	fault(!known, "kind: want Gate, Collect or Observe")
+	fault(def.Merge == nil && def.Definition.Kind != Observe, "merge: a phase needs one merge rule")
+	fault(def.Definition.Kind == Gate && def.Closed == nil, "closed: a gate must be able to deny when a handler fails")
+	fault(def.Definition.Capabilities&rewriting != 0 && def.Rewrite == nil, "rewrite: required by %s", def.Definition.Capabilities&rewriting)
+	fault(def.Definition.Failure.mode == fallback, "failure: a phase cannot default to a fallback")
+	fault(def.Definition.Kind == Observe && def.Definition.Failure == Closed, "failure: an observe phase cannot fail closed")
+	fault(def.Overlap < 1, "overlap %d: want at least 1", def.Overlap)
+	return faults
+}
+
+// Name returns the wire name.
+func (p Phase[In, Out]) Name() string { return p.core().name }
+
+// Kind says what handlers may do.
+func (p Phase[In, Out]) Kind() Kind { return p.core().kind }
+
+// May says in a few words what a handler may do.
+func (p Phase[In, Out]) May() string { return p.core().may }
+
+// Fires says when the phase fires.
+func (p Phase[In, Out]) Fires() string { return p.core().fires }
+
+// DefaultFailure is the mode of subscriptions that name none.
+func (p Phase[In, Out]) DefaultFailure() Failure { return p.core().failure }
+
+// Capabilities is everything an answer at this phase can contribute.
+func (p Phase[In, Out]) Capabilities() Capability { return p.core().caps }
+
+// Labels lists the label names that subscriptions can match on.
+func (p Phase[In, Out]) Labels() []string { return slices.Clone(p.core().labels) }
+
+// Types returns the Go types of input and output.
+func (p Phase[In, Out]) Types() (in, out reflect.Type) {
+	return reflect.TypeFor[In](), reflect.TypeFor[Out]()
+}
+
+// core returns the untyped half; a zero Phase has an empty one that no runtime
+// knows.
+func (p Phase[In, Out]) core() *phaseCore {
+	if p.d == nil {
+		return &phaseCore{problems: []string{"the phase was not made by hook.Define"}}
+	}
+	return &p.d.phaseCore
+}
+
+// DecodeInput rebuilds an input from its JSON form, as `hooks try` and test
+// kits need it.
+func (p Phase[In, Out]) DecodeInput(scope Scope, data []byte) (In, error) {
+	in, err := p.d.decode(scope, data)
+	if err != nil {
+		return in, fmt.Errorf("%s input: %w", p.Name(), err)
+	}
+	return in, nil
+}
+
+func (def *defined[In, Out]) decode(scope Scope, data []byte) (In, error) {
+	if def.Decode != nil {
+		return def.Decode(scope, data)
+	}
+	var in In
+	if err := json.Unmarshal(data, &in); err != nil {
+		return in, fmt.Errorf("decode: %w", err)
+	}
+	return in, nil
+}
+
+// Active reports whether anything is subscribed to the phase, so that a caller
+// can leave an input unbuilt when nobody would see it. A nil snapshot has no
+// subscriptions.
+func (p Phase[In, Out]) Active(s *Snapshot) bool {
+	return s != nil && p.d != nil && s.gen.find(&p.d.phaseCore) != nil
+}
+
+func nilable[T any]() bool {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return true
+	default:
+		return false
+	}
+}
+
+var _ AnyPhase = Phase[int, Output]{}

@@ -1,0 +1,168 @@
+package hook
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// State is where a run stands.
+//
+//	started ──▶ completed | failed | timed_out | interrupted
+//	skipped        it was not asked
+//	backgrounded   its work waits in the queue; each attempt has a run of its own
+//
+// All but started are final.
+type State uint8
+
+// The states.
+const (
+	Started State = iota + 1
+	Completed
+	Skipped
+	Failed
+	TimedOut
+	Backgrounded
+	Interrupted
+)
+
+var stateNames = map[State]string{
+	Started: "started", Completed: "completed", Skipped: "skipped", Failed: "failed",
+	TimedOut: "timed_out", Backgrounded: "backgrounded", Interrupted: "interrupted",
+}
+
+// String returns the wire name.
+func (s State) String() string { return enumName("state", stateNames, s) }
+
+// MarshalText writes the wire name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the wire name.
+func (s *State) UnmarshalText(text []byte) error { return enumParse("state", stateNames, s, text) }
+
+// Final reports whether a run in this state is over.
+func (s State) Final() bool { return s > Started && s <= Interrupted }
+
+// Run is the record of one execution of a handler. It holds references,
+// hashes, sizes and codes, and nothing of what was said, so that it can be
+// shared, shipped and kept.
+type Run struct {
+	ID           string       `json:"id"`
+	Subscription string       `json:"subscription,omitempty"`
+	JobHandler   string       `json:"job_handler,omitempty"` // for the runs of contributed jobs
+	Version      string       `json:"version,omitempty"`
+	Phase        string       `json:"phase,omitempty"`
+	Origin       Origin       `json:"origin"`
+	Scope        Scope        `json:"scope"`
+	Execution    Execution    `json:"execution"`
+	State        State        `json:"state"`
+	Shadow       bool         `json:"shadow,omitempty"`
+	Visibility   Visibility   `json:"visibility"`
+	Job          string       `json:"job,omitempty"`     // the job it was queued as
+	Attempt      int          `json:"attempt,omitempty"` // counted from 1, for jobs
+	Key          string       `json:"idempotency_key,omitempty"`
+	Started      time.Time    `json:"started"`
+	Ended        time.Time    `json:"ended,omitzero"`
+	Latency      Latency      `json:"latency,omitempty"`
+	Class        Code         `json:"error_class,omitempty"`
+	Severity     Severity     `json:"severity,omitempty"` // of the verdict it gave, or that its failure stands for
+	Contributed  []Digest     `json:"contributed,omitempty"`
+	Audit        []Audit      `json:"audit,omitempty"`
+	Diagnostics  []Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// Latency is a duration that reads well in JSON: "1.5ms".
+type Latency time.Duration
+
+// MarshalText writes it as a Go duration.
+func (l Latency) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads a Go duration.
+func (l *Latency) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("latency: %w", err)
+	}
+	*l = Latency(d)
+	return nil
+}
+
+// String renders it as a Go duration.
+func (l Latency) String() string { return time.Duration(l).String() }
+
+// String renders one line of a timeline.
+func (r Run) String() string {
+	who := r.Subscription
+	if who == "" {
+		who = r.JobHandler
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-12s %-24s %-24s %9s", r.State, r.Phase, who, r.Latency)
+	if r.Shadow {
+		b.WriteString(" shadow")
+	}
+	for _, d := range r.Contributed {
+		b.WriteString(" +" + d.Kind)
+	}
+	if r.Class != "" {
+		b.WriteString(" " + string(r.Class))
+	}
+	return b.String()
+}
+
+// record is the compact form of a Run, written while a turn waits. The rest
+// is looked up when somebody reads it.
+type record struct {
+	e      *installed
+	scope  *Scope
+	seq    uint64
+	start  int64
+	took   int64
+	detail *detail // nil for a run that had nothing to say
+	state  State
+}
+
+// set makes it the record of a run that completed with nothing to say.
+func (r *record) set(e *installed, scope *Scope, seq uint64, start, took int64) {
+	r.e, r.scope, r.seq, r.start, r.took, r.state = e, scope, seq, start, took, Completed
+}
+
+// detail is what an eventful run adds.
+type detail struct {
+	class    Code
+	severity Severity
+	parts    []Digest
+	audit    []Audit
+	diags    []Diagnostic
+	job      string
+	key      string
+	attempt  int
+}
+
+// run spells a record out.
+func (rt *Runtime) run(r *record) Run {
+	s := r.e.sub
+	run := Run{
+		ID:           rt.prefix + strconv.FormatUint(r.seq, 36),
+		Subscription: s.id,
+		Version:      s.opts.Version,
+		Phase:        s.phase.name,
+		Origin:       s.opts.Origin,
+		Scope:        *r.scope,
+		Execution:    s.opts.Execution,
+		State:        r.state,
+		Shadow:       s.opts.Shadow,
+		Visibility:   s.opts.Visibility,
+		Started:      rt.wall(r.start),
+	}
+	if r.state.Final() {
+		run.Ended = rt.wall(r.start + r.took)
+		run.Latency = Latency(r.took)
+	}
+	if d := r.detail; d != nil {
+		run.Class, run.Severity, run.Contributed, run.Audit, run.Diagnostics = d.class, d.severity, d.parts, d.audit, d.diags
+		run.Job, run.Key, run.Attempt = d.job, d.key, d.attempt
+	}
+	return run
+}

@@ -1,0 +1,280 @@
+package hook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// RuntimeOptions are a runtime's settings. A nil *RuntimeOptions is valid.
+type RuntimeOptions struct {
+	// Journal is where records of runs go. Defaults to a MemoryJournal of
+	// 4,096 records.
+	Journal Journal
+	// Queue takes background work. Defaults to none: background subscriptions
+	// and jobs are then refused.
+	Queue Queue
+	// Grants tells what an origin may contribute. Defaults to DefaultGrants.
+	Grants func(Origin) Capability
+	// Recall finds the JSON form of an input again by its reference, for
+	// background work that another process recorded. Defaults to none: such
+	// work then fails with job.input_gone.
+	Recall func(ctx context.Context, phase, reference string, scope Scope) (json.RawMessage, error)
+	// Limits bound merged contributions. Defaults to the defaults of Limits.
+	Limits Limits
+	// Abandoned is how many abandoned runs of one subscription may be alive
+	// before it is quarantined. Defaults to 8.
+	Abandoned int
+	// InFlight is how many fire_and_record runs may be under way. Defaults to
+	// 256.
+	InFlight int
+	// Clock is for tests. Defaults to the machine's clock.
+	Clock Clock
+	// Logger gets handlers' own errors and the stacks of panics, which records
+	// do not hold. Defaults to discarding them.
+	Logger *slog.Logger
+}
+
+// Runtime orders, bounds, records and explains the subscriptions of a set of
+// phases. Make one with [NewRuntime]. It is safe for concurrent use.
+type Runtime struct {
+	opts   RuntimeOptions
+	clock  Clock
+	base   time.Time
+	prefix string // of run ids
+	seq    atomic.Uint64
+	table  slotTable
+	phases []AnyPhase
+
+	// changing serialises Install and Close. It is not held while handlers run.
+	changing sync.Mutex
+	members  map[*phaseCore]map[string]*installed // guarded by changing
+	jobs     map[string]*jobEntry                 // guarded by holding
+
+	// holding guards the generations. It is held for a few instructions.
+	holding sync.Mutex
+	current *generation
+	alive   map[*generation]struct{}
+
+	firing  atomic.Int64
+	settled tally    // fire_and_record runs under way
+	held    sync.Map // job id -> input, while its process lives
+	waiters sync.Pool
+	chunks  sync.Pool
+}
+
+// installed is one subscription in one runtime.
+type installed struct {
+	sub       *subscription
+	caps      Capability
+	rewrites  bool
+	abandoned atomic.Int32 // abandoned runs still alive
+}
+
+// NewRuntime makes a runtime that knows the given phases.
+func NewRuntime(phases []AnyPhase, opts *RuntimeOptions) (*Runtime, error) {
+	rt := &Runtime{members: make(map[*phaseCore]map[string]*installed), jobs: make(map[string]*jobEntry)}
+	if opts != nil {
+		rt.opts = *opts
+	}
+	if rt.opts.Journal == nil {
+		rt.opts.Journal = NewMemoryJournal(4096)
+	}
+	if rt.opts.Grants == nil {
+		rt.opts.Grants = DefaultGrants
+	}
+	if rt.opts.Abandoned == 0 {
+		rt.opts.Abandoned = 8
+	}
+	if rt.opts.InFlight == 0 {
+		rt.opts.InFlight = 256
+	}
+	if rt.opts.Logger == nil {
+		rt.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	rt.opts.Limits = rt.opts.Limits.defaults()
+	rt.clock = rt.opts.Clock
+	rt.base = time.Now()
+	if rt.clock != nil {
+		rt.base = rt.clock.Now()
+	}
+	rt.prefix = strings.ToLower(rand.Text()[:10]) + "-"
+	rt.phases = slices.Clone(phases)
+	cores := make([]*phaseCore, 0, len(phases))
+	seen := make(map[string]bool)
+	for i, p := range phases {
+		if p == nil {
+			return nil, fmt.Errorf("new runtime: phase %d is nil", i)
+		}
+		c := p.core()
+		if len(c.problems) > 0 {
+			return nil, fmt.Errorf("new runtime: phase %q: %s", c.name, strings.Join(c.problems, "; "))
+		}
+		if seen[c.name] {
+			return nil, fmt.Errorf("new runtime: there are two phases called %q", c.name)
+		}
+		seen[c.name] = true
+		cores = append(cores, c)
+		rt.members[c] = make(map[string]*installed)
+	}
+	rt.table = newSlotTable(cores)
+	rt.current = &generation{table: rt.table, slots: make([]*phasePlan, rt.table.size()), drained: make(chan struct{})}
+	rt.alive = map[*generation]struct{}{rt.current: {}}
+	return rt, nil
+}
+
+// Phases returns the phases the runtime knows.
+func (rt *Runtime) Phases() []AnyPhase { return slices.Clone(rt.phases) }
+
+func (rt *Runtime) knows(c *phaseCore) bool { _, ok := rt.members[c]; return ok }
+
+func (rt *Runtime) phaseNames() []string {
+	names := make([]string, len(rt.phases))
+	for i, p := range rt.phases {
+		names[i] = p.Name()
+	}
+	return names
+}
+
+// phase finds a phase by its wire name.
+func (rt *Runtime) phase(name string) (*phaseCore, error) {
+	for _, p := range rt.phases {
+		if p.Name() == name {
+			return p.core(), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: phase %q%s", ErrNotFound, name, didYouMean(name, rt.phaseNames()))
+}
+
+// Install adds subscriptions, all or none, and returns the lease that takes
+// them back. Turns that are under way keep the snapshot they have. The error
+// is an *InstallError that names every subscription and field at fault.
+func (rt *Runtime) Install(subs ...Subscription) (*Lease, error) {
+	rt.changing.Lock()
+	defer rt.changing.Unlock()
+	return rt.change(nil, subs)
+}
+
+// change removes and adds in one step. rt.changing is held.
+func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, error) {
+	touched := make(map[*phaseCore]map[string]*installed)
+	members := func(c *phaseCore) map[string]*installed {
+		if touched[c] == nil {
+			touched[c] = make(map[string]*installed, len(rt.members[c])+len(add))
+			maps.Copy(touched[c], rt.members[c])
+		}
+		return touched[c]
+	}
+	for _, e := range remove {
+		delete(members(e.sub.phase), e.sub.id)
+	}
+	lease := &Lease{rt: rt}
+	var problems []error
+	for _, sub := range add {
+		e, found := rt.admit(sub)
+		problems = append(problems, found...)
+		if e == nil {
+			continue
+		}
+		all := members(e.sub.phase)
+		if other, ok := all[e.sub.id]; ok {
+			problems = append(problems, &OptionError{
+				Subscription: e.sub.id, Phase: e.sub.phase.name, Origin: e.sub.opts.Origin, Field: "id",
+				Reason: fmt.Sprintf("another subscription on this phase has it, from %s", other.sub.opts.Origin),
+			})
+			continue
+		}
+		all[e.sub.id] = e
+		lease.entries = append(lease.entries, e)
+	}
+	problems = append(problems, rt.inUse(remove, touched)...)
+	if len(problems) > 0 && len(add) == 0 {
+		return nil, &InstallError{problems}
+	}
+	plans, found := rt.resolve(touched)
+	if problems = append(problems, found...); len(problems) > 0 {
+		return nil, &InstallError{problems}
+	}
+	for _, p := range plans {
+		p.typed = p.core.compile(p)
+	}
+	maps.Copy(rt.members, touched)
+	lease.from = rt.publish(plans)
+	return lease, nil
+}
+
+// admit checks one subscription by itself. It returns one with problems too, if
+// it has a place in an order, so that everything wrong is found at once.
+func (rt *Runtime) admit(sub Subscription) (*installed, []error) {
+	if sub.s == nil {
+		return nil, []error{&OptionError{Field: "phase", Reason: "the subscription is empty: make it with Phase.On"}}
+	}
+	problems := sub.s.problems(rt)
+	if len(problems) > 0 && (!rt.knows(sub.s.phase) || !validID(sub.s.id)) {
+		return nil, problems
+	}
+	return &installed{sub: sub.s, caps: sub.s.effective(rt), rewrites: sub.s.rewrites()}, problems
+}
+
+// inUse reports removed members that remaining ones are ordered against.
+func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]map[string]*installed) []error {
+	var problems []error
+	for _, gone := range remove {
+		left := touched[gone.sub.phase]
+		if _, replaced := left[gone.sub.id]; replaced {
+			continue
+		}
+		var needed []string
+		for id, e := range left {
+			if !e.sub.opts.Disabled && (slices.Contains(e.sub.opts.After, gone.sub.id) || slices.Contains(e.sub.opts.Before, gone.sub.id)) {
+				needed = append(needed, id)
+			}
+		}
+		if len(needed) > 0 {
+			slices.Sort(needed)
+			problems = append(problems, &InUseError{gone.sub.phase.name, gone.sub.id, needed})
+		}
+	}
+	return problems
+}
+
+// resolve orders each phase that changed.
+func (rt *Runtime) resolve(touched map[*phaseCore]map[string]*installed) (map[*phaseCore]*phasePlan, []error) {
+	elsewhere := func(id string) []string {
+		var phases []string
+		for _, p := range rt.phases {
+			all, ok := touched[p.core()]
+			if !ok {
+				all = rt.members[p.core()]
+			}
+			if _, ok := all[id]; ok {
+				phases = append(phases, p.Name())
+			}
+		}
+		return phases
+	}
+	plans := make(map[*phaseCore]*phasePlan, len(touched))
+	var problems []error
+	for _, p := range rt.phases { // in the phases' order, so that errors come in one order
+		c := p.core()
+		all, ok := touched[c]
+		if !ok {
+			continue
+		}
+		plan, found := orderPhase(c, all, elsewhere)
+		if len(found) > 0 {
+			problems = append(problems, found...)
+			continue
+		}
+		plans[c] = plan
+	}
+	return plans, problems
+}

@@ -1,0 +1,201 @@
+package hook
+
+import (
+	"context"
+	"maps"
+	"math/bits"
+	"sync/atomic"
+)
+
+// slotTable finds a phase's plan by one multiplication: a hash of the phase
+// names that no two of the runtime's phases share.
+type slotTable struct {
+	factor uint64
+	shift  uint
+}
+
+func newSlotTable(cores []*phaseCore) slotTable {
+	size := max(bits.Len(uint(len(cores)*2)), 3)
+	factor := uint64(0x9e3779b97f4a7c15)
+	for tries := 1; ; tries++ {
+		t := slotTable{factor | 1, uint(64 - size)}
+		taken := make(map[uint64]bool, len(cores))
+		for _, c := range cores {
+			taken[t.slot(c)] = true
+		}
+		if len(taken) == len(cores) {
+			return t
+		}
+		factor = factor*0xd1342543de82ef95 + 2
+		if tries%256 == 0 {
+			size++ // many factors tried: a larger table has an easier one
+		}
+	}
+}
+
+func (t slotTable) slot(c *phaseCore) uint64 { return (c.hash * t.factor) >> t.shift }
+func (t slotTable) size() int                { return 1 << (64 - t.shift) }
+
+// generation is one published set of plans. Snapshots hold generations, and a
+// lease is drained when no generation that has it is held.
+type generation struct {
+	number uint64
+	table  slotTable
+	slots  []*phasePlan
+
+	// Guarded by Runtime.holding.
+	holders int
+	retired bool
+	drained chan struct{} // closed once retired and without holders
+}
+
+// find returns the plan of a phase that has enabled subscriptions, or nil.
+func (g *generation) find(c *phaseCore) *phasePlan {
+	p := g.slots[g.table.slot(c)]
+	if p == nil || p.core != c {
+		return nil
+	}
+	return p
+}
+
+// publish makes the plans current and returns the number of the generation
+// they began in. rt.changing is held.
+func (rt *Runtime) publish(plans map[*phaseCore]*phasePlan) uint64 {
+	next := &generation{
+		number:  rt.current.number + 1,
+		table:   rt.table,
+		slots:   append([]*phasePlan(nil), rt.current.slots...),
+		drained: make(chan struct{}),
+	}
+	for c, p := range plans {
+		next.slots[rt.table.slot(c)] = p
+		if len(p.order) == 0 {
+			next.slots[rt.table.slot(c)] = nil
+		}
+	}
+	rt.holding.Lock()
+	defer rt.holding.Unlock()
+	old := rt.current
+	rt.current = next
+	rt.alive[next] = struct{}{}
+	old.retired = true
+	rt.settleGeneration(old)
+	return next.number
+}
+
+// settleGeneration drops a generation that nobody can reach. rt.holding is held.
+func (rt *Runtime) settleGeneration(g *generation) {
+	if g.retired && g.holders == 0 {
+		if _, ok := rt.alive[g]; ok {
+			delete(rt.alive, g)
+			close(g.drained)
+		}
+	}
+}
+
+// Snapshot is the set of subscriptions a turn works on. It stays as it is
+// while others install and close, and collects the records of the turn's runs.
+// Release it when the turn is over. It is safe for concurrent use.
+type Snapshot struct {
+	rt   *Runtime
+	gen  *generation // what is dispatched: see Refresh
+	held []*generation
+	refs atomic.Int64 // the holder's own, and one for each run not waited for
+	done atomic.Bool
+	log  runLog
+}
+
+// Snapshot takes the current subscriptions.
+func (rt *Runtime) Snapshot() *Snapshot {
+	s := &Snapshot{rt: rt}
+	s.refs.Store(1)
+	s.log.rt = rt
+	rt.holding.Lock()
+	defer rt.holding.Unlock()
+	rt.current.holders++
+	s.gen = rt.current
+	s.held = []*generation{rt.current}
+	return s
+}
+
+// Refresh takes in the gates that were installed since the snapshot was taken;
+// the loop calls it between steps. Everything else stays as it was when the
+// turn began, gates that were closed meanwhile too. It must not be called
+// while the snapshot is being dispatched on.
+func (s *Snapshot) Refresh() {
+	rt := s.rt
+	rt.holding.Lock()
+	latest := rt.current
+	if latest == s.held[len(s.held)-1] {
+		rt.holding.Unlock()
+		return
+	}
+	latest.holders++
+	s.held = append(s.held, latest)
+	rt.holding.Unlock()
+
+	next := &generation{number: latest.number, table: rt.table, slots: append([]*phasePlan(nil), s.gen.slots...)}
+	for _, phase := range rt.phases {
+		c := phase.core()
+		mine, theirs := s.gen.find(c), latest.find(c)
+		if c.kind == Gate && theirs != nil && mine != theirs {
+			next.slots[rt.table.slot(c)] = joinPlans(mine, theirs)
+		}
+	}
+	s.gen = next
+}
+
+// joinPlans adds the members of theirs to mine. A member that both have is
+// taken from theirs, which is newer. If the two cannot be ordered together,
+// theirs stands.
+func joinPlans(mine, theirs *phasePlan) *phasePlan {
+	if mine == nil {
+		return theirs
+	}
+	all := make(map[string]*installed, len(mine.all)+len(theirs.all))
+	maps.Copy(all, mine.all)
+	maps.Copy(all, theirs.all)
+	if len(all) == len(theirs.all) {
+		return theirs
+	}
+	plan, problems := orderPhase(mine.core, all, func(string) []string { return nil })
+	if len(problems) > 0 {
+		return theirs
+	}
+	plan.typed = mine.core.compile(plan)
+	return plan
+}
+
+// Release ends the turn's hold on its subscriptions and writes the records
+// that nobody took; dispatching on the snapshot afterwards is refused.
+// Releasing twice is harmless. The error is the journal's: the records are kept
+// and Flush tries again.
+func (s *Snapshot) Release(ctx context.Context) error {
+	if s.done.Swap(true) {
+		return nil
+	}
+	err := s.log.close(ctx)
+	s.drop()
+	return err
+}
+
+func (s *Snapshot) retain() { s.refs.Add(1) }
+
+func (s *Snapshot) drop() {
+	if s.refs.Add(-1) > 0 {
+		return
+	}
+	s.rt.holding.Lock()
+	defer s.rt.holding.Unlock()
+	for _, g := range s.held {
+		g.holders--
+		s.rt.settleGeneration(g)
+	}
+}
+
+// Flush writes the records collected so far to the runtime's journal.
+func (s *Snapshot) Flush(ctx context.Context) error { return s.log.flush(ctx) }
+
+// Take hands over the records collected since the last Take or Flush, for a
+// caller that stores them itself, in one commit with what they belong to.
+func (s *Snapshot) Take() []Run { return s.log.take() }

@@ -1,0 +1,140 @@
+package belay
+
+import (
+	"encoding/json"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// ApprovalAsked is the input of approval.request: a call that waits for a
+// person's word.
+type ApprovalAsked struct{ input[approvalAsked] }
+
+type approvalAsked struct {
+	ID     string  `json:"id" jsonschema:"the approval's id"`
+	Call   string  `json:"call" jsonschema:"the call's id"`
+	Tool   string  `json:"tool" jsonschema:"the tool's name"`
+	Input  rawJSON `json:"input" jsonschema:"the final input"`
+	Hash   string  `json:"hash" jsonschema:"the canonical hash of the final input"`
+	Reason string  `json:"reason" jsonschema:"why a person is asked"`
+	By     string  `json:"by" jsonschema:"who asked"`
+}
+
+func (a *approvalAsked) part() string { return a.ID }
+
+// ID is the approval's id.
+func (a ApprovalAsked) ID() string { return a.data().ID }
+
+// Call is the call's id.
+func (a ApprovalAsked) Call() string { return a.data().Call }
+
+// Tool is the tool's name.
+func (a ApprovalAsked) Tool() string { return a.data().Tool }
+
+// Input is the final input.
+func (a ApprovalAsked) Input() json.RawMessage { return json.RawMessage(a.data().Input) }
+
+// Decode reads the input into a struct.
+func (a ApprovalAsked) Decode(into any) error { return a.data().Input.decode(into) }
+
+// Hash is the canonical hash of the final input: a decision is for it alone.
+func (a ApprovalAsked) Hash() string { return a.data().Hash }
+
+// Reason is why a person is asked.
+func (a ApprovalAsked) Reason() string { return a.data().Reason }
+
+// By is who asked.
+func (a ApprovalAsked) By() string { return a.data().By }
+
+// ApprovalChoice is what an ApprovalVerdict says about the call.
+type ApprovalChoice string
+
+// The decisions at approval.request. The zero value leaves it to a person.
+const (
+	ApprovalPass  ApprovalChoice = ""
+	ApprovalAllow ApprovalChoice = "allow"
+	ApprovalDeny  ApprovalChoice = "deny"
+)
+
+// ApprovalVerdict is the answer at approval.request. Its zero value leaves the
+// decision to a person.
+type ApprovalVerdict struct {
+	Decision ApprovalChoice `json:"decision,omitempty" jsonschema:"pass (the default), allow or deny"`
+	Reason   string         `json:"reason,omitempty" jsonschema:"why"`
+	Aside
+}
+
+// Allow approves in a person's place.
+func Allow(reason string) ApprovalVerdict {
+	return ApprovalVerdict{Decision: ApprovalAllow, Reason: reason}
+}
+
+// DenyApproval refuses in a person's place.
+func DenyApproval(reason string) ApprovalVerdict {
+	return ApprovalVerdict{Decision: ApprovalDeny, Reason: reason}
+}
+
+func (v ApprovalVerdict) decision() ApprovalChoice {
+	return heard(v.Decision, approvalChoices, ApprovalDeny)
+}
+
+// Answer reports what the verdict asks for. Both decisions stand in for a
+// person, so both need the approve capability; a denial outweighs.
+func (v ApprovalVerdict) Answer() *hook.Answer {
+	switch v.decision() {
+	case ApprovalPass:
+		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
+	case ApprovalAllow:
+		return answer(hook.SeverityAsk, []hook.Part{
+			{Kind: "allow", Needs: hook.CanApprove, Content: v.Reason},
+		}, v.Note, v.Context...)
+	default:
+		return answer(hook.SeverityDeny, []hook.Part{
+			{Kind: "deny", Needs: hook.CanApprove, Content: v.Reason},
+		}, v.Note, v.Context...)
+	}
+}
+
+func mergeApproval(m *hook.Merging, merged, v ApprovalVerdict) ApprovalVerdict {
+	if m.Wins {
+		merged.Decision, merged.Reason = v.decision(), v.Reason
+	}
+	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
+	return merged
+}
+
+// ApprovalDecision is the input of approval.decided.
+type ApprovalDecision struct{ input[approvalDecision] }
+
+type approvalDecision struct {
+	ID       string `json:"id" jsonschema:"the approval's id"`
+	Call     string `json:"call" jsonschema:"the call's id"`
+	Tool     string `json:"tool" jsonschema:"the tool's name"`
+	Hash     string `json:"hash" jsonschema:"the canonical hash of the final input"`
+	Decision string `json:"decision" jsonschema:"allow or deny"`
+	By       string `json:"by" jsonschema:"who decided: a person, a hook, an expiry or a cancel"`
+	Reason   string `json:"reason,omitempty" jsonschema:"why"`
+}
+
+func (a *approvalDecision) part() string { return a.ID }
+
+// ID is the approval's id.
+func (a ApprovalDecision) ID() string { return a.data().ID }
+
+// Call is the call's id.
+func (a ApprovalDecision) Call() string { return a.data().Call }
+
+// Tool is the tool's name.
+func (a ApprovalDecision) Tool() string { return a.data().Tool }
+
+// Hash is the canonical hash of the final input.
+func (a ApprovalDecision) Hash() string { return a.data().Hash }
+
+// Decision is allow or deny.
+func (a ApprovalDecision) Decision() string { return a.data().Decision }
+
+// By is who decided: a person, a hook, an expiry or a cancel.
+func (a ApprovalDecision) By() string { return a.data().By }
+
+// Reason is why.
+func (a ApprovalDecision) Reason() string { return a.data().Reason }

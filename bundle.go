@@ -1,0 +1,78 @@
+package belay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// ToolBundles is the answer at turn.pre_tool_materialization.
+type ToolBundles struct {
+	Bundles []ToolBundle `json:"bundles,omitempty" jsonschema:"tools for this turn"`
+	Aside
+}
+
+// ToolBundle is a set of tools that come and go together, with the route by
+// which their calls are dispatched.
+type ToolBundle struct {
+	ID string `json:"id" jsonschema:"a stable name"`
+	// Route says who runs the tools.
+	Route string            `json:"route" jsonschema:"who runs the tools"`
+	Tools []ToolDeclaration `json:"tools,omitempty" jsonschema:"what the model is told about them"`
+	// From is the subscription it is from. The runtime fills it in.
+	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
+}
+
+// ToolDeclaration is what a model is told about a tool.
+type ToolDeclaration struct {
+	Name        string          `json:"name" jsonschema:"the tool's name"`
+	Description string          `json:"description" jsonschema:"what it does"`
+	InputSchema json.RawMessage `json:"input_schema,omitempty" jsonschema:"the JSON Schema of its input"`
+}
+
+// Answer reports what the bundles ask for.
+func (b ToolBundles) Answer() *hook.Answer {
+	var parts []hook.Part
+	for _, bundle := range b.Bundles {
+		parts = append(parts, hook.Part{Kind: "bundle", Needs: hook.CanAddTools, Content: contentOf(bundle)})
+	}
+	return answer(hook.SeverityPass, parts, b.Note, b.Context...)
+}
+
+func mergeBundles(m *hook.Merging, merged, b ToolBundles) ToolBundles {
+	bundles := slices.Clone(merged.Bundles)
+	for _, bundle := range b.Bundles {
+		bundle.From = m.From
+		switch owner, tool := conflict(bundles, bundle); {
+		case slices.ContainsFunc(bundles, func(o ToolBundle) bool { return o.ID == bundle.ID }):
+			m.Diagnose(hook.CodeBundleDuplicate, fmt.Sprintf("bundle %q exists already", bundle.ID))
+		case tool != "":
+			m.Diagnose(hook.CodeToolConflict, fmt.Sprintf("tool %q belongs to bundle %q", tool, owner))
+		default:
+			bundles = append(bundles, bundle)
+		}
+	}
+	merged.Bundles = bundles
+	merged.Aside = mergeAside(m, merged.Aside, b.Aside)
+	return merged
+}
+
+// conflict finds a tool of the bundle that has an owner, or that the bundle
+// declares twice.
+func conflict(bundles []ToolBundle, bundle ToolBundle) (owner, tool string) {
+	owners := make(map[string]string)
+	for _, b := range bundles {
+		for _, t := range b.Tools {
+			owners[t.Name] = b.ID
+		}
+	}
+	for _, t := range bundle.Tools {
+		if owner, ok := owners[t.Name]; ok {
+			return owner, t.Name
+		}
+		owners[t.Name] = bundle.ID
+	}
+	return "", ""
+}

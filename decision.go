@@ -1,0 +1,66 @@
+package belay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The decisions of each gate are a type of their own. On the wire "pass" and
+// nothing mean the same, and a word that the gate does not know is refused.
+
+// UnmarshalText reads pass or deny.
+func (d *PromptDecision) UnmarshalText(text []byte) error {
+	return parseDecision(d, text, promptDecisions)
+}
+
+// UnmarshalText reads pass, ask, deny or halt.
+func (d *ToolDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, toolDecisions) }
+
+// UnmarshalText reads pass, allow or deny.
+func (d *ApprovalChoice) UnmarshalText(text []byte) error {
+	return parseDecision(d, text, approvalChoices)
+}
+
+// UnmarshalText reads pass or deny.
+func (d *SubagentDecision) UnmarshalText(text []byte) error {
+	return parseDecision(d, text, subagentDecisions)
+}
+
+// UnmarshalText reads pass or continue.
+func (d *StopDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, stopDecisions) }
+
+// The words of each gate, for decoding and for the schemas.
+var (
+	promptDecisions   = []string{"pass", "deny"}
+	toolDecisions     = []string{"pass", "ask", "deny", "halt"}
+	approvalChoices   = []string{"pass", "allow", "deny"}
+	subagentDecisions = []string{"pass", "deny"}
+	stopDecisions     = []string{"pass", "continue"}
+)
+
+func parseDecision[D ~string](d *D, text []byte, words []string) error {
+	word := string(text)
+	switch {
+	case word == "pass" || word == "":
+		*d = ""
+	case slices.Contains(words, word):
+		*d = D(word)
+	default:
+		return fmt.Errorf("unknown decision %q: want %s", word, strings.Join(words, ", "))
+	}
+	return nil
+}
+
+// heard is a decision as its gate takes it. "pass" is the same as nothing, and
+// a word that the gate does not know refuses: a slip of the pen is not consent.
+func heard[D ~string](d D, words []string, refusal D) D {
+	switch {
+	case d == "" || d == "pass":
+		return ""
+	case slices.Contains(words, string(d)):
+		return d
+	default:
+		return refusal
+	}
+}

@@ -1,0 +1,107 @@
+package belay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// input is the inside of every phase input: one pointer to fields that nobody
+// can change, so that it is cheap to pass, safe to share, and needs no
+// defensive copy. T holds the fields, with their wire names.
+type input[T any] struct{ p *fields[T] }
+
+type fields[T any] struct {
+	scope hook.Scope
+	data  T
+}
+
+func newInput[T any](scope hook.Scope, data T) input[T] {
+	return input[T]{&fields[T]{scope, data}}
+}
+
+// data returns the fields; those of a zero input are zero.
+func (i input[T]) data() *T {
+	if i.p == nil {
+		return new(T)
+	}
+	return &i.p.data
+}
+
+func (i input[T]) scope() *hook.Scope {
+	if i.p == nil {
+		return new(hook.Scope)
+	}
+	return &i.p.scope
+}
+
+// Session is the id of the conversation.
+func (i input[T]) Session() string { return i.scope().Session }
+
+// Turn is the id of the turn: from a user message to the final answer.
+func (i input[T]) Turn() string { return i.scope().Turn }
+
+// Step is the number of the step in the turn: one model call and its tools.
+func (i input[T]) Step() int { return i.scope().Step }
+
+// Agent is the name of the agent.
+func (i input[T]) Agent() string { return i.scope().Agent }
+
+// MarshalJSON writes the fields as commands, workers and webhooks get them.
+// Where the input belongs is not among them: it is in the envelope.
+func (i input[T]) MarshalJSON() ([]byte, error) { return json.Marshal(i.data()) }
+
+// fieldsType is what the JSON Schema is made of.
+func (i input[T]) fieldsType() reflect.Type { return reflect.TypeFor[T]() }
+
+// decodeInput reads fields strictly: a key that the phase does not have is an
+// error.
+func decodeInput[T any](scope hook.Scope, data []byte) (input[T], error) {
+	var fields T
+	if err := decodeStrictly(data, &fields); err != nil {
+		return input[T]{}, err
+	}
+	return newInput(scope, fields), nil
+}
+
+func decodeStrictly(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something behind the JSON value")
+	}
+	return nil
+}
+
+// rawJSON is JSON text held as a string, which nobody can change.
+type rawJSON string
+
+// MarshalJSON writes the text; no text is null.
+func (r rawJSON) MarshalJSON() ([]byte, error) {
+	if r == "" {
+		return []byte("null"), nil
+	}
+	return []byte(r), nil
+}
+
+// UnmarshalJSON keeps the text.
+func (r *rawJSON) UnmarshalJSON(data []byte) error {
+	*r = rawJSON(bytes.TrimSpace(data))
+	return nil
+}
+
+// decode reads the text into a value.
+func (r rawJSON) decode(into any) error {
+	if err := json.Unmarshal([]byte(r), into); err != nil {
+		return fmt.Errorf("input: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// object is the part of a JSON Schema that the tables show.
+type object struct {
+	Type        string            `json:"type"`
+	Description string            `json:"description"`
+	Properties  map[string]object `json:"properties"`
+	Required    []string          `json:"required"`
+	Items       *object           `json:"items"`
+}
+
+// fieldTables describes the input and the answer of each phase.
+func fieldTables() string {
+	var b strings.Builder
+	for _, p := range belay.Phases() {
+		fmt.Fprintf(&b, "### %s\n\n", p.Name())
+		fmt.Fprintf(&b, "%s. Fires: %s. Handlers may: %s.\n\n", title(p.Kind()), p.Fires(), p.May())
+		in, out := p.Types()
+		fmt.Fprintf(&b, "Go: `belay.%s` → `belay.%s`. Labels: `%s`. Capabilities: `%s`. Schemas: [input](schemas/%s.input.json), [output](schemas/%s.output.json).\n\n",
+			in.Name(), out.Name(), strings.Join(p.Labels(), "`, `"), strings.Join(p.Capabilities().Names(), "`, `"), p.Name(), p.Name())
+		schema, err := belay.Schema(p.Name())
+		if err != nil {
+			panic(err) // generate has made it once already
+		}
+		b.WriteString("| input | type | |\n|---|---|---|\n")
+		rows(&b, schema.Input)
+		b.WriteString("\n| output | type | |\n|---|---|---|\n")
+		rows(&b, schema.Output)
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func rows(b *strings.Builder, schema json.RawMessage) {
+	var o object
+	if err := json.Unmarshal(schema, &o); err != nil {
+		panic(err) // it was marshalled a moment ago
+	}
+	names := make([]string, 0, len(o.Properties))
+	for name := range o.Properties {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int { // as the schema has them, which is as the Go type has them
+		return bytes.Index(schema, []byte(`"`+x+`": {`)) - bytes.Index(schema, []byte(`"`+y+`": {`))
+	})
+	for _, name := range names {
+		field := o.Properties[name]
+		required := ""
+		if slices.Contains(o.Required, name) {
+			required = ", required"
+		}
+		fmt.Fprintf(b, "| `%s` | %s%s | %s |\n", name, typeName(field), required, field.Description)
+	}
+}
+
+func typeName(o object) string {
+	switch {
+	case o.Type == "array" && o.Items != nil:
+		return "list of " + typeName(*o.Items)
+	case o.Type == "":
+		return "any JSON"
+	default:
+		return o.Type
+	}
+}

@@ -1,0 +1,167 @@
+package belay
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// UserPrompt is the input of user.prompt.submit.
+type UserPrompt struct{ input[userPrompt] }
+
+type userPrompt struct {
+	Text     string  `json:"text" jsonschema:"the user's text"`
+	Original *string `json:"original,omitempty" jsonschema:"what the user typed, if a hook rewrote it; empty counts"`
+	Parts    int     `json:"parts,omitempty" jsonschema:"how many images and files come with the text"`
+}
+
+// Text is the user's text, as the hooks before this one left it.
+func (p UserPrompt) Text() string { return p.data().Text }
+
+// Original is what the user typed.
+func (p UserPrompt) Original() string {
+	if d := p.data(); d.Original != nil {
+		return *d.Original
+	}
+	return p.data().Text
+}
+
+// Parts is how many images and files come with the text.
+func (p UserPrompt) Parts() int { return p.data().Parts }
+
+func (p UserPrompt) rewritten(v PromptVerdict) (UserPrompt, error) {
+	if v.Prompt == nil {
+		return p, errors.New("there is no prompt in the answer")
+	}
+	d := *p.data()
+	if d.Original == nil {
+		typed := d.Text
+		d.Original = &typed
+	}
+	d.Text = *v.Prompt
+	return UserPrompt{newInput(*p.scope(), d)}, nil
+}
+
+// PromptDecision is what a PromptVerdict says about the message.
+type PromptDecision string
+
+// The decisions at user.prompt.submit. The zero value passes.
+const (
+	PromptPass PromptDecision = ""
+	PromptDeny PromptDecision = "deny"
+)
+
+// PromptVerdict is the answer at user.prompt.submit. Its zero value passes.
+type PromptVerdict struct {
+	Decision PromptDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
+	Reason   string         `json:"reason,omitempty" jsonschema:"why"`
+	// Prompt replaces the user's text; empty counts.
+	Prompt *string `json:"prompt,omitempty" jsonschema:"the text to put in the place of the user's, where granted"`
+	// Reply answers in the model's place; the model is not called.
+	Reply *string `json:"answer,omitempty" jsonschema:"the answer to give in the model's place, where granted"`
+	Aside
+}
+
+// DenyPrompt refuses a user message.
+func DenyPrompt(reason string) PromptVerdict {
+	return PromptVerdict{Decision: PromptDeny, Reason: reason}
+}
+
+// RewritePrompt replaces the user's text.
+func RewritePrompt(text string) PromptVerdict { return PromptVerdict{Prompt: &text} }
+
+// AnswerPrompt answers in the model's place.
+func AnswerPrompt(text string) PromptVerdict { return PromptVerdict{Reply: &text} }
+
+func (v PromptVerdict) decision() PromptDecision {
+	return heard(v.Decision, promptDecisions, PromptDeny)
+}
+
+// Answer reports what the verdict asks for.
+func (v PromptVerdict) Answer() *hook.Answer {
+	severity := hook.SeverityPass
+	var parts []hook.Part
+	if v.decision() != PromptPass {
+		severity = hook.SeverityDeny
+		parts = append(parts, hook.Part{Kind: "deny", Needs: hook.CanBlock, Content: v.Reason})
+	}
+	if v.Prompt != nil {
+		parts = append(parts, hook.Part{Kind: "prompt", Needs: hook.CanRewritePrompt, Content: *v.Prompt})
+	}
+	if v.Reply != nil {
+		parts = append(parts, hook.Part{Kind: "answer", Needs: hook.CanAnswer, Content: *v.Reply})
+	}
+	return answer(severity, parts, v.Note, v.Context...)
+}
+
+func mergePrompt(m *hook.Merging, merged, v PromptVerdict) PromptVerdict {
+	if m.Wins {
+		merged.Decision, merged.Reason = v.decision(), v.Reason
+	}
+	if v.Prompt != nil { // rewriters run in order: the last one saw the others
+		merged.Prompt = v.Prompt
+	}
+	if merged.Reply == nil {
+		merged.Reply = v.Reply
+	}
+	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
+	return merged
+}
+
+// StopAttempt is the input of turn.stop.
+type StopAttempt struct{ input[stopAttempt] }
+
+type stopAttempt struct {
+	Text          string `json:"text" jsonschema:"the model's last text"`
+	Continuations int    `json:"continuations" jsonschema:"how often this turn was made to continue"`
+}
+
+// Text is the model's last text.
+func (s StopAttempt) Text() string { return s.data().Text }
+
+// Continuations is how often this turn was made to continue.
+func (s StopAttempt) Continuations() int { return s.data().Continuations }
+
+// StopDecision is what a StopVerdict says about ending the turn.
+type StopDecision string
+
+// The decisions at turn.stop. The zero value lets the turn end.
+const (
+	StopPass     StopDecision = ""
+	StopContinue StopDecision = "continue"
+)
+
+// StopVerdict is the answer at turn.stop. Its zero value lets the turn end.
+type StopVerdict struct {
+	Decision StopDecision `json:"decision,omitempty" jsonschema:"pass (the default) or continue"`
+	Reason   string       `json:"reason,omitempty" jsonschema:"what is left to do, told to the model"`
+	Aside
+}
+
+// Continue makes the model go on. The reason is told to it.
+func Continue(reason string) StopVerdict {
+	return StopVerdict{Decision: StopContinue, Reason: reason}
+}
+
+func (v StopVerdict) decision() StopDecision {
+	return heard(v.Decision, stopDecisions, StopContinue)
+}
+
+// Answer reports what the verdict asks for.
+func (v StopVerdict) Answer() *hook.Answer {
+	if v.decision() == StopPass {
+		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
+	}
+	return answer(hook.SeverityDeny, []hook.Part{
+		{Kind: "continue", Needs: hook.CanBlock, Content: v.Reason},
+	}, v.Note, v.Context...)
+}
+
+func mergeStop(m *hook.Merging, merged, v StopVerdict) StopVerdict {
+	if m.Wins {
+		merged.Decision, merged.Reason = v.decision(), strings.TrimSpace(v.Reason)
+	}
+	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
+	return merged
+}

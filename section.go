@@ -1,0 +1,179 @@
+package belay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// PromptContext is the answer at the two prompt context phases.
+type PromptContext struct {
+	Entries []ContextEntry `json:"entries,omitempty" jsonschema:"facts for the prompt"`
+	Aside
+}
+
+// ContextEntry is a fact for the prompt, which later phases can use too.
+type ContextEntry struct {
+	ID   string `json:"id,omitempty" jsonschema:"a stable name"`
+	Text string `json:"text" jsonschema:"the fact"`
+	// From is the subscription it is from. The runtime fills it in.
+	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
+}
+
+// Answer reports what the context asks for.
+func (c PromptContext) Answer() *hook.Answer {
+	var parts []hook.Part
+	for _, e := range c.Entries {
+		parts = append(parts, hook.Part{Kind: "prompt_context", Needs: hook.CanAddContext, Content: e.Text})
+	}
+	return answer(hook.SeverityPass, parts, c.Note, c.Context...)
+}
+
+func mergePromptContext(m *hook.Merging, merged, c PromptContext) PromptContext {
+	entries := slices.Clone(merged.Entries)
+	left := m.Limits.ContextCharacters
+	for _, e := range entries {
+		left -= utf8.RuneCountInString(e.Text)
+	}
+	for _, e := range c.Entries {
+		if len(entries) >= m.Limits.ContextEntries || left <= 0 {
+			m.Diagnose(hook.CodeContextDropped, "the limit was reached before this entry")
+			continue
+		}
+		text, cut := firstCharacters(e.Text, left)
+		if cut {
+			m.Diagnose(hook.CodeContextTruncated, fmt.Sprintf("an entry was cut to %d characters", left))
+		}
+		left -= utf8.RuneCountInString(text)
+		entries = append(entries, ContextEntry{ID: e.ID, Text: text, From: m.From})
+	}
+	merged.Entries = entries
+	merged.Aside = mergeAside(m, merged.Aside, c.Aside)
+	return merged
+}
+
+// firstCharacters returns the first n code points of text, and whether that
+// cut something off.
+func firstCharacters(text string, n int) (string, bool) {
+	if len(text) <= n {
+		return text, false
+	}
+	seen := 0
+	for i := range text {
+		if seen == n {
+			return text[:i], true
+		}
+		seen++
+	}
+	return text, false
+}
+
+// PromptSections is the answer at turn.pre_prompt_compile.
+type PromptSections struct {
+	Sections []PromptSection `json:"sections,omitempty" jsonschema:"sections of the system prompt"`
+	Aside
+}
+
+// PromptSection is a part of the system prompt.
+type PromptSection struct {
+	ID    string `json:"id" jsonschema:"a stable name; sections of one name are joined"`
+	Title string `json:"title,omitempty" jsonschema:"its heading; the first one stands"`
+	Body  string `json:"body" jsonschema:"its text"`
+	// Order places it: smaller first, then by plan order.
+	Order int `json:"order,omitempty" jsonschema:"smaller first, then by plan order"`
+	// Budget bounds its body, in characters; of sections that are joined each
+	// keeps to its own, and all of them to the first. Defaults to the runtime's
+	// limit, which counts title and body.
+	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
+	// From lists the subscriptions it is from. The runtime fills it in.
+	From []string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
+}
+
+// Answer reports what the sections ask for.
+func (p PromptSections) Answer() *hook.Answer {
+	var parts []hook.Part
+	for _, s := range p.Sections {
+		parts = append(parts, hook.Part{Kind: "section", Needs: hook.CanAddSections, Content: s.Title + "\n" + s.Body})
+	}
+	return answer(hook.SeverityPass, parts, p.Note, p.Context...)
+}
+
+// mergeSections adds sections in plan order, so that where a limit is reached
+// the earlier subscription keeps what it has.
+func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
+	sections := slices.Clone(merged.Sections)
+	for _, s := range p.Sections {
+		s.From = []string{m.From}
+		sections = addSection(m, sections, s)
+	}
+	slices.SortStableFunc(sections, func(a, b PromptSection) int { return cmp.Compare(a.Order, b.Order) })
+	merged.Sections = sections
+	merged.Aside = mergeAside(m, merged.Aside, p.Aside)
+	return merged
+}
+
+// addSection adds a section, or to the one of the same id, as far as there is
+// room. What is there already is never cut.
+func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []PromptSection {
+	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
+	if at < 0 && len(sections) >= m.Limits.Sections {
+		m.Diagnose(hook.CodeSectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
+		return sections
+	}
+	room := m.Limits.PromptCharacters
+	for _, o := range sections {
+		room -= o.size()
+	}
+	body, cutBody := firstCharacters(s.Body, s.budget())
+	section, between := s, ""
+	section.Title, section.Body = "", ""
+	if at >= 0 {
+		section = sections[at]
+		if section.Body != "" && body != "" {
+			between = "\n\n"
+		}
+	}
+	room = min(room, m.Limits.SectionCharacters-section.size())
+	if room <= 0 {
+		m.Diagnose(hook.CodeSectionDropped, "the sections before it took all the room there is")
+		return sections
+	}
+	cutTitle := false
+	if section.Title == "" {
+		section.Title, cutTitle = firstCharacters(s.Title, room)
+		room -= utf8.RuneCountInString(section.Title)
+	}
+	room = min(room, section.budget()-utf8.RuneCountInString(section.Body))
+	added, cutMore := firstCharacters(between+body, max(room, 0))
+	if len(added) > len(between) {
+		section.Body += added
+	}
+	if cutBody || cutTitle || cutMore {
+		m.Diagnose(hook.CodeSectionTruncated, fmt.Sprintf("a section was cut to %d characters", section.size()))
+	}
+	if at < 0 {
+		return append(sections, section)
+	}
+	if !slices.Contains(section.From, m.From) {
+		section.From = append(slices.Clone(section.From), m.From)
+	}
+	sections[at] = section
+	return sections
+}
+
+// size is the characters the section takes in a prompt.
+func (s PromptSection) size() int {
+	return utf8.RuneCountInString(s.Title) + utf8.RuneCountInString(s.Body)
+}
+
+// budget is the section's own limit.
+func (s PromptSection) budget() int {
+	if s.Budget > 0 {
+		return s.Budget
+	}
+	return math.MaxInt
+}

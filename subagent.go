@@ -1,0 +1,106 @@
+package belay
+
+import "github.com/belay-run/belay/hook"
+
+// SubagentCall is the input of subagent.start: a child run about to begin.
+type SubagentCall struct{ input[subagentCall] }
+
+type subagentCall struct {
+	Name   string `json:"name" jsonschema:"the subagent's name"`
+	Prompt string `json:"prompt" jsonschema:"what it is asked"`
+	Run    string `json:"run" jsonschema:"the child run's id"`
+	Parent string `json:"parent,omitempty" jsonschema:"the parent run's id"`
+	Depth  int    `json:"depth" jsonschema:"how deep the child is; a child of the main agent is 1"`
+}
+
+func (s *subagentCall) part() string { return s.Run }
+
+// Name is the subagent's name.
+func (s SubagentCall) Name() string { return s.data().Name }
+
+// Prompt is what it is asked.
+func (s SubagentCall) Prompt() string { return s.data().Prompt }
+
+// Run is the child run's id.
+func (s SubagentCall) Run() string { return s.data().Run }
+
+// Parent is the parent run's id.
+func (s SubagentCall) Parent() string { return s.data().Parent }
+
+// Depth is how deep the child is.
+func (s SubagentCall) Depth() int { return s.data().Depth }
+
+// SubagentDecision is what a SubagentVerdict says about the child run.
+type SubagentDecision string
+
+// The decisions at subagent.start. The zero value passes.
+const (
+	SubagentPass SubagentDecision = ""
+	SubagentDeny SubagentDecision = "deny"
+)
+
+// SubagentVerdict is the answer at subagent.start. Its zero value passes.
+type SubagentVerdict struct {
+	Decision SubagentDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
+	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
+	Aside
+}
+
+// DenySubagent refuses a child run.
+func DenySubagent(reason string) SubagentVerdict {
+	return SubagentVerdict{Decision: SubagentDeny, Reason: reason}
+}
+
+func (v SubagentVerdict) decision() SubagentDecision {
+	return heard(v.Decision, subagentDecisions, SubagentDeny)
+}
+
+// Answer reports what the verdict asks for.
+func (v SubagentVerdict) Answer() *hook.Answer {
+	if v.decision() == SubagentPass {
+		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
+	}
+	return answer(hook.SeverityDeny, []hook.Part{
+		{Kind: "deny", Needs: hook.CanBlock, Content: v.Reason},
+	}, v.Note, v.Context...)
+}
+
+func mergeSubagent(m *hook.Merging, merged, v SubagentVerdict) SubagentVerdict {
+	if m.Wins {
+		merged.Decision, merged.Reason = v.decision(), v.Reason
+	}
+	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
+	return merged
+}
+
+// SubagentReturn is the input of subagent.stop: a child run that is over.
+type SubagentReturn struct{ input[subagentReturn] }
+
+type subagentReturn struct {
+	Name    string `json:"name" jsonschema:"the subagent's name"`
+	Run     string `json:"run" jsonschema:"the child run's id"`
+	Parent  string `json:"parent,omitempty" jsonschema:"the parent run's id"`
+	Depth   int    `json:"depth" jsonschema:"how deep the child is"`
+	Status  string `json:"status" jsonschema:"success, error or aborted"`
+	Message string `json:"message,omitempty" jsonschema:"what went wrong"`
+}
+
+func (s *subagentReturn) part() string { return s.Run }
+
+// Name is the subagent's name.
+func (s SubagentReturn) Name() string { return s.data().Name }
+
+// Run is the child run's id.
+func (s SubagentReturn) Run() string { return s.data().Run }
+
+// Parent is the parent run's id.
+func (s SubagentReturn) Parent() string { return s.data().Parent }
+
+// Depth is how deep the child is.
+func (s SubagentReturn) Depth() int { return s.data().Depth }
+
+// Status is success, error or aborted.
+func (s SubagentReturn) Status() string { return s.data().Status }
+
+// Message is what went wrong.
+func (s SubagentReturn) Message() string { return s.data().Message }

@@ -1,0 +1,151 @@
+package belay
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// TurnBegun is the input of turn.pre_policy.
+type TurnBegun struct{ input[turnBegun] }
+
+type turnBegun struct {
+	Text string `json:"text" jsonschema:"the user's text"`
+}
+
+// Text is the user's text.
+func (t TurnBegun) Text() string { return t.data().Text }
+
+// TurnSoFar is the input of the phases that prepare a turn: what was said, and
+// what the phases before made of it.
+type TurnSoFar struct{ input[turnSoFar] }
+
+type turnSoFar struct {
+	Text    string         `json:"text" jsonschema:"the user's text"`
+	Policy  PolicySettings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
+	Context []ContextEntry `json:"context,omitempty" jsonschema:"the prompt context merged so far"`
+	Tools   []string       `json:"tools,omitempty" jsonschema:"the names of the tools known so far"`
+}
+
+// Text is the user's text.
+func (t TurnSoFar) Text() string { return t.data().Text }
+
+// Policy is the turn policy merged so far.
+func (t TurnSoFar) Policy() PolicySettings { return slices.Clone(t.data().Policy) }
+
+// Context is the prompt context merged so far.
+func (t TurnSoFar) Context() []ContextEntry { return slices.Clone(t.data().Context) }
+
+// Tools are the names of the tools known so far.
+func (t TurnSoFar) Tools() []string { return slices.Clone(t.data().Tools) }
+
+// Preflight is the input of turn.post_preflight_prompt_context.
+type Preflight struct{ input[preflight] }
+
+type preflight struct {
+	turnSoFar
+	Plan PreflightPlan `json:"plan" jsonschema:"what to look up before the model is asked"`
+}
+
+// PreflightPlan says what to look up before the model is asked.
+type PreflightPlan struct {
+	// Source is planner or fallback.
+	Source string `json:"source" jsonschema:"planner, or fallback: made from the text"`
+	// Queries are what to look up.
+	Queries []string `json:"queries,omitempty" jsonschema:"what to look up"`
+}
+
+// Text is the user's text.
+func (p Preflight) Text() string { return p.data().Text }
+
+// Policy is the turn policy merged so far.
+func (p Preflight) Policy() PolicySettings { return slices.Clone(p.data().Policy) }
+
+// Context is the prompt context merged so far.
+func (p Preflight) Context() []ContextEntry { return slices.Clone(p.data().Context) }
+
+// Plan says what to look up.
+func (p Preflight) Plan() PreflightPlan {
+	plan := p.data().Plan
+	plan.Queries = slices.Clone(plan.Queries)
+	return plan
+}
+
+// EndReason says how a turn ended.
+type EndReason string
+
+// The end reasons.
+const (
+	EndTurn     EndReason = "end_turn"
+	EndMaxSteps EndReason = "max_steps"
+	EndBudget   EndReason = "budget"
+	EndAborted  EndReason = "aborted"
+	EndRefused  EndReason = "refused"
+	EndBlocked  EndReason = "blocked"
+	EndStuck    EndReason = "stuck"
+	EndParked   EndReason = "parked"
+	EndError    EndReason = "error"
+)
+
+// TurnEnded is the input of turn.post_turn.
+type TurnEnded struct{ input[turnEnded] }
+
+type turnEnded struct {
+	Reason EndReason `json:"reason" jsonschema:"how the turn ended"`
+	Steps  int       `json:"steps" jsonschema:"how many steps it took"`
+	Usage  Usage     `json:"usage" jsonschema:"tokens and cost of the turn"`
+}
+
+// Reason is how the turn ended.
+func (t TurnEnded) Reason() EndReason { return t.data().Reason }
+
+// Steps is how many steps it took.
+func (t TurnEnded) Steps() int { return t.data().Steps }
+
+// Usage is the tokens and the cost of the turn.
+func (t TurnEnded) Usage() Usage { return t.data().Usage }
+
+// TurnFailure is the input of error.
+type TurnFailure struct{ input[turnFailure] }
+
+type turnFailure struct {
+	Class   string `json:"class" jsonschema:"a stable code"`
+	Message string `json:"message" jsonschema:"what happened"`
+}
+
+// Class is a stable code.
+func (f TurnFailure) Class() string { return f.data().Class }
+
+// Message is what happened.
+func (f TurnFailure) Message() string { return f.data().Message }
+
+// PromptManifest is the input of turn.post_prompt_compile: what the prompt is
+// made of, without its words.
+type PromptManifest struct{ input[promptManifest] }
+
+type promptManifest struct {
+	Parts []ManifestPart `json:"parts,omitempty" jsonschema:"the parts of the prompt, in order"`
+	Size  int            `json:"size" jsonschema:"characters in all"`
+	Hash  string         `json:"hash" jsonschema:"sha256: of the whole prompt"`
+}
+
+// ManifestPart is one part of a prompt.
+type ManifestPart struct {
+	Kind string `json:"kind" jsonschema:"agent, environment, section, context, tools"`
+	ID   string `json:"id,omitempty" jsonschema:"the section's or the entry's id"`
+	// From is the subscription or extension it came from.
+	From string `json:"from,omitempty" jsonschema:"the subscription or extension it came from"`
+	Size int    `json:"size" jsonschema:"in characters"`
+	Hash string `json:"hash" jsonschema:"sha256: of the part"`
+}
+
+// Parts are the parts of the prompt, in order.
+func (p PromptManifest) Parts() []ManifestPart { return slices.Clone(p.data().Parts) }
+
+// Size is the characters in all.
+func (p PromptManifest) Size() int { return p.data().Size }
+
+// Hash is the hash of the whole prompt.
+func (p PromptManifest) Hash() string { return p.data().Hash }
+
+var _ hook.Output = Note{}

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// hookPromises are those of the hook runtime, on the phases of an agent.
+func hookPromises() []promise {
+	return []promise{
+		{"active-unused-ns", 2, activeUnused},
+		{"active-unused-allocs", 0, activeAllocs},
+		{"inline-10", 1.5, func() (float64, error) { return inlineRatio(10) }},
+		{"inline-100", 1.5, func() (float64, error) { return inlineRatio(100) }},
+		{"inline-10-allocs", 0, func() (float64, error) { return inlineAllocs(10) }},
+		{"inline-100-allocs", 0, func() (float64, error) { return inlineAllocs(100) }},
+		{"inline-growth", 1.2, inlineGrowth},
+		{"deadline", 0.7, deadlineRatio},
+		{"deadline-allocs", 2, deadlineAllocs},
+		{"long-session-time", 1.1, longSessionTime},
+		{"long-session-memory", 1.1, longSessionMemory},
+		{"install-10000", 15, installGrowth},
+	}
+}
+
+func pass(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }
+
+var ctx = context.Background()
+
+// snapshotOf installs n handlers with no opinion.
+func snapshotOf(n int, opts *hook.Options) (*hook.Snapshot, error) {
+	rt, err := hook.NewRuntime(belay.Phases(), nil)
+	if err != nil {
+		return nil, err
+	}
+	subs := make([]hook.Subscription, n)
+	for i := range subs {
+		subs[i] = belay.ToolPre.On(fmt.Sprintf("hook-%04d", i), pass, opts)
+	}
+	if _, err := rt.Install(subs...); err != nil {
+		return nil, err
+	}
+	return rt.Snapshot(), nil
+}
+
+func toolCall() (belay.ToolCall, error) {
+	return belay.ToolPre.DecodeInput(hook.Scope{Session: "bench", Turn: "1", Step: 1, Agent: "main"},
+		[]byte(`{"id": "call-1", "tool": "write", "input": {"path": "a.txt"}}`))
+}
+
+// activeUnused is what asking about a phase without subscriptions costs more
+// than asking whether a pointer is nil.
+func activeUnused() (float64, error) {
+	snap, err := snapshotOf(0, nil)
+	if err != nil {
+		return 0, err
+	}
+	deltas := make([]float64, rounds)
+	for i := range deltas {
+		nilCheck := perOp(nilLoop(snap))
+		deltas[i] = perOp(activeLoop(snap)) - nilCheck
+	}
+	return median(deltas), nil
+}
+
+func activeAllocs() (float64, error) {
+	snap, err := snapshotOf(0, nil)
+	return allocs(activeLoop(snap)), err
+}
+
+func activeLoop(snap *hook.Snapshot) func(n int) {
+	return func(n int) {
+		for range n {
+			if belay.ToolPre.Active(snap) {
+				panic("bench: an unused phase is active")
+			}
+		}
+	}
+}
+
+func nilLoop(snap *hook.Snapshot) func(n int) {
+	return func(n int) {
+		for range n {
+			if isNil(snap) {
+				panic("bench: the snapshot is nil")
+			}
+		}
+	}
+}
+
+// isNil is not inlined, because Active is not either.
+//
+//go:noinline
+func isNil(snap *hook.Snapshot) bool { return snap == nil }
+
+func dispatchLoop(snap *hook.Snapshot, call belay.ToolCall) func(n int) {
+	return func(n int) {
+		for range n {
+			outcome, err := belay.ToolPre.Dispatch(ctx, snap, call)
+			if err != nil || outcome.By != "" {
+				panic("bench: a handler with no opinion had one")
+			}
+		}
+	}
+}
+
+// floorRecord has the fields of a run's record.
+type floorRecord struct {
+	subscription *hook.Subscription
+	scope        *hook.Scope
+	sequence     uint64
+	start, took  int64
+	detail       *hook.Run
+	state        hook.State
+}
+
+// bareLoop is the floor of an inline handler: a call, a clock reading, and a
+// write to a ring of as many records as the default journal keeps.
+func bareLoop(handlers int, call belay.ToolCall) func(n int) {
+	hs := make([]hook.Handler[belay.ToolCall, belay.ToolVerdict], handlers)
+	for i := range hs {
+		hs[i] = pass
+	}
+	ring := make([]floorRecord, 4096)
+	sub, scope := belay.ToolPre.On("bare", pass, nil), hook.Scope{}
+	next := 0
+	base := time.Now()
+	return func(n int) {
+		for range n {
+			last := int64(time.Since(base))
+			for _, h := range hs {
+				verdict, err := h(ctx, call)
+				if err != nil || verdict.Decision != belay.ToolPass {
+					panic("bench: a handler with no opinion had one")
+				}
+				now := int64(time.Since(base))
+				r := &ring[next&4095]
+				next++
+				*r = floorRecord{&sub, &scope, uint64(next), last, now - last, nil, hook.Completed}
+				last = now
+			}
+		}
+	}
+}
+
+func inlineSetup(handlers int) (ours, floor func(n int), err error) {
+	snap, err := snapshotOf(handlers, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	call, err := toolCall()
+	if err != nil {
+		return nil, nil, err
+	}
+	return dispatchLoop(snap, call), bareLoop(handlers, call), nil
+}
+
+func inlineRatio(handlers int) (float64, error) {
+	ours, floor, err := inlineSetup(handlers)
+	if err != nil {
+		return 0, err
+	}
+	return ratio(ours, floor), nil
+}
+
+func inlineAllocs(handlers int) (float64, error) {
+	ours, _, err := inlineSetup(handlers)
+	if err != nil {
+		return 0, err
+	}
+	return allocs(ours), nil
+}
+
+// inlineGrowth is the cost of a handler among 100 against that among 10.
+func inlineGrowth() (float64, error) {
+	ten, _, err := inlineSetup(10)
+	if err != nil {
+		return 0, err
+	}
+	hundred, _, err := inlineSetup(100)
+	if err != nil {
+		return 0, err
+	}
+	return ratio(hundred, ten) / 10, nil
+}
+
+// goroutineLoop is the floor of a handler that can be abandoned, as one writes
+// it by hand.
+func goroutineLoop(call belay.ToolCall) func(n int) {
+	return func(n int) {
+		for range n {
+			bounded, cancel := context.WithTimeout(ctx, time.Second)
+			done := make(chan belay.ToolVerdict, 1)
+			go func() {
+				verdict, _ := pass(bounded, call)
+				done <- verdict
+			}()
+			select {
+			case <-done:
+			case <-bounded.Done():
+			}
+			cancel()
+		}
+	}
+}
+
+func deadlineSetup() (*hook.Snapshot, belay.ToolCall, error) {
+	snap, err := snapshotOf(1, &hook.Options{Execution: hook.Deadline, Timeout: time.Second})
+	if err != nil {
+		return nil, belay.ToolCall{}, err
+	}
+	call, err := toolCall()
+	return snap, call, err
+}
+
+func deadlineRatio() (float64, error) {
+	snap, call, err := deadlineSetup()
+	if err != nil {
+		return 0, err
+	}
+	return ratio(dispatchLoop(snap, call), goroutineLoop(call)), nil
+}
+
+func deadlineAllocs() (float64, error) {
+	snap, call, err := deadlineSetup()
+	if err != nil {
+		return 0, err
+	}
+	return allocs(dispatchLoop(snap, call)), nil
+}
+
+// longSessionTime is what the last hundred runs of a long session cost against
+// an early hundred.
+func longSessionTime() (float64, error) {
+	call, err := toolCall()
+	if err != nil {
+		return 0, err
+	}
+	ratios := make([]float64, 25)
+	for i := range ratios {
+		snap, err := snapshotOf(10, nil)
+		if err != nil {
+			return 0, err
+		}
+		dispatch := dispatchLoop(snap, call)
+		dispatch(100)
+		early := timed(dispatch)
+		dispatch(9_700)
+		ratios[i] = timed(dispatch) / early
+	}
+	return median(ratios), nil
+}
+
+func timed(dispatch func(n int)) float64 {
+	start := time.Now()
+	dispatch(100)
+	return float64(time.Since(start))
+}
+
+// longSessionMemory is what a session retains after 10,000 runs of ten handlers
+// against after 1,000, when its journal is full.
+func longSessionMemory() (float64, error) {
+	call, err := toolCall()
+	if err != nil {
+		return 0, err
+	}
+	before := heap()
+	snap, err := snapshotOf(10, nil)
+	if err != nil {
+		return 0, err
+	}
+	dispatch := dispatchLoop(snap, call)
+	dispatch(1_000)
+	early := heap() - before
+	dispatch(9_000)
+	late := heap() - before
+	runtime.KeepAlive(snap)
+	return late / early, nil
+}
+
+func heap() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// installGrowth is what installing 10,000 subscriptions costs against 1,000.
+func installGrowth() (float64, error) {
+	small, large := make([]float64, 7), make([]float64, 7)
+	for i := range small {
+		var err error
+		if small[i], err = installTime(1_000); err != nil {
+			return 0, err
+		}
+		if large[i], err = installTime(10_000); err != nil {
+			return 0, err
+		}
+	}
+	return median(large) / median(small), nil
+}
+
+// installTime installs n subscriptions, most of which depend on others.
+func installTime(n int) (float64, error) {
+	rt, err := hook.NewRuntime(belay.Phases(), nil)
+	if err != nil {
+		return 0, err
+	}
+	subs := make([]hook.Subscription, n)
+	for i := range subs {
+		opts := &hook.Options{Priority: i % 7}
+		if i%10 != 0 {
+			opts.After = []string{fmt.Sprintf("hook-%05d", i-1), fmt.Sprintf("hook-%05d", i/2)}
+			if i/2 == i-1 {
+				opts.After = opts.After[:1]
+			}
+		}
+		subs[i] = belay.ToolPre.On(fmt.Sprintf("hook-%05d", i), pass, opts)
+	}
+	runtime.GC()
+	start := time.Now()
+	_, err = rt.Install(subs...)
+	return float64(time.Since(start)), err
+}

@@ -1,0 +1,88 @@
+// Command bench measures the speed promises and prints one line for each:
+//
+//	bench NAME MEASURED BOUND ok|short
+//
+// Most are ratios against a floor that is measured in the same run, so that
+// they mean something on any machine. It fails only when it cannot measure.
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// promise is one line of the table.
+type promise struct {
+	name  string
+	bound float64
+	// measure returns the figure that must not exceed bound.
+	measure func() (float64, error)
+}
+
+func main() {
+	failed := false
+	var lines []string
+	for _, group := range [][]promise{hookPromises()} {
+		for _, p := range group {
+			measured, err := p.measure()
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "bench: %s: %v\n", p.name, err)
+				failed = true
+				continue
+			}
+			verdict := "ok"
+			if measured > p.bound {
+				verdict = "short"
+			}
+			lines = append(lines, fmt.Sprintf("bench %-28s %8.2f %8.2f %s", p.name, measured, p.bound, verdict))
+			fmt.Fprintf(os.Stderr, "measured %s\n", p.name)
+		}
+	}
+	for _, line := range lines {
+		fmt.Println(line)
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+const rounds = 9
+
+// ratio is the median, over several rounds, of what f costs for each unit of
+// what floor costs. The two take turns, so that both see the same machine.
+func ratio(f, floor func(n int)) float64 {
+	ratios := make([]float64, rounds)
+	for i := range ratios {
+		below := perOp(floor)
+		ratios[i] = perOp(f) / below
+	}
+	return median(ratios)
+}
+
+// perOp is the nanoseconds an operation takes, from a loop of at least 20 ms.
+func perOp(f func(n int)) float64 {
+	for n := 64; ; n *= 2 {
+		start := time.Now()
+		f(n)
+		if took := time.Since(start); took > 20*time.Millisecond {
+			return float64(took.Nanoseconds()) / float64(n)
+		}
+	}
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// allocs is how often an operation allocates, on average.
+func allocs(f func(n int)) float64 {
+	result := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		f(b.N)
+	})
+	return float64(result.AllocsPerOp())
+}

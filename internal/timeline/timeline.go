@@ -1,0 +1,109 @@
+// Package timeline draws the records of a turn as a chart in text: one bar for
+// each run, placed and sized by when it ran, like a flame chart.
+package timeline
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Width is how many columns the bars take.
+const Width = 40
+
+var marks = map[hook.State]string{
+	hook.Completed: "█", hook.Failed: "▓", hook.TimedOut: "▒", hook.Skipped: "·",
+	hook.Backgrounded: "→", hook.Started: "░", hook.Interrupted: "▓",
+}
+
+// Write draws runs in the order they started, with a heading for each stretch
+// of one phase.
+func Write(w io.Writer, runs []hook.Run) error {
+	if len(runs) == 0 {
+		_, err := fmt.Fprintln(w, "  nothing ran")
+		return err
+	}
+	runs = slices.Clone(runs)
+	slices.SortStableFunc(runs, func(a, b hook.Run) int { return a.Started.Compare(b.Started) })
+	first, last := runs[0].Started, runs[0].Started
+	widest := 0
+	for _, r := range runs {
+		if end := r.Started.Add(time.Duration(r.Latency)); end.After(last) {
+			last = end
+		}
+		widest = max(widest, len(name(r)))
+	}
+	scale := newScale(first, last)
+	var b strings.Builder
+	phase := ""
+	for _, r := range runs {
+		if r.Phase != phase {
+			phase = r.Phase
+			fmt.Fprintf(&b, "  %s\n", phase)
+		}
+		fmt.Fprintf(&b, "    %-*s %s %9s  %s\n", widest, name(r), scale.bar(r), latency(r), remark(r))
+	}
+	fmt.Fprintf(&b, "    %*s %-*s%s\n", widest, "", Width, "0", last.Sub(first).Round(time.Microsecond))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func name(r hook.Run) string {
+	who := r.Subscription
+	if r.JobHandler != "" {
+		who = r.JobHandler
+	}
+	if r.Attempt > 0 {
+		who += fmt.Sprintf(" #%d", r.Attempt)
+	}
+	return who
+}
+
+func latency(r hook.Run) string {
+	if r.State == hook.Skipped || r.State == hook.Backgrounded {
+		return "-"
+	}
+	return time.Duration(r.Latency).Round(100 * time.Nanosecond).String()
+}
+
+// remark says how the run ended and what it contributed.
+func remark(r hook.Run) string {
+	words := []string{r.State.String()}
+	for _, d := range r.Contributed {
+		words = append(words, "+"+d.Kind)
+	}
+	for _, a := range r.Audit {
+		words = append(words, "audit:"+a.Code)
+	}
+	if r.Class != "" && r.Class != hook.CodeSkipped {
+		words = append(words, string(r.Class))
+	}
+	if r.Shadow {
+		words = append(words, "(shadow)")
+	}
+	return strings.Join(words, " ")
+}
+
+// scale maps times to columns.
+type scale struct {
+	first time.Time
+	span  time.Duration
+}
+
+func newScale(first, last time.Time) scale { return scale{first, max(last.Sub(first), 1)} }
+
+func (s scale) bar(r hook.Run) string {
+	from := s.column(r.Started)
+	to := max(s.column(r.Started.Add(time.Duration(r.Latency))), from+1)
+	return strings.Repeat(" ", from) + strings.Repeat(marks[r.State], to-from) + strings.Repeat(" ", Width-to)
+}
+
+// column is from 0 to Width-1 for a time within the span, and Width for its end.
+func (s scale) column(t time.Time) int {
+	c := int(int64(t.Sub(s.first)) * Width / int64(s.span))
+	return min(max(c, 0), Width-1)
+}

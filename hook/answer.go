@@ -82,6 +82,13 @@ func (a *Answer) uses() Capability {
 	if len(a.Jobs) > 0 {
 		set |= CanSchedule
 	}
+	// A verdict is a contribution even if the output forgot to say so.
+	if a.Severity >= SeverityDeny && set&(CanBlock|CanApprove) == 0 {
+		set |= CanBlock
+	}
+	if a.Severity == SeverityAsk && set&(CanAsk|CanApprove) == 0 {
+		set |= CanAsk
+	}
 	return set
 }
 

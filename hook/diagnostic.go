@@ -25,7 +25,7 @@ const (
 	CodeOverloaded        Code = "hook.overloaded"
 	CodeMatchFailed       Code = "hook.match_failed"
 	CodeSkipped           Code = "hook.skipped"
-	CodeBlockIgnored      Code = "hook.block_ignored"
+	CodeReleased          Code = "hook.released"
 	CodeJournal           Code = "journal.unavailable"
 	CodeQueueFull         Code = "job.queue_full"
 	CodeNoQueue           Code = "job.no_queue"
@@ -74,9 +74,9 @@ var codes = []CodeInfo{
 	{CodeCapabilityMissing, LevelError, "The answer contributes something the subscription may not. The whole answer is refused.", "Declare the capability, or ask the operator for the grant."},
 	{CodeQuarantined, LevelError, "Too many abandoned runs of the subscription are still alive, so it is not started.", "Make the handler return when its context is cancelled."},
 	{CodeOverloaded, LevelError, "Too many fire_and_record runs are under way.", "Use background execution, or make the handlers faster."},
-	{CodeMatchFailed, LevelWarn, "The match condition failed. At a gate that counts as a match.", "Correct the condition."},
+	{CodeMatchFailed, LevelWarn, "The match condition failed. At a gate that counts as a match, elsewhere as a failure of the handler.", "Correct the condition."},
 	{CodeSkipped, LevelInfo, "The subscription was not asked, because an earlier one had stopped the phase.", "Nothing."},
-	{CodeBlockIgnored, LevelWarn, "A block was answered at a phase that cannot block. It was told to the model and changed nothing.", "Subscribe to a gate."},
+	{CodeReleased, LevelError, "The turn's snapshot was released before the phase fired. Gates deny.", "Release the snapshot after the last dispatch."},
 	{CodeJournal, LevelError, "The journal could not be written. Gates deny until it can.", "Check the store's disk and permissions."},
 	{CodeQueueFull, LevelError, "The job queue is full; the work was refused.", "Start more workers, or raise the queue's bound."},
 	{CodeNoQueue, LevelError, "The answer schedules a job and the runtime has no queue.", "Give the runtime a queue."},
@@ -161,7 +161,7 @@ func (e *SafeError) Unwrap() error { return e.Err }
 // classify returns the code of a handler's error.
 func classify(err error) Code {
 	if safe, ok := errors.AsType[*SafeError](err); ok && safe.Code != "" {
-		return safe.Code
+		return Code(cut(string(safe.Code), 64))
 	}
 	return CodeError
 }

@@ -9,8 +9,10 @@ import (
 
 // Questions that callers ask with errors.Is.
 var (
-	// ErrClosed says that the runtime or the snapshot was closed.
-	ErrClosed = errors.New("hook: closed")
+	// ErrClosed says that a lease was closed.
+	ErrClosed = errors.New("hook: the lease was closed")
+	// ErrReleased says that a snapshot was released.
+	ErrReleased = errors.New("hook: the snapshot was released")
 	// ErrNotFound says that there is nothing of that name.
 	ErrNotFound = errors.New("hook: not found")
 )
@@ -48,49 +50,63 @@ type OptionError struct {
 }
 
 func (e *OptionError) Error() string {
-	where := ""
-	if e.Origin.File != "" {
-		where = fmt.Sprintf("%s:%d: ", e.Origin.File, e.Origin.Line)
+	return fmt.Sprintf("%ssubscription %q on %s: %s: %s", e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Reason)
+}
+
+// where is the place in a file that an error message begins with.
+func (o Origin) where() string {
+	if o.File == "" {
+		return ""
 	}
-	return fmt.Sprintf("%ssubscription %q on %s: %s: %s", where, e.Subscription, e.Phase, e.Field, e.Reason)
+	return fmt.Sprintf("%s:%d: ", o.File, o.Line)
 }
 
 // MissingDependencyError says that a subscription is ordered against one that
 // does not exist.
-type MissingDependencyError struct{ Subscription, Phase, Field, Dependency, Suggestion string }
+type MissingDependencyError struct {
+	Subscription, Phase, Field, Dependency, Suggestion string
+	Origin                                             Origin
+}
 
 func (e *MissingDependencyError) Error() string {
-	return fmt.Sprintf("subscription %q on %s: %s: there is no subscription %q%s",
-		e.Subscription, e.Phase, e.Field, e.Dependency, e.Suggestion)
+	return fmt.Sprintf("%ssubscription %q on %s: %s: there is no subscription %q%s",
+		e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Dependency, e.Suggestion)
 }
 
 // DisabledDependencyError says that a subscription is ordered against one that
 // is disabled.
-type DisabledDependencyError struct{ Subscription, Phase, Field, Dependency string }
+type DisabledDependencyError struct {
+	Subscription, Phase, Field, Dependency string
+	Origin                                 Origin
+}
 
 func (e *DisabledDependencyError) Error() string {
-	return fmt.Sprintf("subscription %q on %s: %s: %q is disabled; enable it or drop the dependency",
-		e.Subscription, e.Phase, e.Field, e.Dependency)
+	return fmt.Sprintf("%ssubscription %q on %s: %s: %q is disabled; enable it or drop the dependency",
+		e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Dependency)
 }
 
 // OtherPhaseError says that a subscription is ordered against one that is only
 // on another phase. Order exists within a phase.
 type OtherPhaseError struct {
 	Subscription, Phase, Field, Dependency string
+	Origin                                 Origin
 	// DependencyPhases are where it is.
 	DependencyPhases []string
 }
 
 func (e *OtherPhaseError) Error() string {
-	return fmt.Sprintf("subscription %q on %s: %s: %q is on %s; order exists within one phase",
-		e.Subscription, e.Phase, e.Field, e.Dependency, strings.Join(e.DependencyPhases, ", "))
+	return fmt.Sprintf("%ssubscription %q on %s: %s: %q is on %s; order exists within one phase",
+		e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Dependency, strings.Join(e.DependencyPhases, ", "))
 }
 
 // SelfDependencyError says that a subscription is ordered against itself.
-type SelfDependencyError struct{ Subscription, Phase, Field string }
+type SelfDependencyError struct {
+	Subscription, Phase, Field string
+	Origin                     Origin
+}
 
 func (e *SelfDependencyError) Error() string {
-	return fmt.Sprintf("subscription %q on %s: %s: it names itself", e.Subscription, e.Phase, e.Field)
+	return fmt.Sprintf("%ssubscription %q on %s: %s: it names itself", e.Origin.where(), e.Subscription, e.Phase, e.Field)
 }
 
 // CycleError says that subscriptions are ordered in a circle.
@@ -153,10 +169,10 @@ func didYouMean(name string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// editDistance is the Levenshtein distance, given up at bound.
+// editDistance is the Levenshtein distance, given up beyond bound.
 func editDistance(a, b string, bound int) int {
-	if len(a)-len(b) >= bound || len(b)-len(a) >= bound {
-		return bound
+	if len(a)-len(b) > bound || len(b)-len(a) > bound {
+		return bound + 1
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -13,7 +13,10 @@ import (
 // what won, and who was never asked and why.
 type Explanation struct {
 	Phase string `json:"phase"`
+	Kind  Kind   `json:"kind"`
 	Scope Scope  `json:"scope,omitzero"`
+	// Dispatch is which one it was, for one on record.
+	Dispatch string `json:"dispatch,omitempty"`
 	// Entries are the subscriptions in plan order.
 	Entries []Explained `json:"entries"`
 	// Won is the subscription whose verdict stands; empty if nobody objected.
@@ -44,15 +47,19 @@ type Explained struct {
 	Latency Latency         `json:"latency,omitempty"`
 }
 
-// Explain dispatches the input and tells what happened. The handlers run, with
-// whatever effects they have; nobody acts on the outcome.
+// Explain asks the handlers about an input and tells what happened. Handlers
+// that are waited for run, with whatever effects they have; nothing is
+// recorded, queued or started beside, and nobody acts on the outcome. Why a
+// dispatch of the input would fail is in the explanation; the error is that it
+// could not be explained.
 func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
-	x := Explanation{Phase: p.Name(), Entries: []Explained{}}
+	x := Explanation{Phase: p.Name(), Kind: p.Kind(), Entries: []Explained{}}
 	if !p.Active(s) {
+		x.Entries = append(x.Entries, disabledEntries(p.Plan(s))...)
 		return x, nil
 	}
-	resolved := s.gen.find(&p.d.phaseCore)
-	tr := &trace[In, Out]{said: make(map[string]Explained)}
+	resolved := s.gen.Load().find(&p.d.phaseCore)
+	tr := &trace{said: make(map[string]Explained)}
 	out, err := p.d.dispatch(ctx, s, resolved, in, tr)
 	if p.d.Definition.Scope != nil {
 		if scope := p.d.Definition.Scope(in); scope != nil {
@@ -68,9 +75,7 @@ func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explan
 		said.Position, said.ID, said.Shadow, said.Won = e.Position, e.ID, e.Shadow, e.ID == out.By
 		x.Entries = append(x.Entries, said)
 	}
-	for _, id := range plan.Disabled {
-		x.Entries = append(x.Entries, Explained{ID: id, Why: "it is disabled"})
-	}
+	x.Entries = append(x.Entries, disabledEntries(plan)...)
 	x.Won, x.Diagnostics = out.By, out.Diagnostics
 	if err != nil {
 		x.Error = err.Error()
@@ -81,49 +86,83 @@ func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explan
 	return x, nil
 }
 
-// ExplainRuns explains a recorded dispatch from its records and the plan of
-// its phase. Records do not hold what was said, so it tells kinds and hashes'
-// owners, not words.
-func ExplainRuns(plan Plan, runs []Run) Explanation {
-	x := Explanation{Phase: plan.Phase, Entries: []Explained{}}
-	worst := SeverityPass
-	known := make(map[string]bool)
-	add := func(position int, id, missing string) {
-		i := slices.IndexFunc(runs, func(r Run) bool { return r.Phase == plan.Phase && r.Subscription == id })
-		entry := Explained{Position: position, ID: id, Why: missing}
-		if i >= 0 {
-			r := runs[i]
-			x.Scope = r.Scope
-			entry = Explained{
-				Position: position, ID: id, Asked: r.State != Skipped, State: r.State, Code: r.Class,
-				Shadow: r.Shadow, Latency: r.Latency,
-			}
-			if r.Class != "" {
-				entry.Why = meaning(r.Class)
-			}
-			for _, d := range r.Contributed {
-				entry.Contributed = append(entry.Contributed, d.Kind)
-			}
-			if !r.Shadow && r.Severity > worst {
-				worst, x.Won = r.Severity, id
-			}
-			x.Diagnostics = append(x.Diagnostics, r.Diagnostics...)
-		}
-		known[id] = true
-		x.Entries = append(x.Entries, entry)
+func disabledEntries(plan Plan) []Explained {
+	entries := make([]Explained, len(plan.Disabled))
+	for i, id := range plan.Disabled {
+		entries[i] = Explained{ID: id, Why: "it is disabled"}
 	}
-	for _, e := range plan.Entries {
-		add(e.Position, e.ID, "it has no record: it did not match, or was not installed then")
-	}
+	return entries
+}
+
+// ExplainRuns explains what is on record: one explanation for each dispatch of
+// the plan's phase among the runs, in their order. Records do not hold what was
+// said, so it tells kinds, not words.
+func ExplainRuns(plan Plan, runs []Run) []Explanation {
+	var dispatches []string
+	grouped := make(map[string][]Run)
 	for _, r := range runs {
-		if r.Phase == plan.Phase && r.Subscription != "" && !known[r.Subscription] {
-			add(0, r.Subscription, "")
+		if r.Phase != plan.Phase || r.Subscription == "" || r.Attempt > 0 {
+			continue
+		}
+		if _, known := grouped[r.Dispatch]; !known {
+			dispatches = append(dispatches, r.Dispatch)
+		}
+		grouped[r.Dispatch] = append(grouped[r.Dispatch], r)
+	}
+	explanations := make([]Explanation, 0, len(dispatches))
+	for _, id := range dispatches {
+		explanations = append(explanations, explainDispatch(plan, id, grouped[id]))
+	}
+	return explanations
+}
+
+// explainDispatch explains the runs of one dispatch.
+func explainDispatch(plan Plan, dispatch string, runs []Run) Explanation {
+	x := Explanation{Phase: plan.Phase, Kind: plan.Kind, Dispatch: dispatch, Scope: runs[0].Scope, Entries: []Explained{}}
+	byID := make(map[string]Run, len(runs))
+	for _, r := range runs {
+		byID[r.Subscription] = r
+	}
+	worst := SeverityPass
+	for _, e := range plan.Entries {
+		r, ok := byID[e.ID]
+		if !ok {
+			x.Entries = append(x.Entries, Explained{
+				Position: e.Position, ID: e.ID, Why: "it has no record: it did not match, or was not installed then",
+			})
+			continue
+		}
+		addRun(&x, e.Position, r, &worst)
+		delete(byID, e.ID)
+	}
+	for _, r := range runs { // those that are no longer in the plan
+		if _, left := byID[r.Subscription]; left {
+			addRun(&x, 0, r, &worst)
 		}
 	}
 	for i := range x.Entries {
 		x.Entries[i].Won = x.Won != "" && x.Entries[i].ID == x.Won
 	}
 	return x
+}
+
+// addRun adds what a record says; worst is the most severe verdict so far.
+func addRun(x *Explanation, position int, r Run, worst *Severity) {
+	entry := Explained{
+		Position: position, ID: r.Subscription, Asked: r.State != Skipped, State: r.State, Code: r.Class,
+		Shadow: r.Shadow, Latency: r.Latency,
+	}
+	if r.Class != "" {
+		entry.Why = meaning(r.Class)
+	}
+	for _, d := range r.Contributed {
+		entry.Contributed = append(entry.Contributed, d.Kind)
+	}
+	if x.Kind == Gate && !r.Shadow && r.Severity > *worst {
+		*worst, x.Won = r.Severity, r.Subscription
+	}
+	x.Diagnostics = append(x.Diagnostics, r.Diagnostics...)
+	x.Entries = append(x.Entries, entry)
 }
 
 func meaning(code Code) string {
@@ -144,8 +183,16 @@ func (x Explanation) String() string {
 		fmt.Fprintf(&b, "failed: %s\n", x.Error)
 	case x.Won != "":
 		fmt.Fprintf(&b, "%s won\n", x.Won)
-	default:
+	case x.Kind == Gate:
 		b.WriteString("nobody objected\n")
+	default:
+		asked := 0
+		for _, e := range x.Entries {
+			if e.Asked {
+				asked++
+			}
+		}
+		fmt.Fprintf(&b, "%d asked\n", asked)
 	}
 	w := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
 	for _, e := range x.Entries {
@@ -170,11 +217,10 @@ func (x Explanation) String() string {
 		if e.Position > 0 {
 			place = fmt.Sprintf("%d.", e.Position)
 		}
-		mark := ""
 		if e.Won {
-			mark = "<- won"
+			what += "  <- won"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", place, e.ID, verb, what, mark)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", place, e.ID, verb, what)
 	}
 	_ = w.Flush() // a strings.Builder does not fail
 	return trimLines(b.String())
@@ -182,7 +228,7 @@ func (x Explanation) String() string {
 
 // trace collects what each subscription did. A dispatch has one only while it
 // is being explained.
-type trace[In any, Out Output] struct{ said map[string]Explained }
+type trace struct{ said map[string]Explained }
 
 func (d *dispatch[In, Out]) traceUnmatched(e *entry[In, Out], set patternSet, value string) {
 	if d.trace != nil {
@@ -200,23 +246,22 @@ func (d *dispatch[In, Out]) traceSkipped(e *entry[In, Out]) {
 	if d.trace == nil {
 		return
 	}
-	why := "an earlier subscription had stopped the phase"
+	why, code := "an earlier subscription had stopped the phase", CodeSkipped
 	if d.stop < 0 {
-		why = "the turn was cancelled"
+		why, code = "the turn was cancelled", CodeCanceled
 	} else if at := slices.IndexFunc(d.answers, func(a answered[Out]) bool { return a.pos == d.stop }); at >= 0 {
 		why = d.answers[at].from + " had stopped the phase"
 	}
-	d.trace.said[e.sub.id] = Explained{Why: why, State: Skipped, Code: CodeSkipped}
+	d.trace.said[e.sub.id] = Explained{Why: why, State: Skipped, Code: code}
 }
 
+// traceStarted says what a dispatch would start and not wait for.
 func (d *dispatch[In, Out]) traceStarted(e *entry[In, Out]) {
-	if d.trace != nil {
-		state := Started
-		if e.sub.opts.Execution == Background {
-			state = Backgrounded
-		}
-		d.trace.said[e.sub.id] = Explained{Asked: true, State: state}
+	why := "it would be started and not waited for"
+	if e.sub.opts.Execution == Background {
+		why = "it would be queued"
 	}
+	d.trace.said[e.sub.id] = Explained{Why: why}
 }
 
 func (d *dispatch[In, Out]) traceAnswer(e *entry[In, Out], out Out, ans *Answer, took int64) {

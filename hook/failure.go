@@ -62,6 +62,18 @@ func (f Failure) String() string {
 // MarshalText writes the wire name.
 func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
+// UnmarshalText reads the wire name. A fallback read this way has lost its
+// answer, so that it can be shown and not installed.
+func (f *Failure) UnmarshalText(text []byte) error {
+	for mode := unset; mode <= fallback; mode++ {
+		if read := (Failure{mode: mode}); read.String() == string(text) {
+			*f = read
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown failure mode %q (known: closed, fallback, open)", text)
+}
+
 // fallbackProblem checks that a fallback belongs to this phase and stays
 // within what the subscription may contribute.
 func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability) error {

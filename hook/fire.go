@@ -22,6 +22,10 @@ type detached[In any, Out Output] struct {
 func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	start := d.rt.now()
 	d.mark = start
+	if d.trace != nil {
+		d.traceStarted(e)
+		return
+	}
 	if d.rt.firing.Add(1) > int64(d.rt.opts.InFlight) {
 		d.rt.firing.Add(-1)
 		d.fail(e, start, 0, Problem{
@@ -38,10 +42,9 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	}
 	rec := d.record(e, Started, start, 0, nil)
 	r := &detached[In, Out]{def: d.def, e: e, snap: d.snap, in: d.in, rec: *rec}
-	d.traceStarted(e)
 	d.snap.retain()
 	d.rt.settled.add()
-	// Owned by the runtime: Close waits for it. It outlives the turn's cancel,
+	// Owned by the runtime: Drain waits for it. It outlives the turn's cancel,
 	// bounded by its own timeout.
 	go r.main(context.WithoutCancel(d.ctx))
 }
@@ -61,10 +64,10 @@ func (r *detached[In, Out]) main(parent context.Context) {
 }
 
 // settle writes the final record.
-func (r *detached[In, Out]) settle(ctx context.Context, end ending[Out]) {
+func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 	rt, rec := r.snap.rt, r.rec
 	rec.took, rec.state = rt.now()-rec.start, Completed
-	ans := answerOf(r.def.nilable, end.out)
+	ans := end.answer
 	if end.problem == nil {
 		end.problem = r.e.detachedProblem(ans)
 	}
@@ -82,7 +85,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending[Out]) {
 		rec.fail(*p)
 		rt.logFailure(ctx, rec.scope, *p)
 	}
-	if err := rt.opts.Journal.Append(context.WithoutCancel(ctx), []Run{rt.run(&rec)}); err != nil {
+	if err := rt.recordLate(ctx, rt.run(&rec)); err != nil {
 		rt.logFailure(ctx, rec.scope, Problem{Phase: r.def.name, Subscription: r.e.sub.id, Code: CodeJournal, Err: err})
 	}
 }
@@ -106,22 +109,23 @@ func (r *record) fail(p Problem) {
 	old := r.detail
 	r.detail = &detail{class: p.Code, diags: []Diagnostic{diag}}
 	if old != nil {
-		r.detail.job, r.detail.key, r.detail.attempt = old.job, old.key, old.attempt
+		r.detail.job, r.detail.key = old.job, old.key
 	}
 }
 
-// ending is how a guarded handler ended.
-type ending[Out any] struct {
-	out     Out
+// ending is how a handler on a goroutine of its own ended: with an answer, or
+// with a problem.
+type ending struct {
+	answer  *Answer
 	problem *Problem
 }
 
 // begin calls a handler on a goroutine of its own, which ends when the handler
 // returns. The channel gets exactly one ending.
-func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in In) <-chan ending[Out] {
-	ended := make(chan ending[Out], 1)
+func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in In) <-chan ending {
+	ended := make(chan ending, 1)
 	go func() {
-		var end ending[Out]
+		var end ending
 		returned := false
 		defer func() {
 			if !returned {
@@ -134,12 +138,12 @@ func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in 
 			ended <- end
 		}()
 		out, err := handle(ctx, in)
-		returned = true
-		end.out = out
 		if err != nil {
-			code := classify(err)
-			end.problem = &Problem{Code: code, Err: err}
+			end.problem = &Problem{Code: classify(err), Err: err}
+		} else {
+			end.answer = answerOf(nilable[Out](), out)
 		}
+		returned = true
 	}()
 	return ended
 }
@@ -147,12 +151,12 @@ func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in 
 // bounded waits for an ending until ctx is done. A handler that ignores its
 // context is then abandoned, and counts against its subscription until it
 // returns. release is called when it has returned.
-func bounded[Out any](ctx context.Context, ended <-chan ending[Out], alive *atomic.Int32, release func()) ending[Out] {
+func bounded(ctx context.Context, ended <-chan ending, alive *atomic.Int32, release func()) ending {
 	select {
 	case end := <-ended:
 		release()
 		if ctx.Err() != nil {
-			end = ending[Out]{problem: cancelProblem(ctx)} // late
+			end = ending{problem: cancelProblem(ctx)} // late
 		}
 		return end
 	case <-ctx.Done():
@@ -162,7 +166,7 @@ func bounded[Out any](ctx context.Context, ended <-chan ending[Out], alive *atom
 			alive.Add(-1)
 			release()
 		}()
-		return ending[Out]{problem: cancelProblem(ctx)}
+		return ending{problem: cancelProblem(ctx)}
 	}
 }
 
@@ -173,15 +177,38 @@ func cancelProblem(ctx context.Context) *Problem {
 	return &Problem{Code: CodeCanceled, Err: errors.New("the work was cancelled")}
 }
 
-// Close waits until the runs that nobody waits for have ended, or ctx is done.
-// The runtime stays usable, and others may go on dispatching meanwhile.
-func (rt *Runtime) Close(ctx context.Context) error {
+// Drain waits until the runs that nobody waits for have ended and are on
+// record, or ctx is done. The runtime stays usable, and others may go on
+// dispatching meanwhile.
+func (rt *Runtime) Drain(ctx context.Context) error {
 	select {
 	case <-rt.settled.idle():
-		return nil
+		return rt.recordLate(ctx)
 	case <-ctx.Done():
-		return fmt.Errorf("close: %d runs are still under way: %w", rt.firing.Load(), context.Cause(ctx))
+		return fmt.Errorf("drain: %d runs are still under way: %w", rt.firing.Load(), context.Cause(ctx))
 	}
+}
+
+// lateLog keeps the ends of runs that nobody waits for until the journal takes
+// them.
+type lateLog struct {
+	mu   sync.Mutex
+	runs []Run
+}
+
+// recordLate writes the ends of runs to the journal, behind those it did not
+// take before. What cannot be written is kept and tried again with the next
+// one, with the next turn that is written, and by Drain.
+func (rt *Runtime) recordLate(ctx context.Context, ended ...Run) error {
+	rt.late.mu.Lock()
+	defer rt.late.mu.Unlock()
+	rt.late.runs = append(rt.late.runs, ended...)
+	if len(rt.late.runs) == 0 {
+		return nil
+	}
+	left, err := rt.write(ctx, rt.late.runs)
+	rt.late.runs = left
+	return err
 }
 
 // tally counts what is under way and tells when nothing is. Unlike a

@@ -14,6 +14,7 @@ import (
 // the handler that panicked.
 func (d *dispatch[In, Out]) inline(end int) {
 	defer d.guard()
+	d.inside = true
 	for ; d.at < end; d.at++ {
 		e := &d.plan.entries[d.at]
 		if e.pos > d.stop || d.done != nil && d.cancelled() {
@@ -24,20 +25,19 @@ func (d *dispatch[In, Out]) inline(end int) {
 			d.special(e)
 			continue
 		}
-		d.running = true
 		out, err := e.handle(d.ctx, d.in)
-		d.running = false
 		now := d.rt.now()
 		start := d.mark
 		d.mark = now
 		if err == nil && d.quick {
 			if out.Answer() == nil {
-				d.room.next().set(e.installed, d.scope, d.room.seq(), start, now-start)
+				d.room.next().set(e.installed, d.scope, d.room.base, d.room.seq(), start, now-start)
 				continue
 			}
 		}
 		d.answer(e, start, now-start, out, err)
 	}
+	d.inside = false
 }
 
 // answer takes what a handler returned that has something to say, or failed.
@@ -61,33 +61,28 @@ func (d *dispatch[In, Out]) problem(err error) Problem {
 
 // guard runs when inline is left: in order, by a panic, or by Goexit.
 func (d *dispatch[In, Out]) guard() {
-	r := recover()
-	if r == nil && !d.running {
+	if !d.inside {
 		return
 	}
+	d.inside = false
 	start := d.mark
 	d.mark = d.rt.now()
 	e := &d.plan.entries[d.at]
-	running := d.running
-	d.running = false
 	d.at++
-	if r != nil {
+	if r := recover(); r != nil {
 		d.fail(e, start, d.mark-start, panicked(r))
 		return
 	}
-	if running {
-		// The handler is ending this goroutine and nothing can keep it. Leave
-		// the runtime in order: record it, and that the rest was not asked.
-		d.fail(e, start, d.mark-start, goexited())
-		for ; d.at < len(d.plan.entries); d.at++ {
-			d.skip(&d.plan.entries[d.at])
-		}
-		_, _ = d.finish()
+	// The handler is ending this goroutine and nothing can keep it. Leave the
+	// runtime in order: record it, and that the rest was not asked.
+	d.fail(e, start, d.mark-start, goexited())
+	for ; d.at < len(d.plan.entries); d.at++ {
+		d.skip(&d.plan.entries[d.at])
 	}
 }
 
-// panicError is a handler's panic. Its text does not quote the value, which
-// may quote what the handler saw.
+// panicError is a handler's panic. Its text quotes the value, which may quote
+// what the handler saw: it is for the process's log, and no record holds it.
 type panicError struct {
 	value any
 	stack []byte
@@ -118,9 +113,7 @@ func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
 			d.timed(e)
 			return
 		}
-		d.running = true
 		out, err := e.handle(d.ctx, d.in)
-		d.running = false
 		d.returned(e, out, err)
 	}
 }
@@ -139,13 +132,11 @@ func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	late := &TimeoutError{timeout}
 	ctx, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
+	start := d.rt.now() // before the alarm, so that a timeout never looks early
+	d.mark = start
 	stop := d.rt.after(timeout, func() { cancel(late) })
 	defer stop()
-	start := d.rt.now()
-	d.mark = start
-	d.running = true
 	out, err := e.handle(ctx, d.in)
-	d.running = false
 	if now := d.rt.now(); now-start >= int64(timeout) {
 		d.mark = now
 		d.fail(e, start, now-start, Problem{Code: CodeTimeout, Err: late})

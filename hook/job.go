@@ -219,25 +219,24 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 		d.fail(e, start, 0, jobProblem(&SafeError{Code: CodeJobInvalid, Message: "the phase's reference is not 1-256 of [A-Za-z0-9._:/-]"}))
 		return
 	}
-	rec := d.record(e, Backgrounded, start, 0, nil)
-	if e.shadow { // it would have been queued; nothing is
+	if d.trace != nil {
+		d.traceStarted(e)
 		return
 	}
+	rec := d.record(e, Backgrounded, start, 0, nil)
 	asked := d.rt.run(rec)
 	job.ID, job.Run = asked.ID+".1", asked.ID
 	asked.Job, asked.Key = job.ID, job.Key
 	rec.detail = &detail{job: job.ID, key: job.Key}
 	d.room.special = true
 	if d.rt.opts.Recall == nil {
-		d.rt.held.Store(job.ID, d.in) // the only way to find it again
+		d.rt.held.keep(job.Key, d.in) // the only way to find it again
 	}
 	if err := d.rt.opts.Queue.Enqueue(context.WithoutCancel(d.ctx), asked, []Job{job}); err != nil {
-		d.rt.held.Delete(job.ID)
+		d.rt.held.forgo(job.Key)
 		d.unrecord(rec)
 		d.fail(e, start, 0, jobProblem(err))
-		return
 	}
-	d.traceStarted(e)
 }
 
 // jobKey is the idempotency key of a background run: one for each

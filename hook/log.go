@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -83,6 +84,7 @@ func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	c := l.current
 	if c.used+n > len(c.records) || len(c.spans) >= chunkSize {
 		if c.open == 0 {
+			l.current = nil // it is no longer ours, whether it can be written or not
 			if err := l.spill(ctx, c); err != nil {
 				return err
 			}
@@ -152,14 +154,34 @@ func (l *runLog) spill(ctx context.Context, c *chunk) error {
 func (l *runLog) append(ctx context.Context, runs []Run) error {
 	l.refused = append(l.refused, runs...)
 	if len(l.refused) == 0 {
-		return nil
+		return l.rt.recordLate(ctx)
 	}
-	// An abort of the turn must not lose its records.
-	if err := l.rt.opts.Journal.Append(context.WithoutCancel(ctx), l.refused); err != nil {
-		return &JournalError{err}
+	left, err := l.rt.write(ctx, l.refused)
+	l.refused = left
+	if err != nil {
+		return err
 	}
-	l.refused = nil
-	return nil
+	return l.rt.recordLate(ctx)
+}
+
+// write appends runs to the journal and returns those it did not take. A run
+// that the journal knows in another final state is not worth a turn: somebody
+// else has settled it, and what they wrote stands.
+func (rt *Runtime) write(ctx context.Context, runs []Run) ([]Run, error) {
+	ctx = context.WithoutCancel(ctx) // an abort of the turn must not lose its records
+	err := rt.opts.Journal.Append(ctx, runs)
+	if errors.Is(err, ErrSettled) && len(runs) > 1 {
+		for len(runs) > 0 {
+			if err = rt.opts.Journal.Append(ctx, runs[:1]); err != nil && !errors.Is(err, ErrSettled) {
+				break
+			}
+			runs = runs[1:]
+		}
+	}
+	if err == nil || errors.Is(err, ErrSettled) {
+		return nil, nil
+	}
+	return runs, &JournalError{err}
 }
 
 // flush writes everything that is over.
@@ -209,6 +231,7 @@ func (l *runLog) collect() []Run {
 		}
 		if c.open == 0 {
 			c.reset()
+			l.rt.number(c)
 		}
 	}
 	return runs
@@ -232,8 +255,14 @@ func (rt *Runtime) newChunk(n int) *chunk {
 	if !ok || len(c.records) < n {
 		c = &chunk{records: make([]record, max(n, chunkSize)), spans: make([]span, 0, 32)}
 	}
-	c.base = rt.seq.Add(uint64(len(c.records))) - uint64(len(c.records))
+	rt.number(c)
 	return c
+}
+
+// number gives the records of an empty chunk numbers that nobody had before.
+func (rt *Runtime) number(c *chunk) {
+	n := uint64(len(c.records))
+	c.base = rt.seq.Add(n) - n
 }
 
 // JournalError says that records could not be written. Nothing was dropped.

@@ -30,7 +30,7 @@ type Match struct {
 //
 // Holds is called during dispatch, possibly from several goroutines. An error
 // counts as a match at gates, so that a broken condition cannot open one, and
-// as no match elsewhere; so does a panic.
+// as a failure of the handler elsewhere; so does a panic.
 type Condition interface {
 	// String is the condition's source, for plans and explanations.
 	String() string
@@ -138,7 +138,7 @@ func (s patternSet) problem() string {
 			return "a pattern is empty"
 		}
 		if !validGlob(p) {
-			return fmt.Sprintf("pattern %q: a class is not closed or the last character is a backslash", p)
+			return fmt.Sprintf("pattern %q: a class is not closed or its range is reversed, or the last character is a backslash", p)
 		}
 	}
 	return ""
@@ -163,7 +163,7 @@ func validGlob(pattern string) bool {
 			}
 		case '[':
 			end := classEnd(pattern[i:])
-			if end < 0 {
+			if end < 0 || !validClass(pattern[i+1:i+end]) {
 				return false
 			}
 			i += end
@@ -246,9 +246,23 @@ func matchOne(pattern, value string) (int, int, bool) {
 	}
 }
 
+// validClass refuses a range whose ends are the wrong way round.
+func validClass(class string) bool {
+	valid := true
+	eachRange(class, func(low, high rune) { valid = valid && low <= high })
+	return valid
+}
+
 func classHas(class string, r rune) bool {
 	negated := strings.HasPrefix(class, "!") || strings.HasPrefix(class, "^")
-	if negated {
+	found := false
+	eachRange(class, func(low, high rune) { found = found || (low <= r && r <= high) })
+	return found != negated
+}
+
+// eachRange yields the ranges of a class; a single character is one too.
+func eachRange(class string, yield func(low, high rune)) {
+	if strings.HasPrefix(class, "!") || strings.HasPrefix(class, "^") {
 		class = class[1:]
 	}
 	next := func() rune {
@@ -257,7 +271,6 @@ func classHas(class string, r rune) bool {
 		class = class[size:]
 		return c
 	}
-	found := false
 	for class != "" {
 		low := next()
 		high := low
@@ -265,7 +278,6 @@ func classHas(class string, r rune) bool {
 			class = class[1:]
 			high = next()
 		}
-		found = found || (low <= r && r <= high)
+		yield(low, high)
 	}
-	return found != negated
 }

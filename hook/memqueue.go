@@ -98,6 +98,9 @@ func (q *MemoryQueue) wake() {
 // Claim waits for a job that is due and takes it.
 func (q *MemoryQueue) Claim(ctx context.Context) (Job, error) {
 	for {
+		if ctx.Err() != nil {
+			return Job{}, context.Cause(ctx)
+		}
 		job, ok, changed, next := q.take()
 		if ok {
 			return job, nil

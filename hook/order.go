@@ -32,10 +32,11 @@ type stage struct {
 }
 
 // orderPhase resolves the order of the members of one phase. elsewhere tells
-// on which other phases an id is known.
-func orderPhase(core *phaseCore, all map[string]*installed, elsewhere func(id string) []string) (*phasePlan, []error) {
+// on which other phases an id is known; the edges of members that are loose do
+// not count.
+func orderPhase(core *phaseCore, all map[string]*installed, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
 	g := newGraph(core, all)
-	g.link(elsewhere)
+	g.link(elsewhere, loose)
 	if len(g.problems) > 0 {
 		return nil, g.problems
 	}
@@ -125,8 +126,11 @@ func newGraph(core *phaseCore, all map[string]*installed) *graph {
 }
 
 // link turns after and before into edges, and reports those that cannot be.
-func (g *graph) link(elsewhere func(id string) []string) {
+func (g *graph) link(elsewhere func(id string) []string, loose func(id string) bool) {
 	for i, e := range g.nodes {
+		if loose != nil && loose(e.sub.id) {
+			continue
+		}
 		for _, id := range e.sub.opts.After {
 			if j, ok := g.resolve(e, "after", id, elsewhere); ok {
 				g.edge(j, i, "after", e)
@@ -146,25 +150,25 @@ func (g *graph) link(elsewhere func(id string) []string) {
 func (g *graph) resolve(e *installed, field, id string, elsewhere func(id string) []string) (int, bool) {
 	s := e.sub
 	if id == s.id {
-		g.problems = append(g.problems, &SelfDependencyError{s.id, g.core.name, field})
+		g.problems = append(g.problems, &SelfDependencyError{s.id, g.core.name, field, s.opts.Origin})
 		return 0, false
 	}
 	if j, ok := g.index[id]; ok {
 		return j, true
 	}
 	if _, ok := g.all[id]; ok {
-		g.problems = append(g.problems, &DisabledDependencyError{s.id, g.core.name, field, id})
+		g.problems = append(g.problems, &DisabledDependencyError{s.id, g.core.name, field, id, s.opts.Origin})
 		return 0, false
 	}
 	if phases := elsewhere(id); len(phases) > 0 {
-		g.problems = append(g.problems, &OtherPhaseError{s.id, g.core.name, field, id, phases})
+		g.problems = append(g.problems, &OtherPhaseError{s.id, g.core.name, field, id, s.opts.Origin, phases})
 		return 0, false
 	}
 	suggestion := ""
 	if len(g.problems) < 20 { // looking for near names is slow, and nobody reads more
 		suggestion = didYouMean(id, slices.Sorted(maps.Keys(g.all)))
 	}
-	g.problems = append(g.problems, &MissingDependencyError{s.id, g.core.name, field, id, suggestion})
+	g.problems = append(g.problems, &MissingDependencyError{s.id, g.core.name, field, id, suggestion, s.opts.Origin})
 	return 0, false
 }
 
@@ -261,45 +265,57 @@ func (g *graph) cycle(waiting []int) []string {
 // that may overlap and whose predecessors are placed joins it.
 func (p *phasePlan) schedule() []stage {
 	var stages []stage
-	placed := make([]bool, len(p.order))
-	levels := make(map[int][]int) // handlers that may overlap, not yet placed
-	for i, e := range p.order {
-		if e.sub.overlaps() {
-			levels[p.level[i]] = append(levels[p.level[i]], i)
+	n := len(p.order)
+	placed := make([]bool, n)
+	missing := make([]int, n) // predecessors not yet placed
+	succs := make([][]int, n)
+	ready := make(map[int]*minHeap) // by level: may overlap, and nothing is missing
+	offer := func(i int) {
+		if missing[i] == 0 && p.order[i].sub.overlaps() {
+			if ready[p.level[i]] == nil {
+				ready[p.level[i]] = new(minHeap)
+			}
+			ready[p.level[i]].push(int32(i))
 		}
 	}
-	ready := func(i int) bool {
-		return !slices.ContainsFunc(p.preds[i], func(j int) bool { return !placed[j] })
+	for i, preds := range p.preds {
+		missing[i] = len(preds)
+		for _, j := range preds {
+			succs[j] = append(succs[j], i)
+		}
+		offer(i)
+	}
+	place := func(i int) {
+		placed[i] = true
+		for _, j := range succs[i] {
+			missing[j]--
+			offer(j)
+		}
 	}
 	for i, e := range p.order {
 		switch {
 		case placed[i]:
 		case e.sub.overlaps():
-			var group, rest []int
-			for _, j := range levels[p.level[i]] {
-				if ready(j) {
-					group = append(group, j)
-				} else {
-					rest = append(rest, j)
-				}
+			var group []int
+			for heap := ready[p.level[i]]; len(*heap) > 0; {
+				group = append(group, int(heap.pop()))
 			}
-			levels[p.level[i]] = rest
 			for part := range slices.Chunk(group, p.core.overlap) {
 				stages = append(stages, stage{part, true})
 			}
 			for _, j := range group {
-				placed[j] = true
+				place(j)
 			}
 		case e.sub.opts.Execution == Deadline: // a rewriter with a deadline runs alone
 			stages = append(stages, stage{[]int{i}, true})
-			placed[i] = true
+			place(i)
 		default:
 			if n := len(stages); n > 0 && !stages[n-1].overlap {
 				stages[n-1].positions = append(stages[n-1].positions, i)
 			} else {
 				stages = append(stages, stage{[]int{i}, false})
 			}
-			placed[i] = true
+			place(i)
 		}
 	}
 	return stages

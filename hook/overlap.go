@@ -81,17 +81,7 @@ func (d *dispatch[In, Out]) overlap(st *typedStage) {
 	}
 	for i := st.from; i < st.to; i++ {
 		e := &d.plan.entries[i]
-		if e.pos > d.stop || d.done != nil && d.cancelled() {
-			d.skip(e)
-			continue
-		}
-		if !d.matches(e) {
-			continue
-		}
-		if alive := e.abandoned.Load(); alive >= int32(d.rt.opts.Abandoned) {
-			d.fail(e, d.mark, 0, Problem{
-				Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
-			})
+		if !d.startable(e) {
 			continue
 		}
 		if w == nil {
@@ -100,12 +90,11 @@ func (d *dispatch[In, Out]) overlap(st *typedStage) {
 		r := &run[In, Out]{e: e, snap: d.snap, in: d.in, start: d.mark, wake: w, index: len(runs)}
 		r.parent = d.ctx //nolint:fatcontext // each run has its own
 		if timeout := e.sub.opts.Timeout; timeout > 0 {
-			r.deadline = d.mark + int64(timeout)
+			r.deadline = later(d.mark, timeout)
 			r.rt = d.rt
 		}
 		runs = append(runs, r)
-		d.snap.retain() // an abandoned run still holds what it was started with
-		go r.main()     // owned by the run: it ends when the handler returns
+		go r.main() // owned by the run: it ends when the handler returns
 	}
 	if w == nil {
 		return
@@ -118,6 +107,32 @@ func (d *dispatch[In, Out]) overlap(st *typedStage) {
 	if st.to < len(d.plan.entries) {
 		d.mark = d.rt.now()
 	}
+}
+
+// startable reports whether a handler is to be started, and records it if it
+// is not though it might have been. A panic of the phase's own functions counts
+// as the handler's.
+func (d *dispatch[In, Out]) startable(e *entry[In, Out]) (ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			ok = false
+			d.fail(e, d.mark, 0, panicked(v))
+		}
+	}()
+	if e.pos > d.stop || d.done != nil && d.cancelled() {
+		d.skip(e)
+		return false
+	}
+	if !d.matches(e) {
+		return false
+	}
+	if alive := e.abandoned.Load(); alive >= int32(d.rt.opts.Abandoned) {
+		d.fail(e, d.mark, 0, Problem{
+			Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
+		})
+		return false
+	}
+	return true
 }
 
 // main runs the handler. It is the goroutine's first frame.
@@ -137,8 +152,8 @@ func (r *run[In, Out]) main() {
 			wake.done <- index // never blocks: there is room for every run
 		} else {
 			r.e.abandoned.Add(-1)
+			r.snap.drop()
 		}
-		r.snap.drop()
 	}()
 	r.out, r.err = r.e.handle(r, r.in)
 	returned = true
@@ -161,7 +176,7 @@ func (d *dispatch[In, Out]) await(w *waiter, runs []*run[In, Out]) {
 				// Handlers that must be waited for see their context cancelled
 				// and are waited for; the others are left behind.
 				cancelled, token = nil, ring
-				left -= d.leave(runs)
+				left -= d.forsake(runs)
 			}
 		}
 		w.stop()
@@ -176,8 +191,8 @@ func (d *dispatch[In, Out]) await(w *waiter, runs []*run[In, Out]) {
 	}
 }
 
-// leave abandons the runs that need not be waited for, and counts them.
-func (d *dispatch[In, Out]) leave(runs []*run[In, Out]) (left int) {
+// forsake abandons the runs that need not be waited for, and counts them.
+func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
 	for _, r := range runs {
 		if r.e.sub.opts.Execution == Deadline && r.abandon(context.Cause(d.ctx)) {
 			left++
@@ -241,8 +256,10 @@ func (r *run[In, Out]) abandon(cause error) bool {
 		return false
 	}
 	r.e.abandoned.Add(1)
+	r.snap.retain() // until it returns, it holds what it was started with
 	if !r.state.CompareAndSwap(pending, abandoned) {
 		r.e.abandoned.Add(-1)
+		r.snap.drop()
 		return false
 	}
 	r.cancel(cause)

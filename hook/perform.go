@@ -20,8 +20,8 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	problem := rt.performJob(ctx, job, &run, ans)
 	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
 	run.State = Completed
-	if problem == nil || job.Attempt >= job.Retry.Attempts {
-		rt.held.Delete(job.ID)
+	if problem == nil || job.Attempt >= job.Retry.Attempts || !retryable(problem.Code) {
+		rt.held.drop(job.Key)
 	}
 	if problem == nil {
 		run.Contributed, run.Audit = digest(ans.Parts), safeAudit(ans.Audit)
@@ -66,7 +66,7 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })()
-	answer, err := e.sub.phase.perform(ctx, rt, e, input, job, held)
+	answer, err := e.sub.phase.perform(ctx, e, input, job, held)
 	if err != nil {
 		return asProblem(err)
 	}
@@ -74,7 +74,7 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 		return problem
 	}
 	*ans = *answer
-	if len(answer.Jobs) == 0 {
+	if len(answer.Jobs) == 0 || e.sub.opts.Shadow {
 		return nil
 	}
 	asked := *run
@@ -110,7 +110,7 @@ func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 
 // recall finds a job's input: kept by this process, or by its reference.
 func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *Problem) {
-	if held, ok := rt.held.Load(job.ID); ok {
+	if held, ok := rt.held.find(job.Key); ok {
 		return nil, held, nil
 	}
 	if rt.opts.Recall == nil {
@@ -124,7 +124,7 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 }
 
 // performJob runs a background subscription's handler on a recalled input.
-func (def *defined[In, Out]) performJob(ctx context.Context, _ *Runtime, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
+func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
 	in, ok := held.(In)
 	if !ok {
 		var err error
@@ -136,7 +136,7 @@ func (def *defined[In, Out]) performJob(ctx context.Context, _ *Runtime, e *inst
 	if end.problem != nil {
 		return nil, &FailureError{*end.problem}
 	}
-	return answerOf(def.nilable, end.out), nil
+	return end.answer, nil
 }
 
 func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Problem {
@@ -159,7 +159,7 @@ func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Pr
 	if end.problem != nil {
 		return end.problem
 	}
-	ans.Audit = end.out.audit
+	*ans = *end.answer
 	return nil
 }
 
@@ -197,8 +197,31 @@ func (rt *Runtime) Work(ctx context.Context) error {
 		if run.State != Completed && job.Idempotent && job.Attempt < job.Retry.Attempts && retryable(run.Class) {
 			again = run.Ended.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
 		}
-		if err := queue.Settle(context.WithoutCancel(ctx), job, run, again); err != nil {
+		if err := rt.settle(ctx, queue, job, run, again); err != nil {
 			return fmt.Errorf("work: %w", err)
+		}
+	}
+}
+
+// settlePause is how long a worker waits before it tries to settle a job again.
+const settlePause = time.Second
+
+// settle stores how an attempt ended. A queue that cannot be written is tried
+// again until ctx is done: the work is done and its record must not be lost.
+func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Run, again time.Time) error {
+	for {
+		err := queue.Settle(context.WithoutCancel(ctx), job, run, again)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			return err
+		}
+		rt.logFailure(ctx, &job.Scope, Problem{Phase: job.Phase, Subscription: job.Subscription, Code: CodeJournal, Err: err})
+		woken := make(chan struct{})
+		stop := rt.after(settlePause, func() { close(woken) })
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			stop()
+			return err
 		}
 	}
 }

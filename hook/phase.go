@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -98,22 +99,22 @@ type AnyPhase interface {
 
 // phaseCore is what the runtime needs of a phase without its type parameters.
 type phaseCore struct {
-	name     string
-	may      string
-	fires    string
-	hash     uint64
-	kind     Kind
-	failure  Failure
-	caps     Capability
-	labels   []string
-	overlap  int
-	problems []string
+	name    string
+	may     string
+	fires   string
+	hash    uint64
+	kind    Kind
+	failure Failure
+	caps    Capability
+	labels  []string
+	overlap int
+	faults  func() []string
 
 	// The typed operations, bound by Define.
 	canReference  bool
 	compile       func(p *phasePlan) any
 	checkFallback func(s *subscription, granted Capability) error
-	perform       func(ctx context.Context, rt *Runtime, e *installed, input json.RawMessage, job Job, held any) (*Answer, error)
+	perform       func(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error)
 	zeroIn        func() any
 }
 
@@ -145,7 +146,7 @@ func Define[In any, Out Output](def Definition[In, Out]) Phase[In, Out] {
 		canReference: def.Reference != nil,
 		zeroIn:       func() any { var in In; return in },
 	}
-	d.problems = d.faults()
+	d.phaseCore.faults = d.faults
 	d.phaseCore.compile = d.compilePlan
 	d.phaseCore.checkFallback = d.fallbackProblem
 	d.phaseCore.perform = d.performJob
@@ -168,8 +169,25 @@ func (def *defined[In, Out]) faults() []string {
 	fault(def.Definition.Capabilities&rewriting != 0 && def.Rewrite == nil, "rewrite: required by %s", def.Definition.Capabilities&rewriting)
 	fault(def.Definition.Failure.mode == fallback, "failure: a phase cannot default to a fallback")
 	fault(def.Definition.Kind == Observe && def.Definition.Failure == Closed, "failure: an observe phase cannot fail closed")
+	for name, get := range def.Labels {
+		fault(get == nil, "label %q: there is no function", name)
+	}
+	if def.Definition.Kind == Gate && def.Closed != nil {
+		fault(!def.deniesWhenClosed(), "closed: its answer must deny")
+	}
 	fault(def.Overlap < 1, "overlap %d: want at least 1", def.Overlap)
 	return faults
+}
+
+// deniesWhenClosed tries what stands for a failure.
+func (def *defined[In, Out]) deniesWhenClosed() (denies bool) {
+	defer func() {
+		if recover() != nil {
+			denies = false
+		}
+	}()
+	out, ok := def.Closed(Problem{Phase: def.name, Subscription: "probe", Code: CodeError, Err: errors.New("probe")})
+	return ok && answerOf(def.nilable, out).Severity.stops()
 }
 
 // Name returns the wire name.
@@ -202,7 +220,7 @@ func (p Phase[In, Out]) Types() (in, out reflect.Type) {
 // knows.
 func (p Phase[In, Out]) core() *phaseCore {
 	if p.d == nil {
-		return &phaseCore{problems: []string{"the phase was not made by hook.Define"}}
+		return &phaseCore{faults: func() []string { return []string{"the phase was not made by hook.Define"} }}
 	}
 	return &p.d.phaseCore
 }
@@ -210,6 +228,10 @@ func (p Phase[In, Out]) core() *phaseCore {
 // DecodeInput rebuilds an input from its JSON form, as `hooks try` and test
 // kits need it.
 func (p Phase[In, Out]) DecodeInput(scope Scope, data []byte) (In, error) {
+	if p.d == nil {
+		var none In
+		return none, errors.New("decode input: the phase was not made by hook.Define")
+	}
 	in, err := p.d.decode(scope, data)
 	if err != nil {
 		return in, fmt.Errorf("%s input: %w", p.Name(), err)
@@ -232,7 +254,7 @@ func (def *defined[In, Out]) decode(scope Scope, data []byte) (In, error) {
 // can leave an input unbuilt when nobody would see it. A nil snapshot has no
 // subscriptions.
 func (p Phase[In, Out]) Active(s *Snapshot) bool {
-	return s != nil && p.d != nil && s.gen.find(&p.d.phaseCore) != nil
+	return s != nil && p.d != nil && s.gen.Load().find(&p.d.phaseCore) != nil
 }
 
 func nilable[T any]() bool {

@@ -50,16 +50,29 @@ func (e PlanEntry) MarshalJSON() ([]byte, error) {
 	}{plain(e), Latency(e.Timeout)})
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *PlanEntry) UnmarshalJSON(data []byte) error {
+	type plain PlanEntry
+	read := struct {
+		*plain
+		Timeout Latency `json:"timeout"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(data, &read); err != nil {
+		return fmt.Errorf("plan entry: %w", err)
+	}
+	e.Timeout = time.Duration(read.Timeout)
+	return nil
+}
+
 // Plan returns the current plan of the phase with the given wire name.
 func (rt *Runtime) Plan(phase string) (Plan, error) {
 	c, err := rt.phase(phase)
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	rt.changing.Lock()
-	all := rt.members[c]
-	disabled := disabledIDs(all)
-	rt.changing.Unlock()
+	rt.changing.Lock() // both halves of one moment
+	defer rt.changing.Unlock()
+	disabled := disabledIDs(rt.members[c])
 	rt.holding.Lock()
 	p := rt.current.find(c)
 	rt.holding.Unlock()
@@ -71,7 +84,10 @@ func (p Phase[In, Out]) Plan(s *Snapshot) Plan {
 	if s == nil {
 		return describePlan(p.core(), nil, nil)
 	}
-	plan := s.gen.find(p.core())
+	plan := s.gen.Load().find(p.core())
+	if plan == nil {
+		plan = s.gen.Load().idle[p.core()]
+	}
 	var disabled []string
 	if plan != nil {
 		disabled = disabledIDs(plan.all)

@@ -53,6 +53,7 @@ type Run struct {
 	JobHandler   string       `json:"job_handler,omitempty"` // for the runs of contributed jobs
 	Version      string       `json:"version,omitempty"`
 	Phase        string       `json:"phase,omitempty"`
+	Dispatch     string       `json:"dispatch,omitempty"` // the same for all runs of one dispatch
 	Origin       Origin       `json:"origin"`
 	Scope        Scope        `json:"scope"`
 	Execution    Execution    `json:"execution"`
@@ -114,18 +115,19 @@ func (r Run) String() string {
 // record is the compact form of a Run, written while a turn waits. The rest
 // is looked up when somebody reads it.
 type record struct {
-	e      *installed
-	scope  *Scope
-	seq    uint64
-	start  int64
-	took   int64
-	detail *detail // nil for a run that had nothing to say
-	state  State
+	e        *installed
+	scope    *Scope
+	dispatch uint64 // the same for all runs of one dispatch
+	seq      uint64
+	start    int64
+	took     int64
+	detail   *detail // nil for a run that had nothing to say
+	state    State
 }
 
 // set makes it the record of a run that completed with nothing to say.
-func (r *record) set(e *installed, scope *Scope, seq uint64, start, took int64) {
-	r.e, r.scope, r.seq, r.start, r.took, r.state = e, scope, seq, start, took, Completed
+func (r *record) set(e *installed, scope *Scope, dispatch, seq uint64, start, took int64) {
+	r.e, r.scope, r.dispatch, r.seq, r.start, r.took, r.state = e, scope, dispatch, seq, start, took, Completed
 }
 
 // detail is what an eventful run adds.
@@ -137,7 +139,11 @@ type detail struct {
 	diags    []Diagnostic
 	job      string
 	key      string
-	attempt  int
+}
+
+// note adds a diagnostic. The record says already whose it is.
+func (d *detail) note(diag Diagnostic) {
+	d.diags = append(d.diags, Diagnostic{Code: diag.Code, Level: diag.Level, Message: cut(diag.Message, safeLength)})
 }
 
 // run spells a record out.
@@ -148,6 +154,7 @@ func (rt *Runtime) run(r *record) Run {
 		Subscription: s.id,
 		Version:      s.opts.Version,
 		Phase:        s.phase.name,
+		Dispatch:     rt.prefix + strconv.FormatUint(r.dispatch, 36),
 		Origin:       s.opts.Origin,
 		Scope:        *r.scope,
 		Execution:    s.opts.Execution,
@@ -162,7 +169,7 @@ func (rt *Runtime) run(r *record) Run {
 	}
 	if d := r.detail; d != nil {
 		run.Class, run.Severity, run.Contributed, run.Audit, run.Diagnostics = d.class, d.severity, d.parts, d.audit, d.diags
-		run.Job, run.Key, run.Attempt = d.job, d.key, d.attempt
+		run.Job, run.Key = d.job, d.key
 	}
 	return run
 }

@@ -51,6 +51,7 @@ type Runtime struct {
 	base   time.Time
 	prefix string // of run ids
 	seq    atomic.Uint64
+	drift  atomic.Int64 // of the time of day against the monotonic clock
 	table  slotTable
 	phases []AnyPhase
 
@@ -65,8 +66,9 @@ type Runtime struct {
 	alive   map[*generation]struct{}
 
 	firing  atomic.Int64
-	settled tally    // fire_and_record runs under way
-	held    sync.Map // job id -> input, while its process lives
+	late    lateLog
+	settled tally      // fire_and_record runs under way
+	held    heldInputs // inputs of queued work
 	waiters sync.Pool
 	chunks  sync.Pool
 }
@@ -115,8 +117,8 @@ func NewRuntime(phases []AnyPhase, opts *RuntimeOptions) (*Runtime, error) {
 			return nil, fmt.Errorf("new runtime: phase %d is nil", i)
 		}
 		c := p.core()
-		if len(c.problems) > 0 {
-			return nil, fmt.Errorf("new runtime: phase %q: %s", c.name, strings.Join(c.problems, "; "))
+		if faults := c.faults(); len(faults) > 0 {
+			return nil, fmt.Errorf("new runtime: phase %q: %s", c.name, strings.Join(faults, "; "))
 		}
 		if seen[c.name] {
 			return nil, fmt.Errorf("new runtime: there are two phases called %q", c.name)
@@ -126,7 +128,9 @@ func NewRuntime(phases []AnyPhase, opts *RuntimeOptions) (*Runtime, error) {
 		rt.members[c] = make(map[string]*installed)
 	}
 	rt.table = newSlotTable(cores)
-	rt.current = &generation{table: rt.table, slots: make([]*phasePlan, rt.table.size()), drained: make(chan struct{})}
+	rt.current = &generation{
+		table: rt.table, slots: make([]*phasePlan, rt.table.size()), idle: make(map[*phaseCore]*phasePlan), drained: make(chan struct{}),
+	}
 	rt.alive = map[*generation]struct{}{rt.current: {}}
 	return rt, nil
 }
@@ -226,21 +230,36 @@ func (rt *Runtime) admit(sub Subscription) (*installed, []error) {
 
 // inUse reports removed members that remaining ones are ordered against.
 func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]map[string]*installed) []error {
-	var problems []error
-	for _, gone := range remove {
-		left := touched[gone.sub.phase]
-		if _, replaced := left[gone.sub.id]; replaced {
-			continue
+	type key struct {
+		phase *phaseCore
+		id    string
+	}
+	gone := make(map[key][]string, len(remove)) // removed for good -> who needs it
+	phases := make(map[*phaseCore]bool)
+	for _, e := range remove {
+		if _, replaced := touched[e.sub.phase][e.sub.id]; !replaced {
+			gone[key{e.sub.phase, e.sub.id}] = nil
+			phases[e.sub.phase] = true
 		}
-		var needed []string
-		for id, e := range left {
-			if !e.sub.opts.Disabled && (slices.Contains(e.sub.opts.After, gone.sub.id) || slices.Contains(e.sub.opts.Before, gone.sub.id)) {
-				needed = append(needed, id)
+	}
+	for phase := range phases {
+		for id, e := range touched[phase] {
+			if e.sub.opts.Disabled {
+				continue
+			}
+			for _, dep := range slices.Concat(e.sub.opts.After, e.sub.opts.Before) {
+				if needed, ok := gone[key{phase, dep}]; ok && !slices.Contains(needed, id) {
+					gone[key{phase, dep}] = append(needed, id)
+				}
 			}
 		}
-		if len(needed) > 0 {
+	}
+	var problems []error
+	for _, e := range remove {
+		if needed := gone[key{e.sub.phase, e.sub.id}]; len(needed) > 0 {
 			slices.Sort(needed)
-			problems = append(problems, &InUseError{gone.sub.phase.name, gone.sub.id, needed})
+			problems = append(problems, &InUseError{e.sub.phase.name, e.sub.id, needed})
+			delete(gone, key{e.sub.phase, e.sub.id})
 		}
 	}
 	return problems
@@ -269,7 +288,7 @@ func (rt *Runtime) resolve(touched map[*phaseCore]map[string]*installed) (map[*p
 		if !ok {
 			continue
 		}
-		plan, found := orderPhase(c, all, elsewhere)
+		plan, found := orderPhase(c, all, elsewhere, nil)
 		if len(found) > 0 {
 			problems = append(problems, found...)
 			continue

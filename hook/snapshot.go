@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"math/bits"
+	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -42,6 +44,8 @@ type generation struct {
 	number uint64
 	table  slotTable
 	slots  []*phasePlan
+	// idle are the plans of phases whose subscriptions are all disabled.
+	idle map[*phaseCore]*phasePlan
 
 	// Guarded by Runtime.holding.
 	holders int
@@ -64,13 +68,16 @@ func (rt *Runtime) publish(plans map[*phaseCore]*phasePlan) uint64 {
 	next := &generation{
 		number:  rt.current.number + 1,
 		table:   rt.table,
-		slots:   append([]*phasePlan(nil), rt.current.slots...),
+		slots:   slices.Clone(rt.current.slots),
+		idle:    maps.Clone(rt.current.idle),
 		drained: make(chan struct{}),
 	}
 	for c, p := range plans {
+		delete(next.idle, c)
 		next.slots[rt.table.slot(c)] = p
 		if len(p.order) == 0 {
 			next.slots[rt.table.slot(c)] = nil
+			next.idle[c] = p
 		}
 	}
 	rt.holding.Lock()
@@ -98,11 +105,14 @@ func (rt *Runtime) settleGeneration(g *generation) {
 // Release it when the turn is over. It is safe for concurrent use.
 type Snapshot struct {
 	rt   *Runtime
-	gen  *generation // what is dispatched: see Refresh
-	held []*generation
-	refs atomic.Int64 // the holder's own, and one for each run not waited for
+	gen  atomic.Pointer[generation] // what is dispatched: see Refresh
+	refs atomic.Int64               // the holder's own, one for each dispatch, and one for each run not waited for
 	done atomic.Bool
 	log  runLog
+
+	refreshing sync.Mutex
+	held       []*generation // guarded by Runtime.holding
+	freed      bool          // guarded by Runtime.holding
 }
 
 // Snapshot takes the current subscriptions.
@@ -110,23 +120,26 @@ func (rt *Runtime) Snapshot() *Snapshot {
 	s := &Snapshot{rt: rt}
 	s.refs.Store(1)
 	s.log.rt = rt
+	rt.setWall()
 	rt.holding.Lock()
 	defer rt.holding.Unlock()
 	rt.current.holders++
-	s.gen = rt.current
+	s.gen.Store(rt.current)
 	s.held = []*generation{rt.current}
 	return s
 }
 
 // Refresh takes in the gates that were installed since the snapshot was taken;
 // the loop calls it between steps. Everything else stays as it was when the
-// turn began, gates that were closed meanwhile too. It must not be called
-// while the snapshot is being dispatched on.
+// turn began, gates that were closed meanwhile too. Dispatches under way are
+// not affected, and a snapshot that was released stays as it is.
 func (s *Snapshot) Refresh() {
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
 	rt := s.rt
 	rt.holding.Lock()
 	latest := rt.current
-	if latest == s.held[len(s.held)-1] {
+	if s.freed || latest == s.held[len(s.held)-1] {
 		rt.holding.Unlock()
 		return
 	}
@@ -134,20 +147,22 @@ func (s *Snapshot) Refresh() {
 	s.held = append(s.held, latest)
 	rt.holding.Unlock()
 
-	next := &generation{number: latest.number, table: rt.table, slots: append([]*phasePlan(nil), s.gen.slots...)}
+	old := s.gen.Load()
+	next := &generation{number: latest.number, table: rt.table, slots: slices.Clone(old.slots), idle: old.idle}
 	for _, phase := range rt.phases {
 		c := phase.core()
-		mine, theirs := s.gen.find(c), latest.find(c)
+		mine, theirs := old.find(c), latest.find(c)
 		if c.kind == Gate && theirs != nil && mine != theirs {
 			next.slots[rt.table.slot(c)] = joinPlans(mine, theirs)
 		}
 	}
-	s.gen = next
+	s.gen.Store(next)
 }
 
 // joinPlans adds the members of theirs to mine. A member that both have is
 // taken from theirs, which is newer. If the two cannot be ordered together,
-// theirs stands.
+// those that only mine has lose their order and keep their place by priority
+// and id: a gate that the turn began with is never lost.
 func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	if mine == nil {
 		return theirs
@@ -158,9 +173,13 @@ func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	if len(all) == len(theirs.all) {
 		return theirs
 	}
-	plan, problems := orderPhase(mine.core, all, func(string) []string { return nil })
+	nowhere := func(string) []string { return nil }
+	plan, problems := orderPhase(mine.core, all, nowhere, nil)
 	if len(problems) > 0 {
-		return theirs
+		plan, problems = orderPhase(mine.core, all, nowhere, func(id string) bool { return theirs.all[id] == nil })
+	}
+	if len(problems) > 0 {
+		return theirs // cannot be: without the others' edges theirs is what was installed
 	}
 	plan.typed = mine.core.compile(plan)
 	return plan
@@ -181,12 +200,29 @@ func (s *Snapshot) Release(ctx context.Context) error {
 
 func (s *Snapshot) retain() { s.refs.Add(1) }
 
+// acquire holds the snapshot for a dispatch, unless it was released.
+func (s *Snapshot) acquire() bool {
+	s.retain()
+	if s.done.Load() {
+		s.drop()
+		return false
+	}
+	return true
+}
+
+// drop lets go of one hold. The last one frees the generations, once: a
+// dispatch that comes too late may take the count up from nothing and down
+// again.
 func (s *Snapshot) drop() {
 	if s.refs.Add(-1) > 0 {
 		return
 	}
 	s.rt.holding.Lock()
 	defer s.rt.holding.Unlock()
+	if s.freed {
+		return
+	}
+	s.freed = true
 	for _, g := range s.held {
 		g.holders--
 		s.rt.settleGeneration(g)

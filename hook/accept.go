@@ -1,0 +1,177 @@
+package hook
+
+import (
+	"fmt"
+	"slices"
+)
+
+// record writes the record of a run that is over.
+func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took int64, more *detail) *record {
+	r := d.room.next()
+	*r = record{
+		e: e.installed, scope: d.scope, dispatch: d.room.base, seq: d.room.seq(),
+		start: start, took: took, detail: more, state: state,
+	}
+	if d.fresh {
+		r.seq, d.fresh = d.rt.seq.Add(1), false
+	}
+	d.room.special = d.room.special || !state.Final()
+	return r
+}
+
+// matches reports whether the subscription wants this input.
+func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
+	for i := range e.labels {
+		if value := e.labels[i].get(d.in); !e.labels[i].set.match(value) {
+			d.traceUnmatched(e, e.labels[i].set, value)
+			return false
+		}
+	}
+	if e.when == nil {
+		return true
+	}
+	held, err := holds(e.when, d.in)
+	switch {
+	case err == nil && !held:
+		d.traceWhen(e)
+	case err != nil && d.def.kind == Gate: // a broken condition must not open a gate
+		d.diagnose(e, CodeMatchFailed, "the condition failed", err)
+		return true
+	case err != nil: // elsewhere it is a failure like any other
+		d.fail(e, d.mark, 0, Problem{Code: CodeMatchFailed, Err: err})
+		return false
+	}
+	return held
+}
+
+// holds evaluates a condition, and survives one that panics.
+func holds(c Condition, in any) (held bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			held, err = false, fmt.Errorf("the condition panicked: %v", r)
+		}
+	}()
+	return c.Holds(in)
+}
+
+// skip records that a subscription was not asked, if it would have been.
+func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
+	for i := range e.labels {
+		if !e.labels[i].set.match(e.labels[i].get(d.in)) {
+			return
+		}
+	}
+	more := skippedDetail
+	if d.stop < 0 {
+		more = canceledDetail
+	}
+	d.record(e, Skipped, d.mark, 0, more)
+	d.traceSkipped(e)
+	// What a cancelled rewriter should have kept from view stays out of view.
+	if d.stop < 0 && e.rewrites && !e.shadow && d.def.kind != Gate && e.sub.opts.Failure.mode == closed {
+		p := Problem{Phase: d.def.name, Subscription: e.sub.id, Rewrites: true, Code: CodeCanceled, Err: d.err}
+		if out, ok := d.closed(p); ok {
+			d.stand(e, out, new(detail), p)
+		}
+	}
+}
+
+func (d *dispatch[In, Out]) diagnose(e *entry[In, Out], code Code, message string, err error) Diagnostic {
+	diag := Diagnostic{
+		Code: code, Level: code.Level(), Phase: d.def.name, Subscription: e.sub.id, Message: message, Err: err,
+	}
+	d.diagnostics = append(d.diagnostics, diag)
+	return diag
+}
+
+// accept checks an answer, records the run and keeps what is to be merged.
+func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out, ans *Answer) {
+	if ans.empty() && d.trace == nil {
+		d.room.next().set(e.installed, d.scope, d.room.base, d.room.seq(), start, took)
+		return
+	}
+	if missing := ans.uses() &^ e.caps; missing != 0 {
+		d.fail(e, start, took, Problem{
+			Code: CodeCapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription does not have", missing),
+		})
+		return
+	}
+	in := d.in
+	if e.rewrites && ans.uses()&rewriting != 0 {
+		var err error
+		if in, err = d.rewrite(e, out); err != nil {
+			d.fail(e, start, took, Problem{Code: CodeOutputInvalid, Err: err})
+			return
+		}
+	}
+	more := &detail{parts: digest(ans.Parts), audit: safeAudit(ans.Audit), severity: ans.Severity}
+	rec := d.record(e, Completed, start, took, more)
+	if e.shadow {
+		d.traceAnswer(e, out, ans, took)
+		return
+	}
+	if len(ans.Jobs) > 0 && d.trace == nil {
+		d.room.special = true
+		if err := d.rt.schedule(d.ctx, d.rt.run(rec), ans.Jobs); err != nil {
+			d.unrecord(rec)
+			d.fail(e, start, took, jobProblem(err))
+			return
+		}
+	}
+	d.traceAnswer(e, out, ans, took)
+	if e.rewrites && ans.uses()&rewriting != 0 {
+		d.in = in
+		d.rewriters = append(d.rewriters, e.sub.id)
+	}
+	d.keep(e, out, ans.Severity, more)
+}
+
+// rewrite applies the answer's rewriting, and survives a faulty phase.
+func (d *dispatch[In, Out]) rewrite(e *entry[In, Out], out Out) (in In, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("rewriting for %s panicked: %v", e.sub.id, r)
+		}
+	}()
+	return d.def.Rewrite(d.in, out)
+}
+
+// keep puts an answer aside for the merge, and stops the phase if it says so.
+func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, more *detail) {
+	if d.def.kind != Gate {
+		severity = SeverityPass // nothing to stop here: it is recorded and changes nothing
+	}
+	if n := len(d.answers); n > 0 && d.answers[n-1].pos > e.pos {
+		d.unordered = true
+	}
+	d.answers = append(d.answers, answered[Out]{e.pos, e.sub.id, severity, out, more})
+	if severity.stops() {
+		d.stop = min(d.stop, e.pos)
+	}
+}
+
+// unrecord takes the last record back, to be written anew as a failure. The new
+// one gets a number of its own: the queue may have stored the first although it
+// reported an error.
+func (d *dispatch[In, Out]) unrecord(rec *record) {
+	*rec = record{}
+	d.room.n--
+	d.fresh = true
+}
+
+func safeAudit(notes []Audit) []Audit {
+	if len(notes) == 0 {
+		return nil
+	}
+	safe := slices.Clone(notes)
+	for i := range safe {
+		safe[i].Code, safe[i].Message = cut(safe[i].Code, 64), cut(safe[i].Message, safeLength)
+	}
+	return safe
+}
+
+// The details of runs that were not asked are all alike.
+var (
+	skippedDetail  = &detail{class: CodeSkipped}
+	canceledDetail = &detail{class: CodeCanceled}
+)

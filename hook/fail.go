@@ -1,0 +1,96 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+)
+
+// fail records a failed run and does what the failure mode says.
+func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem) {
+	p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
+	message := safeMessage(p)
+	diag := d.diagnose(e, p.Code, message, p.Err)
+	state := Failed
+	if p.Code == CodeTimeout {
+		state = TimedOut
+	}
+	diag.Phase, diag.Subscription = "", "" // the record says so already
+	diag.Err = nil                         // it may quote what the handler saw
+	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
+	d.record(e, state, start, took, more)
+	d.rt.logFailure(d.ctx, d.scope, p)
+	d.traceFailure(e, p, took)
+	if e.shadow {
+		return
+	}
+	switch e.sub.opts.Failure.mode {
+	case closed:
+		if out, ok := d.closed(p); ok {
+			d.stand(e, out, more, p)
+			return
+		}
+		d.end(e, p)
+	case fallback:
+		out, _ := e.sub.opts.Failure.value.out.(Out)
+		d.stand(e, out, more, p)
+	default:
+	}
+}
+
+// closed asks the phase for the answer that stands for a failure.
+func (d *dispatch[In, Out]) closed(p Problem) (Out, bool) {
+	if d.def.Closed == nil {
+		var none Out
+		return none, false
+	}
+	return d.def.Closed(p)
+}
+
+// end makes the dispatch fail because a handler did; the first in plan order
+// stands.
+func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
+	if d.err == nil || e.pos < d.stop {
+		d.err = &FailureError{p}
+	}
+	d.stop = min(d.stop, e.pos)
+}
+
+// stand puts an answer in the place of one that failed. If it rewrites, the
+// handlers that follow see that too: a result that is withheld is withheld
+// from them as well. If its rewriting cannot be applied either, the dispatch
+// fails: the input must not pass as it was.
+func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Problem) {
+	if isNil(d.def.nilable, out) {
+		return // no opinion
+	}
+	ans := answerOf(d.def.nilable, out)
+	if ans.uses()&rewriting != 0 {
+		in, err := d.rewrite(e, out)
+		if err != nil {
+			p.Code, p.Err = CodeOutputInvalid, fmt.Errorf("the answer in its place cannot be applied: %w", err)
+			d.end(e, p)
+			return
+		}
+		d.in = in
+		d.rewriters = append(d.rewriters, e.sub.id)
+	}
+	more.severity = ans.Severity
+	if e.sub.opts.Failure.mode == fallback { // else the phase made it, not the subscription
+		more.parts = digest(ans.Parts)
+	}
+	d.keep(e, out, ans.Severity, more)
+}
+
+// safeMessage is what a record may say about a problem.
+func safeMessage(p Problem) string {
+	if safe, ok := errors.AsType[*SafeError](p.Err); ok {
+		return cut(safe.Message, safeLength) // and nothing if it has none, whatever its code
+	}
+	switch p.Code {
+	case CodeCapabilityMissing, CodeTimeout, CodeQuarantined, CodeOverloaded, CodeCanceled,
+		CodeQueueFull, CodeNoQueue, CodeJobUnknown, CodeJobInvalid, CodeGoexit:
+		return cut(p.Err.Error(), safeLength) // worded by the runtime
+	default:
+		return ""
+	}
+}

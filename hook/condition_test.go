@@ -1,0 +1,143 @@
+package hook_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// redactPhase is a collect phase whose handlers may rewrite the text. One that
+// fails closed withholds it.
+var redactPhase = hook.Define(hook.Definition[call, edit]{
+	Name: "test.redact", Kind: hook.Collect, Capabilities: hook.CanRewriteInput | hook.CanBlock, Labels: callLabels, Scope: callScope,
+	Merge: func(_ *hook.Merging, _, answer edit) edit { return answer },
+	Rewrite: func(in call, answer edit) (call, error) {
+		in.text = answer.Text
+		return in, nil
+	},
+	Closed: func(p hook.Problem) (edit, bool) { return edit{Text: "[withheld]"}, p.Rewrites },
+})
+
+// redactor makes a snapshot of one rewriter that fails closed.
+func redactor(t testing.TB, match hook.Match) *hook.Snapshot {
+	t.Helper()
+	rt, err := hook.NewRuntime([]hook.AnyPhase{redactPhase}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(t, rt, redactPhase.On("redact", says(edit{}), rewriter(hook.Options{Match: match, Failure: hook.Closed})))
+	return snapshot(t, rt)
+}
+
+// brokenCondition fails in one of three ways.
+type brokenCondition struct{ fail func() error }
+
+func (brokenCondition) String() string                 { return "broken" }
+func (brokenCondition) Check(hook.AnyPhase, any) error { return nil }
+func (c brokenCondition) Holds(any) (bool, error)      { return false, c.fail() }
+
+// A condition that breaks must not let anything through: at a gate it counts as
+// a match, elsewhere it is a failure like any other.
+//
+// SPEC H-10
+func TestBrokenConditionFailsByMode(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func() error{
+		"an error": func() error { return errors.New("no such field") },
+		"a panic":  func() error { panic("no such field") },
+	}
+	for name, fail := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			match := hook.Match{When: brokenCondition{fail}}
+			rt := newRuntime(t, nil,
+				gatePhase.On("gate", says(deny("asked all the same")), &hook.Options{Match: match}),
+				collectPhase.On("closed", says(findings{}), &hook.Options{Match: match, Failure: hook.Closed}))
+			s := snapshot(t, rt)
+			equal(t, "a gate asks its handler", dispatch(t, gatePhase, s, write).Output.Reason, "asked all the same")
+			if _, err := collectPhase.Dispatch(t.Context(), s, write); !hasCode(err, hook.CodeMatchFailed) {
+				t.Errorf("a collect phase that fails closed: got %v", err)
+			}
+			equal(t, "on record", runOf(t, s.Take(), "closed").Class, hook.CodeMatchFailed)
+			out := dispatch(t, redactPhase, redactor(t, match), write)
+			equal(t, "what should have been rewritten", out.Input.text, "[withheld]")
+		})
+	}
+}
+
+func hasCode(err error, code hook.Code) bool {
+	failure, ok := errors.AsType[*hook.FailureError](err)
+	return ok && failure.Code == code
+}
+
+// A turn that is cancelled keeps what a rewriter should have rewritten out of
+// view.
+//
+// SPEC H-10
+func TestCancelledRewriterWithholds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out, err := redactPhase.Dispatch(ctx, redactor(t, hook.Match{}), write)
+	if !errors.Is(err, context.Canceled) || out.Input.text != "[withheld]" {
+		t.Errorf("got %q, %v; want it withheld, and the cause", out.Input.text, err)
+	}
+}
+
+// A handler whose condition ends the goroutine loses no record.
+//
+// SPEC H-12, J-01
+func TestGoexitInACondition(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]hook.Options{
+		"inline":   {},
+		"deadline": {Execution: hook.Deadline, Timeout: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts.Match = hook.Match{When: brokenCondition{func() error { runtime.Goexit(); return nil }}}
+			opts.After = []string{"a"}
+			rt := newRuntime(t, nil, gatePhase.On("a", says(verdict{}), nil), gatePhase.On("b", says(verdict{}), &opts))
+			s := snapshot(t, rt)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = gatePhase.Dispatch(t.Context(), s, write)
+				t.Error("the dispatch returned")
+			}()
+			<-done
+			equal(t, "the run before it", runOf(t, s.Take(), "a").State, hook.Completed)
+			dispatch(t, collectPhase, s, write) // The snapshot is still in order.
+		})
+	}
+}
+
+// SPEC H-10
+func TestAnswerInItsPlaceThatCannotBeApplied(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil, rewritePhase.On("a", fails[edit](errors.New("no")), rewriter(hook.Options{
+		Failure: rewritePhase.Fallback(edit{Text: "unfit"}),
+	})))
+	out, err := rewritePhase.Dispatch(t.Context(), snapshot(t, rt), write)
+	if !hasCode(err, hook.CodeOutputInvalid) || !errors.Is(err, errUnfit) || out.Output.Severity != hook.SeverityDeny {
+		t.Errorf("got %+v, %v; want a denial: the input must not pass as it was", out.Output, err)
+	}
+}
+
+// SPEC H-01, H-10
+func TestGateMustDenyWhenItFailsClosed(t *testing.T) {
+	t.Parallel()
+	def := hook.Definition[call, verdict]{
+		Name: "test.lenient", Kind: hook.Gate,
+		Merge:  func(_ *hook.Merging, merged, _ verdict) verdict { return merged },
+		Closed: func(hook.Problem) (verdict, bool) { return verdict{}, true },
+	}
+	if _, err := hook.NewRuntime([]hook.AnyPhase{hook.Define(def)}, nil); err == nil || !strings.Contains(err.Error(), "must deny") {
+		t.Errorf("got %v, want it refused", err)
+	}
+}

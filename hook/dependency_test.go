@@ -1,0 +1,148 @@
+package hook_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// SPEC H-06
+func TestDependencyErrors(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule  string
+		nodes []node
+		want  error
+		text  []string
+	}{
+		{
+			"a dependency that does not exist",
+			[]node{{id: "a", after: []string{"ghost"}}},
+			&hook.MissingDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "after", Dependency: "ghost"},
+			[]string{`"a"`, "test.rewrite", "after", `"ghost"`},
+		},
+		{
+			"a dependency whose name is nearly right",
+			[]node{{id: "a", before: []string{"no-prood"}}, {id: "no-prod"}},
+			&hook.MissingDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "no-prood", Suggestion: ` (did you mean "no-prod"?)`},
+			[]string{"before", `did you mean "no-prod"?`},
+		},
+		{
+			"a dependency that is disabled",
+			[]node{{id: "a", before: []string{"b"}}, {id: "b", disabled: true}},
+			&hook.DisabledDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "b"},
+			[]string{`"a"`, "before", `"b" is disabled`},
+		},
+		{
+			"a dependency in another phase",
+			[]node{{id: "a", after: []string{elsewhere}}},
+			&hook.OtherPhaseError{Subscription: "a", Phase: "test.rewrite", Field: "after", Dependency: elsewhere, DependencyPhases: []string{"test.gate"}},
+			[]string{`"a"`, "after", "is on test.gate"},
+		},
+		{
+			"a dependency on itself",
+			[]node{{id: "a", before: []string{"a"}}},
+			&hook.SelfDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before"},
+			[]string{`"a"`, "before", "itself"},
+		},
+		{
+			"a rewriter after a handler that does not rewrite",
+			[]node{{id: "a", rewrites: true, after: []string{"b"}}, {id: "b"}},
+			&hook.RewriterOrderError{Rewriter: "a", Phase: "test.rewrite", After: "b"},
+			[]string{`"a"`, "rewrites", `"b"`},
+		},
+		{
+			"a rewriter after a handler that does not rewrite, said from the other side",
+			[]node{{id: "a", rewrites: true}, {id: "b", before: []string{"a"}}},
+			&hook.RewriterOrderError{Rewriter: "a", Phase: "test.rewrite", After: "b"},
+			[]string{`"a"`, "rewrites", `"b"`},
+		},
+		{
+			"a cycle",
+			[]node{{id: "a", after: []string{"b"}}, {id: "b", after: []string{"a"}}},
+			&hook.CycleError{Phase: "test.rewrite", Members: []string{"a", "b"}},
+			[]string{"test.rewrite", "a -> b -> a"},
+		},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			rt, err := installNodes(t, test.nodes)
+			problems := installProblems(t, err)
+			if len(problems) != 1 || !reflect.DeepEqual(problems[0], test.want) { //nolint:govet // these errors are facts: structs of strings
+				t.Fatalf("got %#v, want %#v", problems[0], test.want)
+			}
+			for _, part := range test.text {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("the error does not say %s: %v", part, err)
+				}
+			}
+			same(t, "plan", planOf(t, rt, rewritePhase), []string{})
+		})
+	}
+}
+
+// A dependency may be installed earlier, or in the same call in any order.
+//
+// SPEC H-06
+func TestDependencyMayBeThereAlready(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil, gateNamed("z", nil))
+	install(t, rt, gateNamed("a", &hook.Options{After: []string{"z", "m"}}), gateNamed("m", nil))
+	same(t, "plan", planOf(t, rt, gatePhase), []string{"m", "z", "a"})
+}
+
+// What an installed subscription needs is checked again when others change.
+//
+// SPEC H-06
+func TestLaterInstallCannotBreakTheOrder(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil, gateNamed("a", nil), gateNamed("b", &hook.Options{After: []string{"a"}}))
+	_, err := rt.Install(gateNamed("c", &hook.Options{After: []string{"b"}, Before: []string{"a"}}))
+	problems := installProblems(t, err)
+	if cycle, ok := errors.AsType[*hook.CycleError](problems[0]); !ok || strings.Join(cycle.Members, " ") != "a b c" {
+		t.Errorf("got %v, want the cycle a b c", err)
+	}
+	same(t, "plan", planOf(t, rt, gatePhase), []string{"a", "b"})
+}
+
+// Work that is waited for cannot come after work that runs later.
+//
+// SPEC H-09
+func TestNothingComesAfterBackgroundWork(t *testing.T) {
+	t.Parallel()
+	background := func(id string, o hook.Options) hook.Subscription {
+		o.Execution = hook.Background
+		return observePhase.On(id, says(remark{}), &o)
+	}
+	inline := func(id string, o hook.Options) hook.Subscription { return observePhase.On(id, says(remark{}), &o) }
+	for _, test := range []struct {
+		rule    string
+		subs    []hook.Subscription
+		refused string // the field at fault of subscription "x"
+	}{
+		{"inline after background", []hook.Subscription{background("a", hook.Options{}), inline("x", hook.Options{After: []string{"a"}})}, "after"},
+		{"inline after background, said from the other side", []hook.Subscription{background("x", hook.Options{Before: []string{"b"}}), inline("b", hook.Options{})}, "before"},
+		{"deadline after background", []hook.Subscription{background("a", hook.Options{}), inline("x", hook.Options{After: []string{"a"}, Execution: hook.Deadline, Timeout: 1})}, "after"},
+		{"background after inline is fine", []hook.Subscription{inline("a", hook.Options{}), background("x", hook.Options{After: []string{"a"}})}, ""},
+		{"background after background is fine", []hook.Subscription{background("a", hook.Options{}), background("x", hook.Options{After: []string{"a"}})}, ""},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			rt := newRuntime(t, &hook.RuntimeOptions{Queue: hook.NewMemoryQueue(hook.NewMemoryJournal(8), nil)})
+			_, err := rt.Install(test.subs...)
+			if test.refused == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			problems := installProblems(t, err)
+			if problem, ok := errors.AsType[*hook.OptionError](problems[0]); !ok || problem.Field != test.refused || problem.Subscription != "x" {
+				t.Errorf("got %v, want an *OptionError about %s of x", err, test.refused)
+			}
+		})
+	}
+}

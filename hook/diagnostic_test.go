@@ -1,0 +1,126 @@
+package hook_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// The constants and the table, from which the documentation is made, are one
+// thing.
+//
+// SPEC H-16
+func TestEveryCodeIsInTheTable(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "diagnostic.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var constants []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Names) == 0 || !strings.HasPrefix(spec.Names[0].Name, "Code") {
+			return true
+		}
+		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		constants = append(constants, value)
+		return true
+	})
+	if len(constants) < 20 {
+		t.Fatalf("only %d constants found: the test does not look at the right thing", len(constants))
+	}
+	var table []string
+	for _, info := range hook.Codes() {
+		table = append(table, string(info.Code))
+		if !regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`).MatchString(string(info.Code)) {
+			t.Errorf("%s: a code is two dotted words", info.Code)
+		}
+		for _, text := range []string{info.Meaning, info.Remedy} {
+			if text == "" || !strings.HasSuffix(text, ".") {
+				t.Errorf("%s: %q is no sentence", info.Code, text)
+			}
+		}
+		if !slices.Contains([]hook.Level{hook.LevelInfo, hook.LevelWarn, hook.LevelError}, info.Level) {
+			t.Errorf("%s: unknown level %q", info.Code, info.Level)
+		}
+		equal(t, "level of "+string(info.Code), info.Code.Level(), info.Level)
+	}
+	slices.Sort(constants)
+	slices.Sort(table)
+	same(t, "codes in the table", table, constants)
+	equal(t, "codes that are there twice", len(table)-len(slices.Compact(table)), 0)
+}
+
+// Codes that are promised by name.
+//
+// SPEC H-16
+func TestCodesAreStable(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[hook.Code]string{
+		hook.CodeTimeout: "hook.timeout", hook.CodePanic: "hook.panic", hook.CodeCapabilityMissing: "hook.capability_missing",
+		hook.CodeOutputInvalid: "hook.output_invalid", hook.CodeQuarantined: "hook.quarantined",
+		hook.CodePolicyConflict: "policy.conflict", hook.CodeSectionTruncated: "prompt_section.truncated",
+	} {
+		equal(t, "code", string(code), want)
+	}
+	equal(t, "level of a code that nobody knows", hook.Code("x.y").Level(), hook.LevelWarn)
+	table := hook.Codes()
+	table[0].Code = "spoilt"
+	equal(t, "the table after a caller changed its copy", hook.Codes()[0].Code, hook.CodeError)
+}
+
+// SPEC H-16
+func TestDiagnosticReadsWell(t *testing.T) {
+	t.Parallel()
+	d := hook.Diagnostic{Code: hook.CodeTimeout, Phase: "tool.pre", Subscription: "no-prod", Message: "no answer within 1s"}
+	equal(t, "text", d.String(), "hook.timeout no-prod at tool.pre: no answer within 1s")
+	equal(t, "text of a bare code", hook.Diagnostic{Code: hook.CodeTimeout}.String(), "hook.timeout")
+}
+
+// A handler's own code and message reach the record if it vouches for them, cut
+// at 512 characters, not bytes.
+//
+// SPEC H-16, J-02
+func TestSafeErrors(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 600)
+	for _, test := range []struct {
+		rule    string
+		err     error
+		code    hook.Code
+		message string
+	}{
+		{"an ordinary error leaves its class", errors.New("secret"), hook.CodeError, ""},
+		{"a safe error leaves its message", &hook.SafeError{Message: "no config"}, hook.CodeError, "no config"},
+		{"and its code", &hook.SafeError{Code: "my.code", Message: "no config"}, "my.code", "no config"},
+		{"but not its cause", &hook.SafeError{Message: "no config", Err: errors.New("secret")}, hook.CodeError, "no config"},
+		{"wrapped in others", errors.Join(errors.New("secret"), &hook.SafeError{Message: "no config"}), hook.CodeError, "no config"},
+		{"a long message is cut", &hook.SafeError{Message: long}, hook.CodeError, strings.Repeat("ä", 512)},
+		{"512 characters are not", &hook.SafeError{Message: long[:1024]}, hook.CodeError, long[:1024]},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			rt := newRuntime(t, nil, observePhase.On("a", fails[remark](test.err), nil))
+			s := snapshot(t, rt)
+			out := dispatch(t, observePhase, s, write)
+			run := runOf(t, s.Take(), "a")
+			equal(t, "class", run.Class, test.code)
+			equal(t, "message on record", run.Diagnostics[0].Message, test.message)
+			equal(t, "message", out.Diagnostics[0].Message, test.message)
+			if !errors.Is(out.Diagnostics[0].Err, test.err) {
+				t.Errorf("the caller does not get the error itself: %v", out.Diagnostics[0].Err)
+			}
+		})
+	}
+}

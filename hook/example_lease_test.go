@@ -1,0 +1,34 @@
+package hook_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Whatever is added comes back as a lease. Closing it never waits and never
+// pulls the rug from under a turn: that keeps the snapshot it started with.
+func Example_lease() {
+	ctx := context.Background()
+	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)
+	check(err)
+	// docs:begin lease
+	lease, err := runtime.Install(beforeUpload.On("size", passes, nil))
+	check(err)
+	other, err := runtime.Install(beforeUpload.On("quota", passes, &hook.Options{After: []string{"size"}}))
+	check(err)
+	fmt.Println(lease.Close()) // Somebody needs it.
+
+	turn := runtime.Snapshot()
+	check(hook.CloseAll(lease, other)) // Together they can go.
+	fmt.Println("this turn:", beforeUpload.Active(turn), "the next:", beforeUpload.Active(runtime.Snapshot()))
+
+	check(turn.Release(ctx))
+	check(lease.Drain(ctx)) // Nobody uses it any more.
+	// docs:end lease
+
+	// Output:
+	// close: subscription "size" on upload.before is needed by quota: close those too, with CloseAll
+	// this turn: true the next: false
+}

@@ -1,0 +1,287 @@
+package hook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+var errBroken = errors.New("the handler is broken")
+
+// misdeed is a way to fail.
+type misdeed struct {
+	name  string
+	code  hook.Code
+	state hook.State
+	// alone says that it takes a goroutine of its own to be survived.
+	alone bool
+	do    func(ctx context.Context) error
+}
+
+// misdeeds are the failures that any handler can come up with.
+var misdeeds = []misdeed{
+	{"an error", hook.CodeError, hook.Failed, false, func(context.Context) error { return errBroken }},
+	{"a panic", hook.CodePanic, hook.Failed, false, func(context.Context) error { panic("the handler is broken") }},
+	{"a nil panic", hook.CodePanic, hook.Failed, false, func(context.Context) error { panic(nil) }},
+	{"a goexit", hook.CodeGoexit, hook.Failed, true, func(context.Context) error { runtime.Goexit(); return nil }},
+	{"a timeout", hook.CodeTimeout, hook.TimedOut, false, func(ctx context.Context) error { <-ctx.Done(); return nil }},
+	{"a timeout with an error", hook.CodeTimeout, hook.TimedOut, false, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+	{"a malformed answer", hook.CodeOutputInvalid, hook.Failed, false, func(context.Context) error {
+		return fmt.Errorf("decode: %w", &hook.SafeError{Code: hook.CodeOutputInvalid, Message: "no JSON"})
+	}},
+	{"a missing executable", hook.CodeExecutableMissing, hook.Failed, false, func(context.Context) error {
+		return &hook.SafeError{Code: hook.CodeExecutableMissing, Message: "no such file"}
+	}},
+}
+
+// ways are the ways to run a handler that is waited for.
+var ways = []struct {
+	name  string
+	alone bool
+	opts  hook.Options
+}{
+	{"inline", false, hook.Options{Timeout: time.Second}},
+	{"concurrent", true, hook.Options{Concurrent: true, Timeout: time.Second}},
+	{"deadline", true, hook.Options{Execution: hook.Deadline, Timeout: time.Second}},
+}
+
+// eachFailure runs a test for every way to fail in every way to run.
+func eachFailure(t *testing.T, test func(t *testing.T, m misdeed, o hook.Options)) {
+	t.Helper()
+	for _, m := range misdeeds {
+		for _, w := range ways {
+			if m.alone && !w.alone {
+				continue
+			}
+			t.Run(m.name+", "+w.name, func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(t *testing.T) { test(t, m, w.opts) })
+			})
+		}
+	}
+}
+
+// commits makes a handler that misbehaves.
+func commits[Out hook.Output](m misdeed) hook.Handler[call, Out] {
+	return func(ctx context.Context, _ call) (Out, error) {
+		var none Out
+		return none, m.do(ctx)
+	}
+}
+
+// checkFailure holds the record and the diagnostics against the misdeed.
+func checkFailure(t *testing.T, m misdeed, runs []hook.Run, diags []hook.Diagnostic) {
+	t.Helper()
+	if len(diags) != 1 || diags[0].Code != m.code || diags[0].Subscription != "bad" {
+		t.Fatalf("diagnostics: got %v, want one of %s about bad", diags, m.code)
+	}
+	run := runOf(t, runs, "bad")
+	equal(t, "state", run.State, m.state)
+	equal(t, "class", run.Class, m.code)
+	if len(run.Diagnostics) != 1 || run.Diagnostics[0].Code != m.code || run.Diagnostics[0].Level != m.code.Level() {
+		t.Errorf("diagnostics of the run: %v", run.Diagnostics)
+	}
+}
+
+// SPEC H-10, H-17
+func TestGateThatFailsClosedDenies(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		rt := newRuntime(t, nil, // Closed is the default of a gate.
+			gatePhase.On("bad", commits[verdict](m), &o),
+			gatePhase.On("next", says(verdict{}), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out := dispatch(t, gatePhase, s, write)
+		equal(t, "verdict", out.Output.Severity, hook.SeverityDeny)
+		equal(t, "by", out.By, "bad")
+		runs := s.Take()
+		checkFailure(t, m, runs, out.Diagnostics)
+		equal(t, "severity on record", runOf(t, runs, "bad").Severity, hook.SeverityDeny)
+		equal(t, "the dependent", runOf(t, runs, "next").State, hook.Skipped)
+	})
+}
+
+// SPEC H-10
+func TestGateThatFailsOpenGoesOn(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		o.Failure = hook.Open
+		rt := newRuntime(t, nil,
+			gatePhase.On("bad", commits[verdict](m), &o),
+			gatePhase.On("next", says(ask("sure?")), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out := dispatch(t, gatePhase, s, write)
+		equal(t, "verdict", out.Output.Severity, hook.SeverityAsk)
+		equal(t, "by", out.By, "next")
+		runs := s.Take()
+		checkFailure(t, m, runs, out.Diagnostics)
+		equal(t, "the dependent", runOf(t, runs, "next").State, hook.Completed)
+	})
+}
+
+// SPEC H-10
+func TestGateThatFailsWithAFallbackUsesIt(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		o.Failure = gatePhase.Fallback(verdict{Severity: hook.SeverityAsk, Reason: "unsure", Context: []string{"it failed"}})
+		rt := newRuntime(t, nil,
+			gatePhase.On("bad", commits[verdict](m), &o),
+			gatePhase.On("next", says(ask("later")), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out := dispatch(t, gatePhase, s, write)
+		equal(t, "verdict", out.Output.Severity, hook.SeverityAsk)
+		equal(t, "reason", out.Output.Reason, "unsure")
+		equal(t, "by", out.By, "bad")
+		same(t, "context", out.Output.Context, []string{"it failed"})
+		runs := s.Take()
+		checkFailure(t, m, runs, out.Diagnostics)
+		equal(t, "the dependent", runOf(t, runs, "next").State, hook.Completed)
+	})
+}
+
+// SPEC H-10
+func TestCollectThatFailsClosedEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		o.Failure = hook.Closed
+		rt := newRuntime(t, nil,
+			collectPhase.On("a-good", says(note("kept")), nil),
+			collectPhase.On("bad", commits[findings](m), &o),
+			collectPhase.On("next", says(note("never")), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out, err := collectPhase.Dispatch(t.Context(), s, write)
+		failure, ok := errors.AsType[*hook.FailureError](err)
+		if !ok || failure.Subscription != "bad" || failure.Phase != "test.collect" || failure.Code != m.code {
+			t.Fatalf("got error %v, want a *FailureError of bad with %s", err, m.code)
+		}
+		same(t, "notes", out.Output.Notes, []string{"kept"})
+		runs := s.Take()
+		checkFailure(t, m, runs, out.Diagnostics)
+		equal(t, "what came before", runOf(t, runs, "a-good").State, hook.Completed)
+		equal(t, "the dependent", runOf(t, runs, "next").State, hook.Skipped)
+	})
+}
+
+// SPEC H-10
+func TestCollectThatFailsClosedWithholds(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		o.Failure = hook.Closed
+		rt := newRuntime(t, nil,
+			withholdPhase.On("bad", commits[findings](m), &o),
+			withholdPhase.On("next", says(note("next")), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out := dispatch(t, withholdPhase, s, write)
+		same(t, "notes", out.Output.Notes, []string{"withheld", "next"})
+		checkFailure(t, m, s.Take(), out.Diagnostics)
+	})
+}
+
+// Open is the default of everything that is not a gate.
+//
+// SPEC H-10
+func TestCollectThatFailsOpenGoesOn(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		rt := newRuntime(t, nil,
+			collectPhase.On("bad", commits[findings](m), &o),
+			collectPhase.On("next", says(note("next")), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out := dispatch(t, collectPhase, s, write)
+		same(t, "notes", out.Output.Notes, []string{"next"})
+		checkFailure(t, m, s.Take(), out.Diagnostics)
+	})
+}
+
+// SPEC H-10
+func TestCollectThatFailsWithAFallbackUsesIt(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		o.Failure = collectPhase.Fallback(note("fallback"))
+		rt := newRuntime(t, nil,
+			collectPhase.On("a-good", says(note("first")), nil),
+			collectPhase.On("bad", commits[findings](m), &o),
+			collectPhase.On("next", says(note("next")), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out := dispatch(t, collectPhase, s, write)
+		same(t, "notes", out.Output.Notes, []string{"first", "fallback", "next"})
+		checkFailure(t, m, s.Take(), out.Diagnostics)
+	})
+}
+
+// SPEC H-10
+func TestObserverThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
+	eachFailure(t, func(t *testing.T, m misdeed, o hook.Options) {
+		rt := newRuntime(t, nil,
+			observePhase.On("bad", commits[remark](m), &o),
+			observePhase.On("next", says(remarks("seen")), &hook.Options{After: []string{"bad"}}))
+		s := snapshot(t, rt)
+		out := dispatch(t, observePhase, s, write)
+		runs := s.Take()
+		checkFailure(t, m, runs, out.Diagnostics)
+		equal(t, "the dependent", runOf(t, runs, "next").State, hook.Completed)
+	})
+}
+
+// SPEC H-10, H-12
+func TestFallbackWithoutAnOpinion(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil,
+		gatePhase.On("a", fails[verdict](errBroken), &hook.Options{Failure: gatePhase.Fallback(verdict{})}),
+		pagePhase.On("a", fails[*page](errBroken), &hook.Options{Failure: pagePhase.Fallback(nil)}),
+		pagePhase.On("b", says(&page{Lines: []string{"b"}}), nil))
+	s := snapshot(t, rt)
+	equal(t, "verdict", dispatch(t, gatePhase, s, write).Output.Severity, hook.SeverityPass)
+	out := dispatch(t, pagePhase, s, write)
+	if out.Output == nil || len(out.Output.Lines) != 1 {
+		t.Errorf("page: got %v, want one line", out.Output)
+	}
+}
+
+// SPEC H-10
+func TestFallbackThatDeniesStopsThePhase(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil,
+		gatePhase.On("a", fails[verdict](errBroken), &hook.Options{Failure: gatePhase.Fallback(deny("unsure"))}),
+		gatePhase.On("b", says(verdict{}), nil))
+	s := snapshot(t, rt)
+	equal(t, "reason", dispatch(t, gatePhase, s, write).Output.Reason, "unsure")
+	equal(t, "runs", brief(s.Take()), "a:failed(hook.error) b:skipped(hook.skipped)")
+}
+
+// The first failure in plan order is the one that is reported, whichever
+// comes first in time.
+//
+// SPEC H-07, H-10
+func TestFirstFailureInPlanOrderIsReported(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		o := &hook.Options{Concurrent: true, Failure: hook.Closed}
+		rt := newRuntime(t, nil,
+			collectPhase.On("a", func(context.Context, call) (findings, error) {
+				time.Sleep(time.Second)
+				return findings{}, errors.New("slow")
+			}, o),
+			collectPhase.On("b", fails[findings](errors.New("quick")), o))
+		_, err := collectPhase.Dispatch(t.Context(), snapshot(t, rt), write)
+		if failure, ok := errors.AsType[*hook.FailureError](err); !ok || failure.Subscription != "a" {
+			t.Errorf("got %v, want the failure of a", err)
+		}
+	})
+}
+
+// SPEC H-10
+func TestFailureErrorKeepsTheCause(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil, collectPhase.On("a", fails[findings](errBroken), &hook.Options{Failure: hook.Closed}))
+	_, err := collectPhase.Dispatch(context.Background(), snapshot(t, rt), write)
+	if !errors.Is(err, errBroken) {
+		t.Errorf("got %v, want it to wrap the handler's error", err)
+	}
+}

@@ -1,0 +1,160 @@
+package hooktest_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/hooktest"
+)
+
+type uploadTrial = hooktest.Trial[file, verdict]
+
+func TestAssertions(t *testing.T) {
+	t.Parallel()
+	ask := verdict{Severity: hook.SeverityAsk, Reason: "is it yours?"}
+	halt := verdict{Severity: hook.SeverityHalt, Reason: "stop it all"}
+	rename := verdict{Rename: "safe.txt"}
+	for _, test := range []struct {
+		rule    string
+		handler hook.Handler[file, verdict]
+		opts    hook.Options
+		holds   func(trial *uploadTrial)
+		fails   func(trial *uploadTrial)
+		says    []string // by the failure
+	}{
+		{
+			"Passed refuses a denial", answers(verdict{}),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Passed() },
+			func(trial *uploadTrial) { trial.Denied("") },
+			[]string{"tried at upload: want deny, got pass, which says nothing", "completed"},
+		},
+		{
+			"Denied wants its reason", answers(deny("too large")),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Denied("too"); trial.Denied("") },
+			func(trial *uploadTrial) { trial.Denied("too small") },
+			[]string{`want deny saying "too small", got deny, which says deny "too large"`},
+		},
+		{
+			"Passed refuses what is denied", answers(deny("too large")),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Severity(hook.SeverityDeny) },
+			func(trial *uploadTrial) { trial.Passed() },
+			[]string{"want pass, got deny", "tried won"},
+		},
+		{
+			"Asked refuses a halt", answers(halt),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Halted("stop") },
+			func(trial *uploadTrial) { trial.Asked("") },
+			[]string{"want ask, got halt"},
+		},
+		{
+			"Halted refuses to ask", answers(ask),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Asked("yours") },
+			func(trial *uploadTrial) { trial.Halted("") },
+			[]string{"want halt, got ask"},
+		},
+		{
+			"a gate that fails closed is denied", hooktest.Fails[file, verdict](errors.New("no disk")),
+			hook.Options{},
+			func(trial *uploadTrial) {
+				trial.Denied("no disk")
+				trial.Contributed()
+				trial.Diagnosed(hook.CodeError)
+			},
+			func(trial *uploadTrial) { trial.State(hook.Completed) },
+			[]string{"want a run that is completed, got failed", "no disk"},
+		},
+		{
+			"Contributed wants every kind in order", answers(rename),
+			hook.Options{Capabilities: hook.CanRewriteInput},
+			func(trial *uploadTrial) { trial.Contributed("input"); trial.Rewrote() },
+			func(trial *uploadTrial) { trial.Contributed("input", "deny") },
+			[]string{`want the contributions ["input" "deny"], got ["input"]`},
+		},
+		{
+			"Contributed without kinds wants none", answers(deny("")),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Contributed("deny") },
+			func(trial *uploadTrial) { trial.Contributed() },
+			[]string{`want the contributions [], got ["deny"]`},
+		},
+		{
+			"Rewrote refuses what was left alone", answers(verdict{}),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Contributed() },
+			func(trial *uploadTrial) { trial.Rewrote() },
+			[]string{"want it to rewrite the input"},
+		},
+		{
+			"Code refuses another code", hooktest.Panics[file, verdict]("oh"),
+			hook.Options{Failure: hook.Open},
+			func(trial *uploadTrial) { trial.Code(hook.CodePanic); trial.Passed() },
+			func(trial *uploadTrial) { trial.Code("") },
+			[]string{`want the code "", got "hook.panic"`},
+		},
+		{
+			"NotAsked refuses a run", answers(verdict{}),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.State(hook.Completed) },
+			func(trial *uploadTrial) { trial.NotAsked() },
+			[]string{"want it not to be asked, got a run that is completed"},
+		},
+		{
+			"State refuses what was not asked", answers(verdict{}),
+			hook.Options{Match: hook.Match{Labels: map[string][]string{"owner": {"bob"}}}},
+			func(trial *uploadTrial) { trial.NotAsked(); trial.Contributed(); trial.Passed() },
+			func(trial *uploadTrial) { trial.State(hook.Completed) },
+			[]string{"it left no record", "not asked"},
+		},
+		{
+			"what is disabled is not asked", answers(verdict{}),
+			hook.Options{Disabled: true},
+			func(trial *uploadTrial) { trial.NotAsked(); trial.Passed() },
+			func(trial *uploadTrial) { trial.Code("") },
+			[]string{"it left no record"},
+		},
+		{
+			"Diagnosed refuses silence", answers(verdict{}),
+			hook.Options{},
+			func(trial *uploadTrial) { trial.Passed() },
+			func(trial *uploadTrial) { trial.Diagnosed(hook.CodeTimeout) },
+			[]string{`want the diagnostic "hook.timeout"`},
+		},
+		{
+			"a shadow contributes and changes nothing", answers(deny("no")),
+			hook.Options{Shadow: true},
+			func(trial *uploadTrial) { trial.Passed(); trial.Contributed("deny") },
+			func(trial *uploadTrial) { trial.Denied("") },
+			[]string{"want deny, got pass", "shadow"},
+		},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			sub := upload.On("tried", test.handler, &test.opts)
+			test.holds(hooktest.Try(t, upload, sub, file{owner: "ann"}, nil))
+			failed := probed(t, func(t testing.TB) { test.fails(hooktest.Try(t, upload, sub, file{owner: "ann"}, nil)) })
+			failed.wantFailure(t, test.says...)
+		})
+	}
+}
+
+func TestAssertionsTakeNilForNoOpinion(t *testing.T) {
+	t.Parallel()
+	sub := tagging.On("tag", hooktest.NilOutput[file, *tags](), nil)
+	trial := hooktest.Try(t, tagging, sub, file{name: "a"}, nil)
+	trial.Passed()
+	trial.Contributed()
+	trial.State(hook.Completed)
+}
+
+func TestPassedRefusesAnError(t *testing.T) {
+	t.Parallel()
+	sub := tagging.On("tag", hooktest.Fails[file, *tags](errors.New("no tags today")), &hook.Options{Failure: hook.Closed})
+	probed(t, func(t testing.TB) { hooktest.Try(t, tagging, sub, file{name: "a"}, nil).Passed() }).
+		wantFailure(t, "want pass, got the error", "no tags today")
+}

@@ -1,0 +1,143 @@
+package hooktest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Clock is a [hook.Clock] that a test moves by hand, so that a timeout of an
+// hour takes no time and happens exactly when the test says. It is safe for
+// concurrent use; two goroutines that advance it at the same time leave it at
+// the later of their two times.
+type Clock struct {
+	mu      sync.Mutex
+	now     time.Time
+	timers  []*timer      // waiting, by time and then by the order they were set
+	changed chan struct{} // closed and replaced when a timer is set
+}
+
+type timer struct {
+	at time.Time
+	f  func()
+}
+
+// NewClock makes a clock that shows start until it is moved.
+func NewClock(start time.Time) *Clock {
+	return &Clock{now: start, changed: make(chan struct{})}
+}
+
+// Now returns the time the clock shows.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// AfterFunc calls f in its own goroutine once the clock was advanced by d,
+// unless stop is called first. What is due already is called at once.
+func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	if d <= 0 {
+		go f() // belongs to the caller, like that of time.AfterFunc
+		return func() bool { return false }
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	set := &timer{at: c.now.Add(d), f: f}
+	place, _ := slices.BinarySearchFunc(c.timers, set, func(a, b *timer) int {
+		if a.at.After(b.at) {
+			return 1
+		}
+		return -1 // behind those of the same time
+	})
+	c.timers = slices.Insert(c.timers, place, set)
+	close(c.changed)
+	c.changed = make(chan struct{})
+	return func() bool { return c.remove(set) }
+}
+
+// remove takes a timer out and reports whether it was still waiting.
+func (c *Clock) remove(set *timer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.timers, set)
+	if i < 0 {
+		return false
+	}
+	c.timers = slices.Delete(c.timers, i, i+1)
+	return true
+}
+
+// Advance moves the clock by d. The functions that become due are called in
+// order of time, each in a goroutine of its own while the clock shows its
+// time, and each after the one before has returned; those that they set within
+// the same stretch are called too. Advance returns when all of them have
+// returned, so that what they did has happened.
+//
+// A function that waits for the goroutine which advances would wait for ever.
+// Advance panics if d is negative.
+func (c *Clock) Advance(d time.Duration) {
+	if d < 0 {
+		panic("hooktest: a Clock cannot be moved back")
+	}
+	target := c.Now().Add(d)
+	for {
+		due := c.next(target)
+		if due == nil {
+			return
+		}
+		returned := make(chan struct{})
+		go func() { // ends before Advance does
+			defer close(returned)
+			due.f()
+		}()
+		<-returned
+	}
+}
+
+// next takes out the first timer that is due by target and moves the clock to
+// it, or to target if there is none.
+func (c *Clock) next(target time.Time) *timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.timers) == 0 || c.timers[0].at.After(target) {
+		if target.After(c.now) {
+			c.now = target
+		}
+		return nil
+	}
+	due := c.timers[0]
+	c.timers = slices.Delete(c.timers, 0, 1)
+	if due.at.After(c.now) {
+		c.now = due.at
+	}
+	return due
+}
+
+// WaitTimers waits until n functions or more are set to be called. It is the
+// signal that the code under test has come to where it waits for the time, and
+// takes the place of a sleep before [Clock.Advance]. The test ends if it does
+// not come to pass within 10 seconds.
+func (c *Clock) WaitTimers(t testing.TB, n int) {
+	t.Helper()
+	patience := time.NewTimer(10 * time.Second)
+	defer patience.Stop()
+	for {
+		c.mu.Lock()
+		waiting, changed := len(c.timers), c.changed
+		c.mu.Unlock()
+		if waiting >= n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			t.Fatalf("hooktest: %d functions wait for the clock after 10 s, want %d: nothing that could time out was reached", waiting, n)
+		}
+	}
+}
+
+var _ hook.Clock = (*Clock)(nil)

@@ -1,0 +1,195 @@
+package hooktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Fails makes a handler that returns err.
+func Fails[In any, Out hook.Output](err error) hook.Handler[In, Out] {
+	return func(context.Context, In) (out Out, _ error) { return out, err }
+}
+
+// FailsSafely makes a handler that returns a [hook.SafeError], whose code and
+// message are recorded.
+func FailsSafely[In any, Out hook.Output](code hook.Code, message string) hook.Handler[In, Out] {
+	return Fails[In, Out](&hook.SafeError{Code: code, Message: message})
+}
+
+// Contradicts makes a handler that answers and fails at the same time. The
+// failure counts.
+func Contradicts[In any, Out hook.Output](out Out, err error) hook.Handler[In, Out] {
+	return func(context.Context, In) (Out, error) { return out, err }
+}
+
+// Panics makes a handler that panics with value, which may be nil.
+func Panics[In any, Out hook.Output](value any) hook.Handler[In, Out] {
+	return func(context.Context, In) (Out, error) { panic(value) }
+}
+
+// Goexits makes a handler that ends its goroutine with runtime.Goexit, as
+// testing.T.FailNow does. In a blocking handler that is the goroutine which
+// dispatches: [Try] dispatches on one of its own.
+func Goexits[In any, Out hook.Output]() hook.Handler[In, Out] {
+	return func(context.Context, In) (out Out, _ error) {
+		runtime.Goexit()
+		return out, nil
+	}
+}
+
+// Hangs makes a handler that waits until its context is cancelled, and then
+// returns the cause.
+func Hangs[In any, Out hook.Output]() hook.Handler[In, Out] {
+	return func(ctx context.Context, _ In) (out Out, _ error) {
+		<-ctx.Done()
+		return out, context.Cause(ctx)
+	}
+}
+
+// IgnoresCancel makes a handler that does not heed its context: it answers with
+// out once release is called, by then too late. Calling release again is
+// harmless, and from then on the handler answers at once.
+func IgnoresCancel[In any, Out hook.Output](out Out) (handler hook.Handler[In, Out], release func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	return func(context.Context, In) (Out, error) {
+		<-ctx.Done()
+		return out, nil
+	}, cancel
+}
+
+// Overreaches makes a handler that answers with out. Subscribe it without the
+// capabilities that out needs; [hook.NoCapability] leaves it none.
+func Overreaches[In any, Out hook.Output](out Out) hook.Handler[In, Out] {
+	return func(context.Context, In) (Out, error) { return out, nil }
+}
+
+// NilOutput makes a handler that returns the zero value of its output, which is
+// nil where the output is a pointer, an interface, a map or the like. It means
+// that the handler has no opinion.
+func NilOutput[In any, Out hook.Output]() hook.Handler[In, Out] {
+	return func(context.Context, In) (out Out, _ error) { return out, nil }
+}
+
+// Reenters makes a handler that uses its runtime while it is being dispatched
+// on: it installs a subscription, closes it twice, and dispatches its own input
+// again, to which it answers with no opinion. It fails if any of that does.
+// Call bind with the runtime before the phase fires; see Options.Ready.
+func Reenters[In any, Out hook.Output](phase hook.Phase[In, Out]) (handler hook.Handler[In, Out], bind func(*hook.Runtime)) {
+	var bound atomic.Pointer[hook.Runtime]
+	var count atomic.Int64
+	return func(ctx context.Context, in In) (out Out, _ error) {
+		if ctx.Value(reentered{}) != nil {
+			return out, nil
+		}
+		rt := bound.Load()
+		if rt == nil {
+			return out, errors.New("hooktest: Reenters is not bound to its runtime")
+		}
+		id := fmt.Sprintf("hooktest/reentry-%d", count.Add(1))
+		return out, reenter(context.WithValue(ctx, reentered{}, true), phase, rt, id, in)
+	}, bound.Store
+}
+
+// reentered marks the context of a dispatch within a dispatch.
+type reentered struct{}
+
+func reenter[In any, Out hook.Output](ctx context.Context, phase hook.Phase[In, Out], rt *hook.Runtime, id string, in In) error {
+	lease, err := rt.Install(phase.On(id, NilOutput[In, Out](), nil))
+	if err != nil {
+		return err
+	}
+	snapshot := rt.Snapshot()
+	_, err = phase.Dispatch(ctx, snapshot, in)
+	return errors.Join(err, snapshot.Release(ctx), lease.Close(), lease.Close())
+}
+
+// Misbehaviour is a handler that misbehaves, with what must come of it.
+type Misbehaviour[In any, Out hook.Output] struct {
+	// Name says what the handler does, for the names of tests.
+	Name string
+	// Handler misbehaves.
+	Handler hook.Handler[In, Out]
+	// Code is what the run must be recorded with. It is empty where the runtime
+	// takes the misbehaviour in its stride.
+	Code hook.Code
+	// Capabilities is what the subscription must declare. Zero is the default of
+	// hook.Options.
+	Capabilities hook.Capability
+	// Deadline says that the handler comes back only when its time is over, so
+	// that the subscription needs a timeout, and a deadline if Abandoned.
+	Deadline bool
+	// Abandoned says that the handler does not come back even then, but only
+	// when Release is called.
+	Abandoned bool
+	// Bind tells the handler its runtime before the phase fires. It is never
+	// nil.
+	Bind func(*hook.Runtime)
+	// Release lets go of a handler that ignores its context. It is never nil.
+	Release func()
+}
+
+// State is how the handler's run must be recorded.
+func (m Misbehaviour[In, Out]) State() hook.State {
+	switch m.Code {
+	case "":
+		return hook.Completed
+	case hook.CodeTimeout:
+		return hook.TimedOut
+	default:
+		return hook.Failed
+	}
+}
+
+// Misbehaviours lists a handler for every way to misbehave that the kit knows,
+// so that a test can loop over them at every phase. Each call makes new ones.
+// answer is any answer of the phase that contributes something. It is what
+// those say that go beyond their capabilities, answer too late, or answer and
+// fail; the first are left out if it contributes nothing.
+func Misbehaviours[In any, Out hook.Output](phase hook.Phase[In, Out], answer Out) []Misbehaviour[In, Out] {
+	late, release := IgnoresCancel[In](answer)
+	again, bind := Reenters(phase)
+	onPurpose := errors.New("failed on purpose")
+	all := []Misbehaviour[In, Out]{
+		{Name: "returns an error", Handler: Fails[In, Out](onPurpose), Code: hook.CodeError},
+		{Name: "returns context.Canceled though nobody cancelled", Handler: Fails[In, Out](context.Canceled), Code: hook.CodeError},
+		{
+			Name: "returns an error with a code of its own", Code: hook.CodeExecutableMissing,
+			Handler: FailsSafely[In, Out](hook.CodeExecutableMissing, "missing on purpose"),
+		},
+		{Name: "answers and fails", Handler: Contradicts[In](answer, onPurpose), Code: hook.CodeError},
+		{Name: "panics", Handler: Panics[In, Out]("panicked on purpose"), Code: hook.CodePanic},
+		{Name: "panics with an error", Handler: Panics[In, Out](onPurpose), Code: hook.CodePanic},
+		{Name: "panics with nil", Handler: Panics[In, Out](nil), Code: hook.CodePanic},
+		{Name: "calls runtime.Goexit", Handler: Goexits[In, Out](), Code: hook.CodeGoexit},
+		{Name: "hangs until it is cancelled", Handler: Hangs[In, Out](), Code: hook.CodeTimeout, Deadline: true},
+		{
+			Name: "ignores that it is cancelled and answers too late", Handler: late,
+			Code: hook.CodeTimeout, Deadline: true, Abandoned: true, Release: release,
+		},
+		{Name: "installs, closes and dispatches again", Handler: again, Bind: bind},
+	}
+	var zero Out
+	if isNil(zero) {
+		all = append(all, Misbehaviour[In, Out]{Name: "answers nil", Handler: NilOutput[In, Out]()})
+	}
+	if said := answerOf(answer); len(said.Parts)+len(said.Audit)+len(said.Jobs) > 0 {
+		all = append(all, Misbehaviour[In, Out]{
+			Name: "answers beyond its capabilities", Handler: Overreaches[In](answer),
+			Code: hook.CodeCapabilityMissing, Capabilities: hook.NoCapability,
+		})
+	}
+	for i := range all {
+		if all[i].Bind == nil {
+			all[i].Bind = func(*hook.Runtime) {}
+		}
+		if all[i].Release == nil {
+			all[i].Release = func() {}
+		}
+	}
+	return all
+}

@@ -1,0 +1,329 @@
+package hooktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Store is a queue with the journal that it keeps its records in.
+type Store struct {
+	Journal hook.Journal
+	Queue   hook.Queue
+	// Dump returns everything that is stored as it is stored: the bytes of the
+	// database and of its write-ahead log, for instance. Defaults to what the
+	// interfaces give back.
+	Dump func() ([]byte, error)
+}
+
+// TestQueue holds an implementation of [hook.Queue] against everything that the
+// interface promises. open returns an empty queue with room for capacity jobs
+// that wait, and an empty journal. Clean up with t.Cleanup.
+//
+// What was stored can only be seen through optional interfaces: the record in a
+// [hook.ListJournal], the number of jobs in a [hook.StatQueue], the jobs
+// themselves in a [hook.ClaimQueue]. Rules that need one which is not there are
+// skipped.
+//
+// Times may come back rounded to a microsecond. The suite goes by the machine's
+// clock and waits a fraction of a second for jobs to become due, so that it can
+// hold databases to it which have a clock of their own.
+func TestQueue(t *testing.T, open func(t testing.TB, capacity int) Store) {
+	t.Helper()
+	testRules(t, queueRules(), func(testing.TB) queueSubject { return queueSubject{open, patience} })
+}
+
+// queueRules is every rule of the suite.
+func queueRules() []rule[queueSubject] {
+	return slices.Concat(enqueueRules, claimRules, settleRules, statRules, parallelQueueRules)
+}
+
+// queueSubject opens queues for a rule.
+type queueSubject struct {
+	openStore func(t testing.TB, capacity int) Store
+	patience  time.Duration
+}
+
+// open opens a queue that has room for capacity jobs.
+func (s queueSubject) open(t testing.TB, capacity int) *queueCase {
+	t.Helper()
+	return &queueCase{Store: s.openStore(t, capacity), patience: s.patience}
+}
+
+// queueCase is one queue that is held against a rule.
+type queueCase struct {
+	Store
+	patience time.Duration
+	asked    atomic.Int64
+}
+
+// enqueueRules say what Enqueue stores, and what it refuses.
+var enqueueRules = []rule[queueSubject]{
+	{"a record and its jobs are stored together", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		asked := sampleRun("asked", hook.Completed, 1)
+		q.accept(t, asked, sampleJob("one"), sampleJob("two"))
+		wantRuns(t, q.Journal, asked)
+		q.wantWaiting(t, 2)
+		q.wantClaims(t, "one", "two")
+	}},
+	{"every field of a job comes back", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		job := fullJob(time.Now().Add(-time.Second))
+		q.accept(t, q.ask(), job)
+		got := q.claim(t)
+		if got.Attempt != 1 {
+			t.Errorf("the first claim is attempt %d, want 1", got.Attempt)
+		}
+		got.Attempt = 0
+		if diff := differentJob(job, got); diff != "" {
+			t.Errorf("the job is not what was queued (- queued, + claimed):\n%s", diff)
+		}
+	}},
+	{"a record without jobs is stored", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		asked := sampleRun("asked", hook.Completed, 1)
+		q.accept(t, asked)
+		wantRuns(t, q.Journal, asked)
+	}},
+	{"a record is stored by the rules of the journal", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		appendRuns(t, q.Journal, sampleRun("asked", hook.Started, 1))
+		asked := sampleRun("asked", hook.Completed, 1)
+		q.accept(t, asked, sampleJob("one"))
+		q.accept(t, asked, sampleJob("two"))
+		wantRuns(t, q.Journal, asked)
+	}},
+	{"a record that the journal refuses stores no job", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		settled := sampleRun("asked", hook.Completed, 1)
+		appendRuns(t, q.Journal, settled)
+		q.refuse(t, hook.ErrSettled, sampleRun("asked", hook.Failed, 1), sampleJob("one"))
+		wantRuns(t, q.Journal, settled)
+		q.wantWaiting(t, 0)
+		q.accept(t, q.ask(), sampleJob("one")) // its key was not taken
+		q.wantClaims(t, "one")
+	}},
+	{"a full queue refuses and stores nothing", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 2)
+		asked := sampleRun("asked", hook.Completed, 1)
+		q.accept(t, asked, sampleJob("one"), sampleJob("two"))
+		q.refuse(t, hook.ErrQueueFull, sampleRun("refused", hook.Completed, 2), sampleJob("three"))
+		wantRuns(t, q.Journal, asked)
+		q.wantWaiting(t, 2)
+		q.wantClaims(t, "one", "two")
+		q.wantNoClaim(t)
+	}},
+	{"jobs that do not all fit are refused together", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 3)
+		asked := sampleRun("asked", hook.Completed, 1)
+		q.accept(t, asked, sampleJob("one"), sampleJob("two"))
+		q.refuse(t, hook.ErrQueueFull, sampleRun("refused", hook.Completed, 2), sampleJob("three"), sampleJob("four"))
+		wantRuns(t, q.Journal, asked)
+		q.wantWaiting(t, 2)
+		q.accept(t, q.ask(), sampleJob("three")) // its key was not taken
+		q.wantClaims(t, "one", "two", "three")
+	}},
+	{"a full queue has room again when a job is done", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 1)
+		q.accept(t, q.ask(), sampleJob("one"))
+		q.refuse(t, hook.ErrQueueFull, q.ask(), sampleJob("two"))
+		q.settle(t, q.claim(t), hook.Completed, time.Time{})
+		q.accept(t, q.ask(), sampleJob("two"))
+		q.wantClaims(t, "two")
+	}},
+	{"a key that waits is left out", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		asked, again := sampleRun("asked", hook.Completed, 1), sampleRun("again", hook.Completed, 2)
+		q.accept(t, asked, sampleJob("one"))
+		q.accept(t, again, duplicateOfOne(), sampleJob("two"))
+		wantRuns(t, q.Journal, asked, again)
+		q.wantWaiting(t, 2)
+		q.wantClaims(t, "one", "two")
+		q.wantNoClaim(t)
+	}},
+	{"a key that waits is left out of a full queue too", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 1)
+		asked, again := sampleRun("asked", hook.Completed, 1), sampleRun("again", hook.Completed, 2)
+		q.accept(t, asked, sampleJob("one"))
+		q.accept(t, again, duplicateOfOne())
+		wantRuns(t, q.Journal, asked, again)
+		q.wantWaiting(t, 1)
+	}},
+	{"a key that is there twice is stored once", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 1)
+		q.accept(t, q.ask(), sampleJob("one"), duplicateOfOne())
+		q.wantWaiting(t, 1)
+		q.wantClaims(t, "one")
+		q.wantNoClaim(t)
+	}},
+	{"a key that runs is left out", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		q.accept(t, q.ask(), sampleJob("one"))
+		q.wantClaims(t, "one")
+		q.accept(t, q.ask(), duplicateOfOne())
+		q.wantWaiting(t, 0)
+		q.wantNoClaim(t)
+	}},
+	{"a key that is done is left out", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		q.accept(t, q.ask(), sampleJob("one"))
+		q.settle(t, q.claim(t), hook.Completed, time.Time{})
+		q.accept(t, q.ask(), duplicateOfOne(), sampleJob("one")) // under another id, and under its own
+		q.wantWaiting(t, 0)
+		q.wantNoClaim(t)
+	}},
+	{"a job without an id or a key is refused with everything", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		noID, noKey := sampleJob("bad"), sampleJob("bad")
+		noID.ID, noKey.Key = "", ""
+		q.refuse(t, nil, q.ask(), sampleJob("one"), noID)
+		q.refuse(t, nil, q.ask(), sampleJob("one"), noKey)
+		q.wantWaiting(t, 0)
+		wantRuns(t, q.Journal)
+	}},
+	{"a cancelled enqueue stores all or nothing", func(t testing.TB, s queueSubject) {
+		q := s.open(t, 8)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		err := q.Queue.Enqueue(ctx, q.ask(), []hook.Job{sampleJob("one"), sampleJob("two")})
+		runs, jobs := 1, 2
+		if err != nil {
+			runs, jobs = 0, 0
+		}
+		if got := len(listRuns(t, q.Journal, hook.Filter{})); got != runs {
+			t.Errorf("Enqueue gave %v and stored %d records, want %d", err, got, runs)
+		}
+		q.wantWaiting(t, jobs)
+	}},
+}
+
+// sampleJob is a job whose id and key are made of a name.
+func sampleJob(name string) hook.Job {
+	return hook.Job{
+		Handler: "sample", Reference: "transcript:1", Key: "key:" + name, ID: name, Subscription: "sample", Phase: "test.phase",
+		Run: "asked", Scope: hook.Scope{Session: "session", Turn: "turn"}, Idempotent: true, Retry: hook.Retry{Attempts: 9},
+	}
+}
+
+// duplicateOfOne is another job with the key of the sample job "one".
+func duplicateOfOne() hook.Job {
+	job := sampleJob("one")
+	job.ID = "one-duplicate"
+	return job
+}
+
+// ask is the record of one more run that asks for jobs.
+func (q *queueCase) ask() hook.Run {
+	n := int(q.asked.Add(1))
+	return sampleRun(fmt.Sprintf("asked-%d", n), hook.Completed, n)
+}
+
+// accept enqueues what must be accepted.
+func (q *queueCase) accept(t testing.TB, asked hook.Run, jobs ...hook.Job) {
+	t.Helper()
+	if err := q.Queue.Enqueue(context.Background(), asked, jobs); err != nil {
+		t.Fatalf("Enqueue(%s, %s): %v", asked.ID, jobNames(jobs), err)
+	}
+}
+
+// refuse enqueues what must be refused, with an error that is want unless want
+// is nil.
+func (q *queueCase) refuse(t testing.TB, want error, asked hook.Run, jobs ...hook.Job) {
+	t.Helper()
+	err := q.Queue.Enqueue(context.Background(), asked, jobs)
+	switch {
+	case err == nil:
+		t.Errorf("Enqueue(%s, %s) was accepted, want it refused", asked.ID, jobNames(jobs))
+	case want != nil && !errors.Is(err, want):
+		t.Errorf("Enqueue(%s, %s) gave the error %q, want one that is %q", asked.ID, jobNames(jobs), err, want)
+	}
+}
+
+// wantWaiting asserts how many jobs wait, if the queue tells.
+func (q *queueCase) wantWaiting(t testing.TB, want int) {
+	t.Helper()
+	if stats, ok := q.Queue.(hook.StatQueue); ok {
+		got, err := stats.Stats(context.Background())
+		if err != nil {
+			t.Fatalf("Stats: %v", err)
+		}
+		if got.Waiting != want {
+			t.Errorf("%d jobs wait, want %d", got.Waiting, want)
+		}
+	}
+}
+
+// claimer returns the queue as one that hands out jobs, or skips the rule.
+func (q *queueCase) claimer(t testing.TB) hook.ClaimQueue {
+	t.Helper()
+	claimer, ok := q.Queue.(hook.ClaimQueue)
+	if !ok {
+		t.Skip("hooktest: the queue is no hook.ClaimQueue")
+	}
+	return claimer
+}
+
+// claim takes a job, which must be due or become due soon.
+func (q *queueCase) claim(t testing.TB) hook.Job {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), q.patience)
+	defer cancel()
+	job, err := q.claimer(t).Claim(ctx)
+	if err != nil {
+		t.Fatalf("Claim: %v", err)
+	}
+	return job
+}
+
+// wantClaims claims jobs and asserts which they are, in any order.
+func (q *queueCase) wantClaims(t testing.TB, ids ...string) {
+	t.Helper()
+	var got []string
+	for range ids {
+		got = append(got, q.claim(t).ID)
+	}
+	slices.Sort(got)
+	if want := slices.Sorted(slices.Values(ids)); !slices.Equal(got, want) {
+		t.Errorf("claimed %q, want %q", got, want)
+	}
+}
+
+// wantNoClaim asserts that no job is due.
+func (q *queueCase) wantNoClaim(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), pause)
+	defer cancel()
+	if job, err := q.claimer(t).Claim(ctx); err == nil {
+		t.Errorf("claimed %q, attempt %d, want nothing to be due", job.ID, job.Attempt)
+	}
+}
+
+// attempt is the record of how an attempt at a job ended.
+func attempt(job hook.Job, state hook.State) hook.Run {
+	run := sampleRun(fmt.Sprintf("%s.%d", job.ID, job.Attempt), state, 1000+job.Attempt)
+	run.Job, run.Key, run.Attempt, run.Execution = job.ID, job.Key, job.Attempt, hook.Background
+	return run
+}
+
+// settle settles an attempt, which must be accepted.
+func (q *queueCase) settle(t testing.TB, job hook.Job, state hook.State, again time.Time) {
+	t.Helper()
+	if err := q.claimer(t).Settle(context.Background(), job, attempt(job, state), again); err != nil {
+		t.Fatalf("Settle(%s, %s): %v", job.ID, state, err)
+	}
+}
+
+func jobNames(jobs []hook.Job) string {
+	names := make([]string, len(jobs))
+	for i, job := range jobs {
+		names[i] = job.ID
+	}
+	return fmt.Sprint(names)
+}

@@ -1,0 +1,40 @@
+package hooktest
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// rule is one thing that an implementation must do. Its name says what. S is
+// what it is held against: a subject that was opened for this rule alone.
+type rule[S any] struct {
+	name  string
+	check func(t testing.TB, s S)
+}
+
+// patience is how long a rule waits for something that must happen, and pause
+// how long it looks for something that must not.
+const (
+	patience = 10 * time.Second
+	pause    = 50 * time.Millisecond
+)
+
+// testRules runs each rule as a subtest and lists those that were skipped.
+func testRules[S any](t *testing.T, rules []rule[S], open func(t testing.TB) S) {
+	t.Helper()
+	var skipped []string
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			defer func() {
+				if t.Skipped() {
+					skipped = append(skipped, r.name)
+				}
+			}()
+			r.check(t, open(t))
+		})
+	}
+	if len(skipped) > 0 {
+		t.Logf("hooktest: not covered, because the implementation lacks an optional interface:\n  %s", strings.Join(skipped, "\n  "))
+	}
+}

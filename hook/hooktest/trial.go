@@ -1,0 +1,211 @@
+package hooktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Options shape a trial. A nil *Options is valid.
+type Options struct {
+	// Runtime are the settings of the trial's runtime. Defaults to those of
+	// hook.NewRuntime, and to a queue whose jobs the trial itself performs, once
+	// each and whatever their time.
+	Runtime hook.RuntimeOptions
+	// Others are installed beside the subscription that is tried. Defaults to
+	// none.
+	Others []hook.Subscription
+	// Jobs are the job handlers that answers may name. Defaults to none.
+	Jobs []hook.JobHandler
+	// Ready is called when everything is installed and before the dispatch, for
+	// handlers that need their runtime. Defaults to nothing.
+	Ready func(rt *hook.Runtime)
+	// During is called on the test's own goroutine while the dispatch is under
+	// way: to move a Clock, to let go of a handler, or to cancel the turn, which
+	// is what its argument does. Defaults to nothing.
+	During func(cancel context.CancelCauseFunc)
+	// Timeout bounds the trial. When it has passed, the turn is cancelled, and
+	// the test ends if even that does not bring the dispatch back. Defaults to
+	// 10 seconds.
+	Timeout time.Duration
+}
+
+// Trial is what came of trying a subscription. Its methods are assertions: they
+// fail the test with a message that shows the whole trial.
+type Trial[In any, Out hook.Output] struct {
+	// Outcome is what the dispatch came to: Input, Output, By, Rewriters and
+	// Diagnostics. It is empty where the handler ended the dispatching
+	// goroutine.
+	hook.Outcome[In, Out]
+	// Err is the error of the dispatch.
+	Err error
+	// Runs are the records of all subscriptions and jobs, the oldest first.
+	Runs []hook.Run
+	// Jobs are the jobs that were queued, unless Options.Runtime has a queue of
+	// its own.
+	Jobs []hook.Job
+	// Plan is the order in which the phase's subscriptions were to be asked.
+	Plan hook.Plan
+	// Explanation says who was asked and what won. It is made from the records,
+	// so that no handler runs twice.
+	Explanation hook.Explanation
+
+	t        testing.TB
+	id       string
+	phase    string
+	panicked string // a fault of the phase, with its stack
+}
+
+// grace is how long a cancelled trial may take to come back.
+const grace = time.Second
+
+// errGoexit stands for an outcome that never came.
+var errGoexit = errors.New("the handler ended the dispatching goroutine with runtime.Goexit")
+
+// Try installs one subscription in a runtime of its own, dispatches one input
+// to its phase, waits for everything that the dispatch set going, and returns
+// what came of it. The test ends if the subscription cannot be installed or
+// the dispatch does not come back.
+func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub hook.Subscription, in In, opts *Options) *Trial[In, Out] {
+	t.Helper()
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	stage := newStage(&o)
+	rt, err := stage.install(phase, sub, &o)
+	if err != nil {
+		t.Fatalf("hooktest: cannot try %q at %s: %v", sub.ID(), phase.Name(), err)
+	}
+	if o.Ready != nil {
+		o.Ready(rt)
+	}
+	trial := &Trial[In, Out]{t: t, id: sub.ID(), phase: phase.Name()}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	ended := make(chan struct{})
+	go func() { // ends with the dispatch; a handler that ignores its context can leave it behind
+		defer close(ended)
+		trial.run(ctx, phase, rt, stage, in)
+	}()
+	if o.During != nil {
+		o.During(cancel)
+	}
+	if !endedWithin(ended, o.Timeout) {
+		cancel(fmt.Errorf("hooktest: the trial took longer than %s", o.Timeout))
+		if !endedWithin(ended, grace) {
+			t.Fatalf("hooktest: trying %q at %s did not end within %s, nor when the turn was cancelled: the handler ignores its context",
+				sub.ID(), phase.Name(), o.Timeout)
+		}
+	}
+	if trial.panicked != "" {
+		t.Fatalf("hooktest: trying %q: phase %s itself panicked: %s", sub.ID(), phase.Name(), trial.panicked)
+	}
+	return trial
+}
+
+// run dispatches and waits for what follows from it.
+func (trial *Trial[In, Out]) run(ctx context.Context, phase hook.Phase[In, Out], rt *hook.Runtime, stage *stage, in In) {
+	snapshot := rt.Snapshot()
+	trial.Plan = phase.Plan(snapshot)
+	trial.Err = errGoexit
+	dispatched := make(chan struct{})
+	go func() { // ends with the dispatch, or earlier by Goexit
+		defer close(dispatched)
+		defer func() {
+			if r := recover(); r != nil {
+				trial.panicked = fmt.Sprintf("%v\n%s", r, debug.Stack())
+			}
+		}()
+		trial.Outcome, trial.Err = phase.Dispatch(ctx, snapshot, in)
+	}()
+	<-dispatched
+	keep := func(err error) {
+		if trial.Err == nil {
+			trial.Err = err
+		}
+	}
+	keep(rt.Drain(ctx)) // waits for the runs that nobody waited for
+	keep(snapshot.Release(context.WithoutCancel(ctx)))
+	keep(stage.perform(ctx, rt))
+	trial.Jobs = stage.queue.all()
+	trial.Runs = stage.journal.runs()
+	trial.explain()
+}
+
+// explain tells from the records how the dispatch went.
+func (trial *Trial[In, Out]) explain() {
+	x := hook.Explanation{Phase: trial.Plan.Phase, Kind: trial.Plan.Kind}
+	if all := hook.ExplainRuns(trial.Plan, trial.Runs); len(all) > 0 {
+		x = all[0] // a handler that dispatches again does so within this one
+	} else {
+		for _, e := range trial.Plan.Entries {
+			x.Entries = append(x.Entries, hook.Explained{Position: e.Position, ID: e.ID, Why: "it did not match"})
+		}
+	}
+	for _, id := range trial.Plan.Disabled {
+		x.Entries = append(x.Entries, hook.Explained{ID: id, Why: "it is disabled"})
+	}
+	if len(trial.Diagnostics) > 0 {
+		x.Diagnostics = trial.Diagnostics
+	}
+	if trial.Err != nil {
+		x.Error = trial.Err.Error()
+	} else if merged, err := json.Marshal(trial.Output); err == nil {
+		x.Merged = merged
+	}
+	trial.Explanation = x
+}
+
+// String shows the whole trial: who was asked, what was recorded, and what went
+// wrong.
+func (trial *Trial[In, Out]) String() string {
+	var b strings.Builder
+	b.WriteString(trial.Explanation.String())
+	for _, r := range trial.Runs {
+		fmt.Fprintf(&b, "  run: %s\n", r)
+	}
+	for _, d := range trial.Diagnostics {
+		fmt.Fprintf(&b, "  diagnostic: %s", d)
+		if d.Err != nil && d.Message != d.Err.Error() {
+			fmt.Fprintf(&b, " (%v)", d.Err)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// endedWithin reports whether a channel was closed in time.
+func endedWithin(ended <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Run is the record of the subscription that was tried: the newest one, which
+// for background work is its attempt. It is zero and false if the subscription
+// left no record, because it did not match.
+func (trial *Trial[In, Out]) Run() (hook.Run, bool) {
+	for _, r := range slices.Backward(trial.Runs) {
+		if r.Subscription == trial.id && r.Phase == trial.phase && r.JobHandler == "" {
+			return r, true
+		}
+	}
+	return hook.Run{}, false
+}

@@ -1,0 +1,408 @@
+package hook_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// attempts renders the attempts on record: "1:failed 2:completed".
+func attempts(runs []hook.Run) string {
+	var parts []string
+	for _, r := range runs {
+		if r.Attempt > 0 {
+			parts = append(parts, fmt.Sprintf("%d:%s", r.Attempt, r.State))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// workFor lets a worker run for a while, in a bubble.
+func workFor(t *testing.T, rt *hook.Runtime, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if err := rt.Work(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// SPEC J-04, J-05
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule       string
+		retry      hook.Retry
+		idempotent bool
+		failures   int
+		want       string
+		at         []time.Duration // of the attempts
+	}{
+		{"success is not repeated", hook.Retry{Attempts: 3}, true, 0, "1:completed", []time.Duration{0}},
+		{"no retry unless asked for", hook.Retry{}, true, 9, "1:failed", []time.Duration{0}},
+		{"only idempotent work is tried again", hook.Retry{}, false, 9, "1:failed", []time.Duration{0}},
+		{"until it succeeds", hook.Retry{Attempts: 5, Delay: time.Second}, true, 2, "1:failed 2:failed 3:completed", []time.Duration{0, time.Second, 2 * time.Second}},
+		{"as often as was said", hook.Retry{Attempts: 3, Delay: time.Second}, true, 9, "1:failed 2:failed 3:failed", []time.Duration{0, time.Second, 2 * time.Second}},
+		{
+			"after twice the time, with a cap",
+			hook.Retry{Attempts: 5, Delay: time.Second, Exponential: true, Cap: 3 * time.Second},
+			true, 9,
+			"1:failed 2:failed 3:failed 4:failed 5:failed",
+			[]time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second, 9 * time.Second},
+		},
+	} {
+		for _, kind := range []string{"subscription", "job handler"} {
+			t.Run(kind+": "+test.rule, func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(t *testing.T) {
+					var at []time.Duration
+					began := time.Now()
+					try := func() error {
+						at = append(at, time.Since(began))
+						if len(at) <= test.failures {
+							return errBroken
+						}
+						return nil
+					}
+					rt, journal, _ := withQueue(t, 8)
+					if kind == "subscription" {
+						install(t, rt, observePhase.On("a", func(context.Context, call) (remark, error) { return remark{}, try() },
+							&hook.Options{Execution: hook.Background, Idempotent: test.idempotent, Retry: test.retry}))
+					} else {
+						install(t, rt, observePhase.On("a", says(remark{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}}), nil))
+						if _, err := rt.InstallJobs(hook.JobHandler{
+							Name: "mail", Idempotent: test.idempotent, Retry: test.retry,
+							Run: func(context.Context, hook.Job) ([]hook.Audit, error) { return nil, try() },
+						}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					dispatch(t, observePhase, snapshot(t, rt), write)
+					workFor(t, rt, time.Hour)
+					runs := list(t, journal, hook.Filter{})
+					equal(t, "attempts", attempts(runs), test.want)
+					same(t, "times of the attempts", at, test.at)
+					ids, keys := map[string]bool{}, map[string]bool{}
+					for _, r := range runs {
+						ids[r.ID] = true
+						if r.Attempt > 0 {
+							keys[r.Key] = true
+						}
+					}
+					equal(t, "ids of the attempts and of what asked for them", len(ids), len(test.at)+1)
+					equal(t, "keys", len(keys), 1)
+				})
+			})
+		}
+	}
+}
+
+// SPEC J-05
+func TestRetryPause(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule    string
+		retry   hook.Retry
+		attempt int
+		random  float64
+		want    time.Duration
+	}{
+		{"a second by default", hook.Retry{}, 1, 0, time.Second},
+		{"fixed", hook.Retry{Delay: time.Minute}, 9, 0, time.Minute},
+		{"twice as long each time", hook.Retry{Delay: time.Second, Exponential: true}, 4, 0, 8 * time.Second},
+		{"five minutes at most by default", hook.Retry{Delay: time.Second, Exponential: true}, 1000, 0, 5 * time.Minute},
+		{"a cap", hook.Retry{Delay: time.Second, Exponential: true, Cap: 5 * time.Second}, 4, 0, 5 * time.Second},
+		{"a cap below the delay", hook.Retry{Delay: time.Minute, Cap: time.Second}, 1, 0, time.Second},
+		{"jitter takes away", hook.Retry{Delay: time.Second, Jitter: 0.5}, 1, 0.5, 750 * time.Millisecond},
+		{"no jitter, no chance", hook.Retry{Delay: time.Second}, 1, 0.5, time.Second},
+	} {
+		equal(t, test.rule, test.retry.Pause(test.attempt, test.random), test.want)
+	}
+}
+
+// For one key success is recorded once, and a recorded success is never run
+// again.
+//
+// SPEC J-05
+func TestOneSuccessForOneKey(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		ran := 0
+		rt, journal, _ := withQueue(t, 8, observePhase.On("a", does[remark](func(context.Context, call) { ran++ }), &hook.Options{Execution: hook.Background}))
+		s := rt.Snapshot()
+		dispatch(t, observePhase, s, write)
+		dispatch(t, observePhase, s, write) // While it waits,
+		work(t, rt)
+		dispatch(t, observePhase, s, write) // and when it is done.
+		work(t, rt)
+		equal(t, "runs of the handler", ran, 1)
+		other := write
+		other.tool = "edit"
+		dispatch(t, observePhase, s, other)
+		work(t, rt)
+		equal(t, "runs of the handler with another input", ran, 2)
+		if err := s.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "successes on record", len(list(t, journal, hook.Filter{States: []hook.State{hook.Completed}})), 2)
+	})
+}
+
+// SPEC J-06
+func TestRecordedWorkIsNeverGuessed(t *testing.T) {
+	t.Parallel()
+	queued := func(version string) hook.Subscription {
+		return observePhase.On("a", says(remark{}), &hook.Options{Execution: hook.Background, Version: version, Idempotent: true, Retry: hook.Retry{Attempts: 3}})
+	}
+	for _, test := range []struct {
+		rule string
+		next []hook.Subscription // in place of the one that was recorded
+		code hook.Code
+	}{
+		{"the same again", []hook.Subscription{queued("1")}, ""},
+		{"another version", []hook.Subscription{queued("2")}, hook.CodeHandlerChanged},
+		{"gone", nil, hook.CodeHandlerGone},
+		{"disabled", []hook.Subscription{observePhase.On("a", says(remark{}), &hook.Options{Execution: hook.Background, Version: "1", Disabled: true})}, hook.CodeHandlerGone},
+		{"no longer in the background", []hook.Subscription{observePhase.On("a", says(remark{}), &hook.Options{Version: "1"})}, hook.CodeHandlerChanged},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				rt, journal, _ := withQueue(t, 8)
+				lease := install(t, rt, queued("1"))
+				dispatch(t, observePhase, snapshot(t, rt), write)
+				if _, err := lease.Replace(test.next...); err != nil {
+					t.Fatal(err)
+				}
+				workFor(t, rt, time.Hour)
+				runs := list(t, journal, hook.Filter{})
+				last := runs[len(runs)-1]
+				equal(t, "class", last.Class, test.code)
+				equal(t, "attempts, which would not help", last.Attempt, 1)
+				equal(t, "subscription", last.Subscription, "a")
+			})
+		})
+	}
+}
+
+// SPEC J-06
+func TestRecordedJobIsNeverGuessed(t *testing.T) {
+	t.Parallel()
+	rt := newRuntime(t, nil)
+	if _, err := rt.InstallJobs(hook.JobHandler{Name: "mail", Version: "2", Run: doNothing}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		rule string
+		job  hook.Job
+		code hook.Code
+	}{
+		{"the same version", hook.Job{Handler: "mail", Version: "2", ID: "j"}, ""},
+		{"another version", hook.Job{Handler: "mail", Version: "1", ID: "j"}, hook.CodeHandlerChanged},
+		{"a handler that is gone", hook.Job{Handler: "post", ID: "j"}, hook.CodeHandlerGone},
+		{"a phase that is gone", hook.Job{Phase: "test.old", Subscription: "a", ID: "j"}, hook.CodeHandlerGone},
+	} {
+		run := rt.Perform(context.Background(), test.job)
+		equal(t, test.rule, run.Class, test.code)
+		equal(t, test.rule+": state", run.State == hook.Completed, test.code == "")
+	}
+}
+
+// Work of another process finds its input by reference, or fails with a code of
+// its own.
+//
+// SPEC J-06
+func TestInputOfRecordedWork(t *testing.T) {
+	t.Parallel()
+	type recall = func(ctx context.Context, phase, reference string, scope hook.Scope) (json.RawMessage, error)
+	for _, test := range []struct {
+		rule   string
+		recall recall
+		code   hook.Code
+	}{
+		{"nobody to ask", nil, hook.CodeInputGone},
+		{"it is gone", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
+			return nil, errors.New("gone")
+		}, hook.CodeInputGone},
+		{"it does not decode", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
+			return json.RawMessage(`[]`), nil
+		}, hook.CodeInputGone},
+		{"it is found", func(_ context.Context, phase, reference string, scope hook.Scope) (json.RawMessage, error) {
+			return json.RawMessage(fmt.Sprintf(`{"tool":%q,"text":%q,"agent":%q}`, reference, phase, scope.Agent)), nil
+		}, ""},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			var got call
+			queue := hook.NewMemoryQueue(hook.NewMemoryJournal(8), nil)
+			rt := newRuntime(t, &hook.RuntimeOptions{Recall: test.recall, Queue: queue},
+				observePhase.On("a", does[remark](func(_ context.Context, in call) { got = in }), &hook.Options{Execution: hook.Background}))
+			run := rt.Perform(context.Background(), hook.Job{
+				ID: "other-process.1", Key: "k", Phase: "test.observe", Subscription: "a", Reference: "call/7", Scope: *write.scope, Attempt: 1,
+			})
+			equal(t, "class", run.Class, test.code)
+			if test.code == "" {
+				equal(t, "tool", got.tool, "call/7")
+				equal(t, "text", got.text, "test.observe")
+				equal(t, "scope", *got.scope, *write.scope)
+			}
+		})
+	}
+}
+
+// SPEC H-10, H-12, J-04
+func TestAttemptsThatMisbehave(t *testing.T) {
+	t.Parallel()
+	for _, m := range misdeeds {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				rt, journal, _ := withQueue(t, 8,
+					observePhase.On("bad", commits[remark](m), &hook.Options{Execution: hook.Background, Timeout: time.Second}),
+					observePhase.On("job", says(remark{Jobs: []hook.Job{{Handler: "bad", Key: "k"}}}), nil))
+				if _, err := rt.InstallJobs(hook.JobHandler{Name: "bad", Timeout: time.Second, Run: func(ctx context.Context, _ hook.Job) ([]hook.Audit, error) {
+					return nil, m.do(ctx)
+				}}); err != nil {
+					t.Fatal(err)
+				}
+				dispatch(t, observePhase, snapshot(t, rt), write)
+				workFor(t, rt, time.Hour)
+				n := 0
+				for _, r := range list(t, journal, hook.Filter{}) {
+					if r.Attempt > 0 {
+						n++
+						equal(t, "state", r.State, m.state)
+						equal(t, "class", r.Class, m.code)
+					}
+				}
+				equal(t, "attempts", n, 2)
+			})
+		})
+	}
+}
+
+// A worker that is told to stop takes no further work: what waits stays for the
+// next one.
+//
+// SPEC J-04, J-07
+func TestWorkerThatIsToldToStop(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		rt, journal, queue := withQueue(t, 8, observePhase.On("a", does[remark](func(context.Context, call) {
+			cancel() // During the first of three.
+			synctest.Wait()
+		}), &hook.Options{Execution: hook.Background}))
+		s := snapshot(t, rt)
+		for _, tool := range []string{"one", "two", "three"} {
+			dispatch(t, observePhase, s, call{tool: tool})
+		}
+		if err := rt.Work(ctx); err != nil {
+			t.Error(err)
+		}
+		stats, err := queue.Stats(t.Context())
+		if err != nil || stats.Waiting != 2 || stats.Running != 0 {
+			t.Errorf("queue: got %+v, %v; want two that wait", stats, err)
+		}
+		failed := list(t, journal, hook.Filter{States: []hook.State{hook.Failed}})
+		if len(failed) > 1 {
+			t.Errorf("work that nobody began is on record as failed: %s", brief(failed))
+		}
+	})
+}
+
+// A run that could not be stored must not take away the input of an earlier one
+// that was.
+//
+// SPEC J-03, J-06
+func TestRefusedDuplicateLeavesTheFirstAlone(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		journal := &fragileJournal{}
+		rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal, Queue: hook.NewMemoryQueue(journal, nil)},
+			observePhase.On("a", says(remark{}), &hook.Options{Execution: hook.Background}))
+		s := rt.Snapshot()
+		dispatch(t, observePhase, s, write)
+		journal.setBroken(true)
+		out := dispatch(t, observePhase, s, write)
+		same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeJournal})
+		journal.setBroken(false)
+		work(t, rt)
+		if err := s.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var last hook.Run
+		for _, r := range journal.all() {
+			if r.Attempt > 0 {
+				last = r
+			}
+		}
+		equal(t, "state of the attempt", last.State, hook.Completed)
+		equal(t, "class of the attempt", last.Class, "")
+	})
+}
+
+// A background run may contribute jobs; its attempt is on record once.
+//
+// SPEC J-05, J-09
+func TestBackgroundRunThatContributesAJob(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		rt, journal, _ := withQueue(t, 8, observePhase.On("a", says(remark{
+			Audit: []hook.Audit{{Code: "seen"}}, Jobs: []hook.Job{{Handler: "mail", Key: "mail:1"}},
+		}), &hook.Options{Execution: hook.Background}))
+		if _, err := rt.InstallJobs(hook.JobHandler{Name: "mail", Run: func(context.Context, hook.Job) ([]hook.Audit, error) {
+			return []hook.Audit{{Code: "sent"}}, nil
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		s := rt.Snapshot()
+		dispatch(t, observePhase, s, write)
+		work(t, rt)
+		if err := s.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range list(t, journal, hook.Filter{}) {
+			got = append(got, fmt.Sprintf("%s%s:%s:%d:%d", r.Subscription, "/"+r.JobHandler, r.State, r.Attempt, len(r.Audit)))
+		}
+		same(t, "runs", got, []string{"a/:backgrounded:0:0", "a/:completed:1:1", "a/mail:completed:1:1"})
+	})
+}
+
+// An attempt that is over is recorded, even if the journal is broken just then,
+// and its work is not done again.
+//
+// SPEC J-03, J-05
+func TestWorkerOutlastsABrokenJournal(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		journal := &fragileJournal{}
+		ran := 0
+		rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal, Queue: hook.NewMemoryQueue(journal, nil)},
+			observePhase.On("a", does[remark](func(context.Context, call) {
+				ran++
+				journal.setBroken(true)
+			}), &hook.Options{Execution: hook.Background}))
+		dispatch(t, observePhase, snapshot(t, rt), write)
+		time.AfterFunc(time.Minute, func() { journal.setBroken(false) })
+		workFor(t, rt, time.Hour)
+		equal(t, "attempts on record", attempts(journal.all()), "1:completed")
+		equal(t, "runs of the handler", ran, 1)
+	})
+}
+
+// SPEC J-07
+func TestWorkNeedsAQueueThatHandsOut(t *testing.T) {
+	t.Parallel()
+	if err := newRuntime(t, nil).Work(context.Background()); err == nil {
+		t.Error("work without a queue: no error")
+	}
+}

@@ -1,0 +1,121 @@
+package hook_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// A turn that is released while one of its dispatches runs still holds what the
+// dispatch uses, exactly as long as it does.
+//
+// SPEC H-04, H-14
+func TestReleaseDuringADispatch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		rt := newRuntime(t, nil)
+		inside, goOn := make(chan struct{}), make(chan struct{})
+		lease := install(t, rt,
+			gatePhase.On("a", does[verdict](func(context.Context, call) { close(inside); <-goOn }), nil),
+			gatePhase.On("b", says(verdict{}), &hook.Options{Execution: hook.Deadline, Timeout: time.Second, After: []string{"a"}}))
+		released, other := rt.Snapshot(), rt.Snapshot()
+		done := make(chan error, 1)
+		go func() {
+			_, err := gatePhase.Dispatch(context.Background(), released, write)
+			done <- err
+		}()
+		<-inside
+		if err := released.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		brieflyCtx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := lease.Drain(brieflyCtx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("drain while the dispatch runs: got %v, want it to wait", err)
+		}
+		close(goOn)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		brieflyCtx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := lease.Drain(brieflyCtx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("drain while another turn holds it: got %v, want it to wait", err)
+		}
+		if err := other.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Drain(t.Context()); err != nil {
+			t.Errorf("drain when nobody holds it: %v", err)
+		}
+	})
+}
+
+// SPEC H-12, H-14
+func TestRefreshBesideDispatches(t *testing.T) {
+	t.Parallel()
+	watchdog(t)
+	rt := newRuntime(t, nil, gatePhase.On("a", says(verdict{}), nil))
+	s := rt.Snapshot()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 200 {
+			if _, err := gatePhase.Dispatch(context.Background(), s, write); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for range 50 {
+		lease := install(t, rt, gatePhase.On("b", says(verdict{}), nil))
+		s.Refresh()
+		if err := lease.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	<-done
+	if err := s.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	lease := install(t, rt, gatePhase.On("c", says(deny("no")), nil))
+	s.Refresh() // A turn that is over takes nothing in, and holds nothing.
+	if err := lease.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// lossyQueue stores what it is given and then reports that it did not, as a
+// database does whose connection is lost behind the commit.
+type lossyQueue struct{ *hook.MemoryQueue }
+
+func (q lossyQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+	return errors.Join(q.MemoryQueue.Enqueue(ctx, asked, jobs), errors.New("connection lost"))
+}
+
+// SPEC J-01, J-09
+func TestQueueThatStoredAndSaysItDidNot(t *testing.T) {
+	t.Parallel()
+	journal := hook.NewMemoryJournal(64)
+	rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal, Queue: lossyQueue{hook.NewMemoryQueue(journal, nil)}},
+		observePhase.On("queued", says(remark{}), &hook.Options{Execution: hook.Background}))
+	s := rt.Snapshot()
+	dispatch(t, observePhase, s, write)
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatalf("one run that is settled otherwise must not poison the turn: %v", err)
+	}
+	dispatch(t, observePhase, s, call{tool: "other", scope: write.scope})
+	if err := s.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, r := range list(t, journal, hook.Filter{}) {
+		if seen[r.ID] {
+			t.Errorf("two runs have the id %s", r.ID)
+		}
+		seen[r.ID] = true
+	}
+	equal(t, "runs: what the queue stored, and the failures", len(seen), 4)
+}

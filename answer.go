@@ -3,6 +3,7 @@ package belay
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/hook"
@@ -10,19 +11,23 @@ import (
 
 // Note is the answer at an observe phase, and part of every other answer.
 type Note struct {
-	// Output is shown to people as the hook's output.
+	// Output is shown to people as the hook's output. Like an audit note it
+	// takes the capability audit.
 	Output string `json:"output,omitempty" jsonschema:"text shown as the hook's output"`
 	// Audit notes go into the record of the run.
 	Audit []hook.Audit `json:"audit,omitempty" jsonschema:"notes for the record; they must quote nothing of what was said"`
 	// Jobs are background work to schedule.
 	Jobs []hook.Job `json:"jobs,omitempty" jsonschema:"background work to schedule"`
 
-	outputs []Reminder // of a merged answer: who said what
+	shown []Shown // of a merged answer
 }
 
-// Outputs lists what hooks showed, in plan order, each with the subscription
-// it is from. It is filled in a merged answer.
-func (n Note) Outputs() []Reminder { return append([]Reminder(nil), n.outputs...) }
+// Shown is what a hook showed, and the subscription it is from.
+type Shown struct{ Text, From string }
+
+// Shown lists what hooks showed, in plan order. It is filled in a merged
+// answer.
+func (n Note) Shown() []Shown { return slices.Clone(n.shown) }
 
 // Answer reports what the note asks for.
 func (n Note) Answer() *hook.Answer { return answer(hook.SeverityPass, nil, n) }
@@ -96,7 +101,7 @@ func mergeAside(m *hook.Merging, merged, a Aside) Aside {
 
 func mergeNote(m *hook.Merging, merged, n Note) Note {
 	if n.Output != "" {
-		merged.outputs = append(merged.outputs, Reminder{Text: n.Output, From: m.From})
+		merged.shown = append(merged.shown, Shown{n.Output, m.From})
 	}
 	return merged
 }

@@ -18,6 +18,7 @@ type approvalAsked struct {
 	Hash   string  `json:"hash" jsonschema:"the canonical hash of the final input"`
 	Reason string  `json:"reason" jsonschema:"why a person is asked"`
 	By     string  `json:"by" jsonschema:"who asked"`
+	soFar
 }
 
 func (a *approvalAsked) part() string { return a.ID }
@@ -46,21 +47,21 @@ func (a ApprovalAsked) Reason() string { return a.data().Reason }
 // By is who asked.
 func (a ApprovalAsked) By() string { return a.data().By }
 
-// ApprovalChoice is what an ApprovalVerdict says about the call.
-type ApprovalChoice string
+// ApprovalDecision is what an ApprovalVerdict says about the call.
+type ApprovalDecision string
 
 // The decisions at approval.request. The zero value leaves it to a person.
 const (
-	ApprovalPass  ApprovalChoice = ""
-	ApprovalAllow ApprovalChoice = "allow"
-	ApprovalDeny  ApprovalChoice = "deny"
+	ApprovalPass  ApprovalDecision = ""
+	ApprovalAllow ApprovalDecision = "allow"
+	ApprovalDeny  ApprovalDecision = "deny"
 )
 
 // ApprovalVerdict is the answer at approval.request. Its zero value leaves the
 // decision to a person.
 type ApprovalVerdict struct {
-	Decision ApprovalChoice `json:"decision,omitempty" jsonschema:"pass (the default), allow or deny"`
-	Reason   string         `json:"reason,omitempty" jsonschema:"why"`
+	Decision ApprovalDecision `json:"decision,omitempty" jsonschema:"pass (the default), allow or deny"`
+	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
 	Aside
 }
 
@@ -74,8 +75,8 @@ func DenyApproval(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: ApprovalDeny, Reason: reason}
 }
 
-func (v ApprovalVerdict) decision() ApprovalChoice {
-	return heard(v.Decision, approvalChoices, ApprovalDeny)
+func (v ApprovalVerdict) decision() ApprovalDecision {
+	return heard(v.Decision, approvalDecisions, ApprovalDeny)
 }
 
 // Answer reports what the verdict asks for. Both decisions stand in for a
@@ -103,10 +104,10 @@ func mergeApproval(m *hook.Merging, merged, v ApprovalVerdict) ApprovalVerdict {
 	return merged
 }
 
-// ApprovalDecision is the input of approval.decided.
-type ApprovalDecision struct{ input[approvalDecision] }
+// ApprovalOutcome is the input of approval.decided.
+type ApprovalOutcome struct{ input[approvalOutcome] }
 
-type approvalDecision struct {
+type approvalOutcome struct {
 	ID       string `json:"id" jsonschema:"the approval's id"`
 	Call     string `json:"call" jsonschema:"the call's id"`
 	Tool     string `json:"tool" jsonschema:"the tool's name"`
@@ -114,27 +115,28 @@ type approvalDecision struct {
 	Decision string `json:"decision" jsonschema:"allow or deny"`
 	By       string `json:"by" jsonschema:"who decided: a person, a hook, an expiry or a cancel"`
 	Reason   string `json:"reason,omitempty" jsonschema:"why"`
+	soFar
 }
 
-func (a *approvalDecision) part() string { return a.ID }
+func (a *approvalOutcome) part() string { return a.ID }
 
 // ID is the approval's id.
-func (a ApprovalDecision) ID() string { return a.data().ID }
+func (a ApprovalOutcome) ID() string { return a.data().ID }
 
 // Call is the call's id.
-func (a ApprovalDecision) Call() string { return a.data().Call }
+func (a ApprovalOutcome) Call() string { return a.data().Call }
 
 // Tool is the tool's name.
-func (a ApprovalDecision) Tool() string { return a.data().Tool }
+func (a ApprovalOutcome) Tool() string { return a.data().Tool }
 
 // Hash is the canonical hash of the final input.
-func (a ApprovalDecision) Hash() string { return a.data().Hash }
+func (a ApprovalOutcome) Hash() string { return a.data().Hash }
 
 // Decision is allow or deny.
-func (a ApprovalDecision) Decision() string { return a.data().Decision }
+func (a ApprovalOutcome) Decision() string { return a.data().Decision }
 
 // By is who decided: a person, a hook, an expiry or a cancel.
-func (a ApprovalDecision) By() string { return a.data().By }
+func (a ApprovalOutcome) By() string { return a.data().By }
 
 // Reason is why.
-func (a ApprovalDecision) Reason() string { return a.data().Reason }
+func (a ApprovalOutcome) Reason() string { return a.data().Reason }

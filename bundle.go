@@ -44,7 +44,7 @@ func (b ToolBundles) Answer() *hook.Answer {
 func mergeBundles(m *hook.Merging, merged, b ToolBundles) ToolBundles {
 	bundles := slices.Clone(merged.Bundles)
 	for _, bundle := range b.Bundles {
-		bundle.From = m.From
+		bundle.From, bundle.Tools = m.From, slices.Clone(bundle.Tools) // the handler may still hold its own
 		switch owner, tool := conflict(bundles, bundle); {
 		case slices.ContainsFunc(bundles, func(o ToolBundle) bool { return o.ID == bundle.ID }):
 			m.Diagnose(hook.CodeBundleDuplicate, fmt.Sprintf("bundle %q exists already", bundle.ID))

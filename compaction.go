@@ -14,6 +14,7 @@ type compactionAhead struct {
 	Messages int    `json:"messages" jsonschema:"how many messages will be summed up"`
 	Tokens   int    `json:"tokens" jsonschema:"how many tokens they take"`
 	Window   int    `json:"window" jsonschema:"how many tokens the model takes"`
+	soFar
 }
 
 // part tells the compactions of one step apart: each finds another transcript.
@@ -64,6 +65,7 @@ type compactionDone struct {
 	Before  int    `json:"before" jsonschema:"tokens before"`
 	After   int    `json:"after" jsonschema:"tokens after"`
 	Failed  bool   `json:"failed,omitempty" jsonschema:"whether it failed, in which case nothing changed"`
+	soFar
 }
 
 func (c *compactionDone) part() string { return c.Trigger + ":" + strconv.Itoa(c.Before) }

@@ -18,8 +18,8 @@ func (d *PromptDecision) UnmarshalText(text []byte) error {
 func (d *ToolDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, toolDecisions) }
 
 // UnmarshalText reads pass, allow or deny.
-func (d *ApprovalChoice) UnmarshalText(text []byte) error {
-	return parseDecision(d, text, approvalChoices)
+func (d *ApprovalDecision) UnmarshalText(text []byte) error {
+	return parseDecision(d, text, approvalDecisions)
 }
 
 // UnmarshalText reads pass or deny.
@@ -34,7 +34,7 @@ func (d *StopDecision) UnmarshalText(text []byte) error { return parseDecision(d
 var (
 	promptDecisions   = []string{"pass", "deny"}
 	toolDecisions     = []string{"pass", "ask", "deny", "halt"}
-	approvalChoices   = []string{"pass", "allow", "deny"}
+	approvalDecisions = []string{"pass", "allow", "deny"}
 	subagentDecisions = []string{"pass", "deny"}
 	stopDecisions     = []string{"pass", "continue"}
 )

@@ -37,7 +37,7 @@
 //
 // A denied tool is a verdict, not an error. An error that a handler returns is
 // a failure of the handler, and means what the subscription's failure mode
-// says: at a gate, denial.
+// says: at a gate, denial, unless the gate is one of the two that fail open.
 //
 // # Testing
 //

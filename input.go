@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"github.com/belay-run/belay/hook"
 )
@@ -51,6 +52,33 @@ func (i input[T]) Step() int { return i.scope().Step }
 
 // Agent is the name of the agent.
 func (i input[T]) Agent() string { return i.scope().Agent }
+
+// Policy is the turn policy merged so far. It is empty before the turn has one.
+func (i input[T]) Policy() PolicySettings {
+	if so, ok := any(i.data()).(turnPart); ok {
+		return slices.Clone(so.merged().Policy)
+	}
+	return nil
+}
+
+// Context is the prompt context merged so far.
+func (i input[T]) Context() []ContextEntry {
+	if so, ok := any(i.data()).(turnPart); ok {
+		return slices.Clone(so.merged().Context)
+	}
+	return nil
+}
+
+// soFar is what the phases of a turn made of it before this one. Every input of
+// a turn that comes after turn.pre_policy embeds it.
+type soFar struct {
+	Policy  PolicySettings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
+	Context []ContextEntry `json:"context,omitempty" jsonschema:"the prompt context merged so far"`
+}
+
+func (s *soFar) merged() *soFar { return s }
+
+type turnPart interface{ merged() *soFar }
 
 // MarshalJSON writes the fields as commands, workers and webhooks get them.
 // Where the input belongs is not among them: it is in the envelope.

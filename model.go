@@ -10,6 +10,7 @@ type modelRequest struct {
 	Attempt  int    `json:"attempt" jsonschema:"counted from 1; retries count up"`
 	Messages int    `json:"messages" jsonschema:"how many messages are sent"`
 	Tools    int    `json:"tools" jsonschema:"how many tools are advertised"`
+	soFar
 }
 
 func (r *modelRequest) part() string { return strconv.Itoa(r.Attempt) }
@@ -43,6 +44,7 @@ type modelResponse struct {
 	StopReason string `json:"stop_reason" jsonschema:"why the model stopped"`
 	Usage      Usage  `json:"usage" jsonschema:"tokens and cost"`
 	ToolCalls  int    `json:"tool_calls" jsonschema:"how many tools the model calls"`
+	soFar
 }
 
 // Model is the model's name.

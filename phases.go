@@ -132,13 +132,13 @@ var (
 		Closed:       func(p hook.Problem) (ApprovalVerdict, bool) { return DenyApproval(p.Reason()), true },
 	})
 
-	ApprovalDecided = define(hook.Definition[ApprovalDecision, Note]{
+	ApprovalDecided = define(hook.Definition[ApprovalOutcome, Note]{
 		Name:         "approval.decided",
 		Kind:         hook.Observe,
 		May:          "note",
 		Fires:        "when a person, a hook, an expiry or a cancel decided it",
 		Capabilities: noting,
-		Labels:       labels[ApprovalDecision]{"tool": ApprovalDecision.Tool, "decision": ApprovalDecision.Decision},
+		Labels:       labels[ApprovalOutcome]{"tool": ApprovalOutcome.Tool, "decision": ApprovalOutcome.Decision},
 		Merge:        mergeNote,
 	})
 

@@ -91,8 +91,11 @@ func sameJSON(a, b any) bool {
 // Key is the key's name.
 func (k PolicyKey[T]) Key() string { return k.rule.key }
 
-// Set makes a setting of a value.
+// Set makes a setting of a value, which stays the caller's to change.
 func (k PolicyKey[T]) Set(value T) PolicySetting {
+	if own, ok := ownCopy(value); ok {
+		value = own
+	}
 	return PolicySetting{key: k.rule.key, value: value, rule: k.rule}
 }
 
@@ -108,6 +111,7 @@ func (k PolicyKey[T]) Value(settings PolicySettings) (T, bool) {
 	if err != nil {
 		return none, false
 	}
+	value, _ = k.rule.merge(value, value) // a union is sorted even if one value is all there is
 	typed, ok := value.(T)
 	if !ok {
 		return none, false
@@ -119,8 +123,7 @@ func (k PolicyKey[T]) Value(settings PolicySettings) (T, bool) {
 // a number or a text is copied by way of its JSON form, which is the form it
 // has outside this process too.
 func ownCopy[T any](value T) (T, bool) {
-	switch kind := reflect.TypeFor[T]().Kind(); {
-	case kind <= reflect.Complex128 || kind == reflect.String:
+	if kind := reflect.TypeFor[T]().Kind(); kind <= reflect.Complex128 || kind == reflect.String {
 		return value, true
 	}
 	var own T

@@ -115,6 +115,7 @@ type StopAttempt struct{ input[stopAttempt] }
 type stopAttempt struct {
 	Text          string `json:"text" jsonschema:"the model's last text"`
 	Continuations int    `json:"continuations" jsonschema:"how often this turn was made to continue"`
+	soFar
 }
 
 // Text is the model's last text.

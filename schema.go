@@ -32,19 +32,21 @@ func Schema(phase string) (PhaseSchema, error) {
 	if err != nil {
 		return PhaseSchema{}, fmt.Errorf("schema: %s: %w", phase, err)
 	}
-	output, err := schemaOf(out, "answer at "+phase)
+	output, err := schemaOf(out, "answer at "+phase, "from") // the runtime fills it in
 	if err != nil {
 		return PhaseSchema{}, fmt.Errorf("schema: %s: %w", phase, err)
 	}
 	return PhaseSchema{Phase: phase, Input: input, Output: output}, nil
 }
 
-func schemaOf(t reflect.Type, title string) (json.RawMessage, error) {
+// schemaOf makes the schema of a type, without the properties that are left
+// out wherever they are.
+func schemaOf(t reflect.Type, title string, leaveOut ...string) (json.RawMessage, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: typeSchemas()})
 	if err != nil {
 		return nil, fmt.Errorf("infer: %w", err)
 	}
-	withoutNull(schema)
+	tidy(schema, leaveOut)
 	schema.Schema, schema.Title = "https://json-schema.org/draft/2020-12/schema", title
 	data, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
@@ -53,19 +55,23 @@ func schemaOf(t reflect.Type, title string) (json.RawMessage, error) {
 	return data, nil
 }
 
-// withoutNull takes null out of the types: on the wire a key is left out, and
-// null is a mistake.
-func withoutNull(s *jsonschema.Schema) {
+// tidy takes properties out, and null out of the types: on the wire a key is
+// left out, and null is a mistake.
+func tidy(s *jsonschema.Schema, leaveOut []string) {
 	if s == nil {
 		return
 	}
 	if i := slices.Index(s.Types, "null"); i >= 0 && len(s.Types) == 2 {
 		s.Type, s.Types = s.Types[1-i], nil
 	}
-	for _, property := range s.Properties {
-		withoutNull(property)
+	for _, name := range leaveOut {
+		delete(s.Properties, name)
+		s.PropertyOrder = slices.DeleteFunc(s.PropertyOrder, func(o string) bool { return o == name })
 	}
-	withoutNull(s.Items)
+	for _, property := range s.Properties {
+		tidy(property, leaveOut)
+	}
+	tidy(s.Items, leaveOut)
 }
 
 // typeSchemas describes the types whose JSON form is not their Go form.
@@ -85,7 +91,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[PolicySettings]():   {Type: "object"},
 		reflect.TypeFor[PromptDecision]():   words(promptDecisions),
 		reflect.TypeFor[ToolDecision]():     words(toolDecisions),
-		reflect.TypeFor[ApprovalChoice]():   words(approvalChoices),
+		reflect.TypeFor[ApprovalDecision](): words(approvalDecisions),
 		reflect.TypeFor[SubagentDecision](): words(subagentDecisions),
 		reflect.TypeFor[StopDecision]():     words(stopDecisions),
 		reflect.TypeFor[hook.Job]():         jobSchema(),

@@ -11,6 +11,7 @@ type subagentCall struct {
 	Run    string `json:"run" jsonschema:"the child run's id"`
 	Parent string `json:"parent,omitempty" jsonschema:"the parent run's id"`
 	Depth  int    `json:"depth" jsonschema:"how deep the child is; a child of the main agent is 1"`
+	soFar
 }
 
 func (s *subagentCall) part() string { return s.Run }
@@ -83,6 +84,7 @@ type subagentReturn struct {
 	Depth   int    `json:"depth" jsonschema:"how deep the child is"`
 	Status  string `json:"status" jsonschema:"success, error or aborted"`
 	Message string `json:"message,omitempty" jsonschema:"what went wrong"`
+	soFar
 }
 
 func (s *subagentReturn) part() string { return s.Run }

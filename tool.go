@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay/hook"
@@ -18,6 +19,7 @@ type toolCall struct {
 	Tool     string  `json:"tool" jsonschema:"the tool's name"`
 	Input    rawJSON `json:"input" jsonschema:"the tool's input"`
 	Original rawJSON `json:"original,omitempty" jsonschema:"the input the model asked for, if it was rewritten"`
+	soFar
 }
 
 func (c *toolCall) part() string { return c.ID }
@@ -125,7 +127,7 @@ func mergeTool(m *hook.Merging, merged, v ToolVerdict) ToolVerdict {
 		merged.Decision, merged.Reason = v.decision(), v.Reason
 	}
 	if v.Input != nil { // rewriters run in order: the last one saw the others
-		merged.Input = v.Input
+		merged.Input = slices.Clone(v.Input) // the handler may still hold its own
 	}
 	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
 	return merged
@@ -157,6 +159,7 @@ type toolResult struct {
 	IsError bool          `json:"is_error,omitempty" jsonschema:"whether the tool failed"`
 	Class   ResultClass   `json:"class,omitempty" jsonschema:"what sort of failure"`
 	Latency time.Duration `json:"latency_ns,omitempty" jsonschema:"how long it ran, in nanoseconds"`
+	soFar
 }
 
 func (r *toolResult) part() string { return r.ID }
@@ -236,6 +239,7 @@ type deniedCall struct {
 	Tool   string `json:"tool" jsonschema:"the tool's name"`
 	By     string `json:"by" jsonschema:"who refused it: a subscription, a guard, a zone, a rule, a person"`
 	Reason string `json:"reason" jsonschema:"why"`
+	soFar
 }
 
 func (c *deniedCall) part() string { return c.ID }

@@ -21,20 +21,13 @@ func (t TurnBegun) Text() string { return t.data().Text }
 type TurnSoFar struct{ input[turnSoFar] }
 
 type turnSoFar struct {
-	Text    string         `json:"text" jsonschema:"the user's text"`
-	Policy  PolicySettings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
-	Context []ContextEntry `json:"context,omitempty" jsonschema:"the prompt context merged so far"`
-	Tools   []string       `json:"tools,omitempty" jsonschema:"the names of the tools known so far"`
+	Text  string   `json:"text" jsonschema:"the user's text"`
+	Tools []string `json:"tools,omitempty" jsonschema:"the names of the tools known so far"`
+	soFar
 }
 
 // Text is the user's text.
 func (t TurnSoFar) Text() string { return t.data().Text }
-
-// Policy is the turn policy merged so far.
-func (t TurnSoFar) Policy() PolicySettings { return slices.Clone(t.data().Policy) }
-
-// Context is the prompt context merged so far.
-func (t TurnSoFar) Context() []ContextEntry { return slices.Clone(t.data().Context) }
 
 // Tools are the names of the tools known so far.
 func (t TurnSoFar) Tools() []string { return slices.Clone(t.data().Tools) }
@@ -57,12 +50,6 @@ type PreflightPlan struct {
 
 // Text is the user's text.
 func (p Preflight) Text() string { return p.data().Text }
-
-// Policy is the turn policy merged so far.
-func (p Preflight) Policy() PolicySettings { return slices.Clone(p.data().Policy) }
-
-// Context is the prompt context merged so far.
-func (p Preflight) Context() []ContextEntry { return slices.Clone(p.data().Context) }
 
 // Plan says what to look up.
 func (p Preflight) Plan() PreflightPlan {
@@ -94,6 +81,7 @@ type turnEnded struct {
 	Reason EndReason `json:"reason" jsonschema:"how the turn ended"`
 	Steps  int       `json:"steps" jsonschema:"how many steps it took"`
 	Usage  Usage     `json:"usage" jsonschema:"tokens and cost of the turn"`
+	soFar
 }
 
 // Reason is how the turn ended.
@@ -111,6 +99,7 @@ type TurnFailure struct{ input[turnFailure] }
 type turnFailure struct {
 	Class   string `json:"class" jsonschema:"a stable code"`
 	Message string `json:"message" jsonschema:"what happened"`
+	soFar
 }
 
 // Class is a stable code.
@@ -127,6 +116,7 @@ type promptManifest struct {
 	Parts []ManifestPart `json:"parts,omitempty" jsonschema:"the parts of the prompt, in order"`
 	Size  int            `json:"size" jsonschema:"characters in all"`
 	Hash  string         `json:"hash" jsonschema:"sha256: of the whole prompt"`
+	soFar
 }
 
 // ManifestPart is one part of a prompt.

@@ -34,7 +34,12 @@ func demoCommand() *cobra.Command {
 }
 
 func hooksCommand() *cobra.Command {
-	hooks := &cobra.Command{Use: "hooks", Short: "Look at phases, their inputs and answers, and diagnostic codes"}
+	hooks := &cobra.Command{
+		Use:   "hooks",
+		Short: "Look at phases, their inputs and answers, and diagnostic codes",
+		Args:  cobra.NoArgs, // a misspelled subcommand is an error, not a request for help
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	hooks.AddCommand(phasesCommand(), schemaCommand(), codesCommand())
 	return hooks
 }

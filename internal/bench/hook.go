@@ -315,6 +315,9 @@ func installTime(n int) (float64, error) {
 	subs := make([]hook.Subscription, n)
 	for i := range subs {
 		opts := &hook.Options{Priority: i % 7}
+		if i%3 == 0 { // some overlap, some run inline
+			opts.Execution, opts.Timeout = hook.Deadline, time.Second
+		}
 		if i%10 != 0 {
 			opts.After = []string{fmt.Sprintf("hook-%05d", i-1), fmt.Sprintf("hook-%05d", i/2)}
 			if i/2 == i-1 {

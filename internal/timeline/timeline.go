@@ -96,8 +96,9 @@ type scale struct {
 
 func newScale(first, last time.Time) scale { return scale{first, max(last.Sub(first), 1)} }
 
+// bar is Width columns wide. It fills one column at least.
 func (s scale) bar(r hook.Run) string {
-	from := s.column(r.Started)
+	from := min(s.column(r.Started), Width-1)
 	to := max(s.column(r.Started.Add(time.Duration(r.Latency))), from+1)
 	return strings.Repeat(" ", from) + strings.Repeat(marks[r.State], to-from) + strings.Repeat(" ", Width-to)
 }
@@ -105,5 +106,5 @@ func (s scale) bar(r hook.Run) string {
 // column is from 0 to Width-1 for a time within the span, and Width for its end.
 func (s scale) column(t time.Time) int {
 	c := int(int64(t.Sub(s.first)) * Width / int64(s.span))
-	return min(max(c, 0), Width-1)
+	return min(max(c, 0), Width)
 }

@@ -1,0 +1,40 @@
+package belay_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// docs:begin policy
+
+// MaxFiles is how many files a turn may change: of all who set it, the smallest
+// stands.
+var MaxFiles = belay.PolicyMin[int]("team.max_files")
+
+var teamPolicy = belay.TurnPrePolicy.On("team", atMost(20), nil)
+
+var fridayPolicy = belay.TurnPrePolicy.On("friday", atMost(3), nil)
+
+func atMost(files int) hook.Handler[belay.TurnBegun, belay.TurnPolicy] {
+	return func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
+		return belay.SetPolicy(MaxFiles.Set(files)), nil
+	}
+}
+
+// docs:end policy
+
+// Several hooks have a say in one setting without knowing of each other.
+func Example_policy() {
+	runtime := must(hook.NewRuntime(belay.Phases(), nil))
+	must(runtime.Install(teamPolicy, fridayPolicy))
+
+	begun := must(belay.TurnPrePolicy.DecodeInput(hook.Scope{Session: "demo"}, []byte(`{"text": "tidy the changelog"}`)))
+	outcome := must(belay.TurnPrePolicy.Dispatch(context.Background(), runtime.Snapshot(), begun))
+
+	files, set := MaxFiles.Value(outcome.Output.Policy)
+	fmt.Println(files, set)
+	// Output: 3 true
+}

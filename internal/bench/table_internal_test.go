@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// tableLine is what a program that reads the table looks for.
+var tableLine = regexp.MustCompile(`^bench ([a-z0-9-]+) +(\S+) +(\S+) (ok|short)$`)
+
+func TestTableCanBeRead(t *testing.T) {
+	t.Parallel()
+	fixed := func(figure float64) func() (float64, error) { return func() (float64, error) { return figure, nil } }
+	var table, progress strings.Builder
+	measured := report(&table, &progress, []promise{
+		{"kept", 2, fixed(1.234)},
+		{"just-kept", 0, fixed(0)},
+		{"not-kept", 1.5, fixed(1.51)},
+		{"without-figure", 1, fixed(math.NaN())},
+		{"a-name-that-is-longer-than-its-column", 15, fixed(123456789)},
+		{"broken", 1, func() (float64, error) { return 0, errors.New("no clock") }},
+	})
+	if measured {
+		t.Error("report says it measured everything, and it could not")
+	}
+	var got []string
+	for line := range strings.Lines(table.String()) {
+		match := tableLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if match == nil {
+			t.Errorf("the line %q cannot be read", line)
+			continue
+		}
+		for _, figure := range match[2:4] {
+			if _, err := strconv.ParseFloat(figure, 64); err != nil {
+				t.Errorf("the line %q has no figure: %v", line, err)
+			}
+		}
+		got = append(got, match[1]+" "+match[4])
+	}
+	want := []string{"kept ok", "just-kept ok", "not-kept short", "without-figure short", "a-name-that-is-longer-than-its-column short"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the table says %q, want %q", got, want)
+	}
+	if !strings.Contains(progress.String(), "bench: broken: no clock\n") {
+		t.Errorf("what could not be measured is not told: %q", progress.String())
+	}
+}
+
+// A promise that is not kept is a line in the table and no failure.
+func TestAShortFigureIsNoFailure(t *testing.T) {
+	t.Parallel()
+	var table, progress strings.Builder
+	if !report(&table, &progress, []promise{{"slow", 1, func() (float64, error) { return 9, nil }}}) {
+		t.Error("report says it could not measure")
+	}
+}
+
+func TestPromisesHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range hookPromises() {
+		if line := p.line(p.bound); tableLine.FindString(line) == "" || !strings.HasSuffix(line, " ok") {
+			t.Errorf("%s at its bound is written as %q", p.name, line)
+		}
+		if seen[p.name] || p.measure == nil {
+			t.Errorf("%s is there twice, or cannot be measured", p.name)
+		}
+		seen[p.name] = true
+	}
+	if len(seen) == 0 {
+		t.Error("there is nothing to measure")
+	}
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{7}, 7},
+		{[]float64{9, 1, 5}, 5},
+		{[]float64{100, 1, 2, 3, 1000}, 3},
+		{[]float64{4, 1, 3, 2}, 3}, // of two in the middle, the larger: a promise is not kept by rounding
+	} {
+		if got := median(test.values); got != test.want {
+			t.Errorf("median(%v) = %v, want %v", test.values, got, test.want)
+		}
+	}
+}
+
+// ratio tells how much more work one loop does than another. Four times the
+// work must come out nearer to four than to one, on any machine.
+func TestRatio(t *testing.T) {
+	t.Parallel()
+	work := func(units int) func(n int) {
+		return func(n int) {
+			x := uint64(1)
+			for range n * units {
+				x = x*6364136223846793005 + 1442695040888963407
+			}
+			if x == 0 {
+				panic("the compiler must keep the loop")
+			}
+		}
+	}
+	if got := ratio(work(4_000), work(1_000)); got < 2 || got > 8 {
+		t.Errorf("four times the work has the ratio %.2f", got)
+	}
+	var kept [][]byte
+	if got := allocs(func(n int) {
+		kept = kept[:0]
+		for range n {
+			kept = append(kept[:0], make([]byte, 100_000))
+		}
+	}); got < 1 {
+		t.Errorf("a loop with an allocation has %v", got)
+	}
+}

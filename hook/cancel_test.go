@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belay-run/belay/hook"
@@ -62,41 +63,84 @@ func TestCancelBetweenHandlers(t *testing.T) {
 	equal(t, "runs", brief(s.Take()), "a:completed b:skipped(hook.canceled) c:skipped(hook.canceled) a:skipped(hook.canceled)")
 }
 
-// A cancel while a handler runs is a failure of that handler: it is recorded
-// as such, and a gate that fails closed denies.
+// A cancel while a handler runs is a failure of that handler, and is recorded as
+// such. Nothing gets through the gate, whatever the failure mode: the turn is
+// over.
 //
 // SPEC H-10, H-11
 func TestCancelDuringAHandler(t *testing.T) {
 	t.Parallel()
-	for _, heeds := range []bool{true, false} {
+	for _, failure := range []hook.Failure{hook.Closed, hook.Open} {
 		for _, w := range ways {
-			if !heeds && w.name != "deadline" {
-				continue // They are waited for, so their answer counts.
+			for _, heeds := range []bool{true, false} {
+				if !heeds && w.name != "deadline" {
+					continue // They are waited for, so their answer counts.
+				}
+				t.Run(w.name+" "+failure.String(), func(t *testing.T) {
+					t.Parallel()
+					bubble(t, func(t *testing.T) {
+						o := w.opts
+						o.Timeout, o.Failure = time.Hour, failure
+						rt := newRuntime(t, nil, gatePhase.On("a", func(ctx context.Context, _ call) (verdict, error) {
+							if !heeds {
+								time.Sleep(time.Minute)
+								return ask("late"), nil
+							}
+							<-ctx.Done()
+							return verdict{}, ctx.Err()
+						}, &o))
+						s := snapshot(t, rt)
+						ctx, cancel := context.WithCancelCause(t.Context())
+						time.AfterFunc(time.Second, func() { cancel(errEscape) })
+						began := time.Now()
+						out, err := gatePhase.Dispatch(ctx, s, write)
+						equal(t, "time", time.Since(began), time.Second)
+						equal(t, "verdict", out.Output.Severity, hook.SeverityDeny)
+						if !errors.Is(err, errEscape) {
+							t.Errorf("error: got %v, want the cause of the cancel", err)
+						}
+						equal(t, "runs", brief(s.Take()), "a:failed(hook.canceled)")
+					})
+				})
 			}
-			t.Run(w.name, func(t *testing.T) {
-				t.Parallel()
-				bubble(t, func(t *testing.T) {
-					o := w.opts
-					o.Timeout = time.Hour
-					rt := newRuntime(t, nil, gatePhase.On("a", func(ctx context.Context, _ call) (verdict, error) {
-						if !heeds {
-							time.Sleep(time.Minute)
-							return ask("late"), nil
+		}
+	}
+}
+
+// A handler whose own time was not up is cancelled, not timed out, even if what
+// ended the turn was a timeout further out.
+//
+// SPEC H-11, J-01
+func TestTimeoutFurtherOutIsACancel(t *testing.T) {
+	t.Parallel()
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				inner := w.opts
+				inner.Timeout = time.Hour
+				rt := newRuntime(t, nil)
+				var turn *hook.Snapshot
+				install(t, rt,
+					collectPhase.On("inner", func(ctx context.Context, _ call) (findings, error) {
+						if inner.Execution == hook.Deadline {
+							time.Sleep(time.Minute) // It can be left behind.
 						}
 						<-ctx.Done()
-						return verdict{}, ctx.Err()
-					}, &o))
-					s := snapshot(t, rt)
-					ctx, cancel := context.WithCancelCause(t.Context())
-					time.AfterFunc(time.Second, func() { cancel(errEscape) })
-					began := time.Now()
-					out, _ := gatePhase.Dispatch(ctx, s, write)
-					equal(t, "time", time.Since(began), time.Second)
-					equal(t, "verdict", out.Output.Severity, hook.SeverityDeny)
-					equal(t, "runs", brief(s.Take()), "a:failed(hook.canceled)")
-				})
+						return findings{}, ctx.Err()
+					}, &inner),
+					gatePhase.On("outer", func(ctx context.Context, in call) (verdict, error) {
+						_, err := collectPhase.Dispatch(ctx, turn, in)
+						return verdict{}, err
+					}, &hook.Options{Execution: hook.Deadline, Timeout: time.Second}))
+				turn = snapshot(t, rt)
+				dispatch(t, gatePhase, turn, write)
+				synctest.Wait()
+				runs := turn.Take()
+				equal(t, "class of the outer", runOf(t, runs, "outer").Class, hook.CodeTimeout)
+				equal(t, "class of the inner", runOf(t, runs, "inner").Class, hook.CodeCanceled)
 			})
-		}
+		})
 	}
 }
 

@@ -52,7 +52,8 @@ func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out
 // problem classifies a returned error.
 func (d *dispatch[In, Out]) problem(err error) Problem {
 	code := classify(err)
-	if code == CodeError && d.ctx.Err() != nil && (errors.Is(err, d.ctx.Err()) || errors.Is(err, context.Cause(d.ctx))) {
+	if code == CodeError && d.ctx.Err() != nil &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(d.ctx))) {
 		code = CodeCanceled
 		err = errors.New("the turn was cancelled")
 	}

@@ -276,7 +276,8 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 	}()
 	if r.state.Load() == abandoned {
 		p := Problem{Code: CodeCanceled, Err: errors.New("the turn was cancelled")}
-		if late, ok := errors.AsType[*TimeoutError](r.why()); ok {
+		why := r.why()
+		if late, ok := errors.AsType[*TimeoutError](why); ok && why != context.Cause(d.ctx) { //nolint:errorlint // is it the turn's very cause
 			p = Problem{Code: CodeTimeout, Err: late}
 		}
 		d.fail(r.e, r.start, d.rt.now()-r.start, p)

@@ -20,8 +20,8 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	problem := rt.performJob(ctx, job, &run, ans)
 	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
 	run.State = Completed
-	if problem == nil || job.Attempt >= job.Retry.Attempts || !retryable(problem.Code) {
-		rt.held.drop(job.Key)
+	if problem == nil || !retryable(problem.Code) || job.Attempt >= job.Retry.Attempts && problem.Code != CodeCanceled {
+		rt.held.drop(job.Key) // nobody will ask for it again
 	}
 	if problem == nil {
 		run.Contributed, run.Audit = digest(ans.Parts), safeAudit(ans.Audit)
@@ -178,7 +178,8 @@ func asProblem(err error) *Problem {
 
 // Work takes jobs from the runtime's queue, one at a time, until ctx is done.
 // Call it from as many goroutines as there should be workers. The queue must
-// be a [ClaimQueue].
+// be a [ClaimQueue]. A job under way when ctx is done is interrupted; if it is
+// idempotent it is due again at once, for whoever works next.
 func (rt *Runtime) Work(ctx context.Context) error {
 	queue, ok := rt.opts.Queue.(ClaimQueue)
 	if !ok {
@@ -194,7 +195,13 @@ func (rt *Runtime) Work(ctx context.Context) error {
 		}
 		run := rt.Perform(ctx, job)
 		var again time.Time
-		if run.State != Completed && job.Idempotent && job.Attempt < job.Retry.Attempts && retryable(run.Class) {
+		switch {
+		case ctx.Err() != nil && run.Class == CodeCanceled: // this worker was told to stop
+			run.State = Interrupted
+			if job.Idempotent {
+				again = run.Ended
+			}
+		case run.State != Completed && job.Idempotent && job.Attempt < job.Retry.Attempts && retryable(run.Class):
 			again = run.Ended.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
 		}
 		if err := rt.settle(ctx, queue, job, run, again); err != nil {
@@ -211,10 +218,13 @@ const settlePause = time.Second
 func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Run, again time.Time) error {
 	for {
 		err := queue.Settle(context.WithoutCancel(ctx), job, run, again)
-		if err == nil || errors.Is(err, ErrNotFound) {
-			return err
+		if err == nil {
+			return nil
 		}
 		rt.logFailure(ctx, &job.Scope, Problem{Phase: job.Phase, Subscription: job.Subscription, Code: CodeJournal, Err: err})
+		if errors.Is(err, ErrNotFound) {
+			return nil // somebody else has settled it
+		}
 		woken := make(chan struct{})
 		stop := rt.after(settlePause, func() { close(woken) })
 		select {

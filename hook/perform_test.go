@@ -24,10 +24,10 @@ func attempts(runs []hook.Run) string {
 	return strings.Join(parts, " ")
 }
 
-// workFor lets a worker run for a while, in a bubble.
-func workFor(t *testing.T, rt *hook.Runtime, d time.Duration) {
+// workAnHour lets a worker run for an hour, in a bubble.
+func workAnHour(t *testing.T, rt *hook.Runtime) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	if err := rt.Work(ctx); err != nil {
 		t.Error(err)
@@ -85,7 +85,7 @@ func TestRetries(t *testing.T) {
 						}
 					}
 					dispatch(t, observePhase, snapshot(t, rt), write)
-					workFor(t, rt, time.Hour)
+					workAnHour(t, rt)
 					runs := list(t, journal, hook.Filter{})
 					equal(t, "attempts", attempts(runs), test.want)
 					same(t, "times of the attempts", at, test.at)
@@ -181,7 +181,7 @@ func TestRecordedWorkIsNeverGuessed(t *testing.T) {
 				if _, err := lease.Replace(test.next...); err != nil {
 					t.Fatal(err)
 				}
-				workFor(t, rt, time.Hour)
+				workAnHour(t, rt)
 				runs := list(t, journal, hook.Filter{})
 				last := runs[len(runs)-1]
 				equal(t, "class", last.Class, test.code)
@@ -273,7 +273,7 @@ func TestAttemptsThatMisbehave(t *testing.T) {
 					t.Fatal(err)
 				}
 				dispatch(t, observePhase, snapshot(t, rt), write)
-				workFor(t, rt, time.Hour)
+				workAnHour(t, rt)
 				n := 0
 				for _, r := range list(t, journal, hook.Filter{}) {
 					if r.Attempt > 0 {
@@ -393,7 +393,7 @@ func TestWorkerOutlastsABrokenJournal(t *testing.T) {
 			}), &hook.Options{Execution: hook.Background}))
 		dispatch(t, observePhase, snapshot(t, rt), write)
 		time.AfterFunc(time.Minute, func() { journal.setBroken(false) })
-		workFor(t, rt, time.Hour)
+		workAnHour(t, rt)
 		equal(t, "attempts on record", attempts(journal.all()), "1:completed")
 		equal(t, "runs of the handler", ran, 1)
 	})

@@ -90,9 +90,9 @@ func (v ApprovalVerdict) Answer() *hook.Answer {
 			{Kind: "allow", Needs: hook.CanApprove, Content: v.Reason},
 		}, v.Note, v.Context...)
 	default:
-		return answer(hook.SeverityDeny, []hook.Part{
+		return checked(v.Decision, approvalDecisions, answer(hook.SeverityDeny, []hook.Part{
 			{Kind: "deny", Needs: hook.CanApprove, Content: v.Reason},
-		}, v.Note, v.Context...)
+		}, v.Note, v.Context...))
 	}
 }
 

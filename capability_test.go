@@ -40,7 +40,6 @@ func answersByCapability() []needing {
 		{"asking about a tool call needs ask", caseOf(belay.ToolPre), belay.Ask("may it?"), hook.CanAsk},
 		{"denying a tool call needs block", caseOf(belay.ToolPre), belay.Deny("no"), hook.CanBlock},
 		{"halting needs block", caseOf(belay.ToolPre), belay.Halt("no"), hook.CanBlock},
-		{"a word that nobody knows needs block", caseOf(belay.ToolPre), belay.ToolVerdict{Decision: "denied"}, hook.CanBlock},
 		{"a rewritten tool input needs rewrite_input", caseOf(belay.ToolPre), belay.ToolVerdict{Input: []byte(`{}`)}, hook.CanRewriteInput},
 		{"context at a tool call needs context", caseOf(belay.ToolPre), belay.ToolVerdict{Aside: aside}, hook.CanAddContext},
 		{"allowing in a person's place needs approve", caseOf(belay.ApprovalRequest), belay.Allow("fine"), hook.CanApprove},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/hook"
 )
 
 // The decisions of each gate are a type of their own. On the wire "pass" and
@@ -38,6 +40,17 @@ var (
 	subagentDecisions = []string{"pass", "deny"}
 	stopDecisions     = []string{"pass", "continue"}
 )
+
+// checked marks an answer whose decision is none of the gate's words: it fails
+// as malformed, and at a gate that fails closed that denies. A slip of the pen is
+// not consent.
+func checked[D ~string](decision D, words []string, ans *hook.Answer) *hook.Answer {
+	if decision == "" || slices.Contains(words, string(decision)) {
+		return ans
+	}
+	ans.Invalid = "its decision is none of " + strings.Join(words, ", ")
+	return ans
+}
 
 func parseDecision[D ~string](d *D, text []byte, words []string) error {
 	word := string(text)

@@ -19,7 +19,10 @@
 //		if err := call.Decode(&in); err != nil {
 //			return belay.Pass, err // tool.pre is a gate: an error denies
 //		}
-//		if strings.HasPrefix(path.Clean(in.Path), "/srv/prod/") {
+//		if !path.IsAbs(in.Path) {
+//			return belay.Pass, errors.New("the path is missing or relative")
+//		}
+//		if strings.HasPrefix(path.Clean(in.Path)+"/", "/srv/prod/") {
 //			return belay.Deny("production is off limits in this session"), nil
 //		}
 //		return belay.Pass, nil

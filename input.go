@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay/hook"
 )
@@ -126,10 +127,51 @@ func (r *rawJSON) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode reads the text into a value.
+// decode reads the text into a value. An input that two readers could read in
+// two ways is refused: a gate must not judge one key while the tool uses
+// another.
 func (r rawJSON) decode(into any) error {
+	if r == "" || r == "null" {
+		return errors.New("input: there is none")
+	}
+	if err := oneReading(json.NewDecoder(strings.NewReader(string(r)))); err != nil {
+		return fmt.Errorf("input: %w", err)
+	}
 	if err := json.Unmarshal([]byte(r), into); err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
 	return nil
+}
+
+// oneReading refuses objects with keys that are the same, or differ only in
+// case, which Go's decoder takes for the same.
+func oneReading(d *json.Decoder) error {
+	token, err := d.Token()
+	if err != nil {
+		return err //nolint:wrapcheck // the caller does
+	}
+	open, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		if open == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return err //nolint:wrapcheck // the caller does
+			}
+			name, _ := key.(string)
+			folded := strings.ToLower(name)
+			if seen[folded] {
+				return fmt.Errorf("the key %q is there twice", name)
+			}
+			seen[folded] = true
+		}
+		if err := oneReading(d); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err //nolint:wrapcheck // the caller does
 }

@@ -4,251 +4,284 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// The phases, in the order a turn meets them. This table is the one place that
-// says what they are: docs/hooks.md and the JSON Schemas are made from it. A
-// phase's input and answer are in the file of its topic.
-var (
-	SessionStart = define(hook.Definition[SessionOpened, Aside]{
-		Name:         "session.start",
-		Kind:         hook.Collect,
-		May:          "add reminders",
-		Fires:        "when a session is opened (`source`: new, resumed, forked, recovered), before its first model request",
-		Capabilities: besides,
-		Labels:       labels[SessionOpened]{"source": SessionOpened.Source},
-		Merge:        mergeAside,
-	})
+// This table is the one place that says what the phases are, in the order a turn
+// meets them: docs/hooks.md and the JSON Schemas are made from it. A phase's input
+// and answer are in the file of its topic.
 
-	UserPromptSubmit = define(hook.Definition[UserPrompt, PromptVerdict]{
-		Name:         "user.prompt.submit",
-		Kind:         hook.Gate,
-		May:          "deny, rewrite the text, answer in the model's place, add context",
-		Fires:        "for each user message, before anything else looks at it",
-		Capabilities: besides | hook.CanBlock | hook.CanRewritePrompt | hook.CanAnswer,
-		Merge:        mergePrompt,
-		Rewrite:      UserPrompt.rewritten,
-		Closed:       func(p hook.Problem) (PromptVerdict, bool) { return DenyPrompt(p.Reason()), true },
-	})
+// SessionStart fires when a session is opened (source: new, resumed, forked,
+// recovered), before its first model request.
+var SessionStart = define(hook.Definition[SessionOpened, Aside]{
+	Name:         "session.start",
+	Kind:         hook.Collect,
+	May:          "add reminders",
+	Fires:        "when a session is opened (`source`: new, resumed, forked, recovered), before its first model request",
+	Capabilities: besides,
+	Labels:       labels[SessionOpened]{"source": SessionOpened.Source},
+	Merge:        mergeAside,
+})
 
-	TurnPrePolicy = define(hook.Definition[TurnBegun, TurnPolicy]{
-		Name:         "turn.pre_policy",
-		Kind:         hook.Collect,
-		May:          "set turn policy",
-		Fires:        "start of a turn",
-		Capabilities: besides | hook.CanSetPolicy,
-		Merge:        mergePolicy,
-	})
+// UserPromptSubmit fires for each user message, before anything else looks at
+// it.
+var UserPromptSubmit = define(hook.Definition[UserPrompt, PromptVerdict]{
+	Name:         "user.prompt.submit",
+	Kind:         hook.Gate,
+	May:          "deny, rewrite the text, answer in the model's place, add context",
+	Fires:        "for each user message, before anything else looks at it",
+	Capabilities: besides | hook.CanBlock | hook.CanRewritePrompt | hook.CanAnswer,
+	Merge:        mergePrompt,
+	Rewrite:      UserPrompt.rewritten,
+	Closed:       func(p hook.Problem) (PromptVerdict, bool) { return DenyPrompt(p.Reason()), true },
+})
 
-	TurnPrePromptContext = define(hook.Definition[TurnSoFar, PromptContext]{
-		Name:         "turn.pre_prompt_context",
-		Kind:         hook.Collect,
-		May:          "add prompt context",
-		Fires:        "after policy",
-		Capabilities: besides,
-		Merge:        mergePromptContext,
-	})
+// TurnPrePolicy fires at the start of a turn.
+var TurnPrePolicy = define(hook.Definition[TurnBegun, TurnPolicy]{
+	Name:         "turn.pre_policy",
+	Kind:         hook.Collect,
+	May:          "set turn policy",
+	Fires:        "start of a turn",
+	Capabilities: besides | hook.CanSetPolicy,
+	Merge:        mergePolicy,
+})
 
-	TurnPostPreflightPromptContext = define(hook.Definition[Preflight, PromptContext]{
-		Name: "turn.post_preflight_prompt_context",
-		Kind: hook.Collect,
-		May:  "add prompt context",
-		Fires: "after the preflight plan exists (built by a planner, or the fallback plan made from the text); " +
-			"sees plan and earlier context",
-		Capabilities: besides,
-		Merge:        mergePromptContext,
-	})
+// TurnPrePromptContext fires after policy.
+var TurnPrePromptContext = define(hook.Definition[TurnSoFar, PromptContext]{
+	Name:         "turn.pre_prompt_context",
+	Kind:         hook.Collect,
+	May:          "add prompt context",
+	Fires:        "after policy",
+	Capabilities: besides,
+	Merge:        mergePromptContext,
+})
 
-	TurnPreToolMaterialization = define(hook.Definition[TurnSoFar, ToolBundles]{
-		Name:         "turn.pre_tool_materialization",
-		Kind:         hook.Collect,
-		May:          "contribute tool bundles",
-		Fires:        "before the tool list is fixed",
-		Capabilities: besides | hook.CanAddTools,
-		Merge:        mergeBundles,
-	})
+// TurnPostPreflightPromptContext fires after the preflight plan exists (built
+// by a planner, or the fallback plan made from the text); sees plan and
+// earlier context.
+var TurnPostPreflightPromptContext = define(hook.Definition[Preflight, PromptContext]{
+	Name: "turn.post_preflight_prompt_context",
+	Kind: hook.Collect,
+	May:  "add prompt context",
+	Fires: "after the preflight plan exists (built by a planner, or the fallback plan made from the text); " +
+		"sees plan and earlier context",
+	Capabilities: besides,
+	Merge:        mergePromptContext,
+})
 
-	TurnPrePromptCompile = define(hook.Definition[TurnSoFar, PromptSections]{
-		Name:         "turn.pre_prompt_compile",
-		Kind:         hook.Collect,
-		May:          "contribute prompt sections",
-		Fires:        "before the system prompt is built",
-		Capabilities: besides | hook.CanAddSections,
-		Merge:        mergeSections,
-	})
+// TurnPreToolMaterialization fires before the tool list is fixed.
+var TurnPreToolMaterialization = define(hook.Definition[TurnSoFar, ToolBundles]{
+	Name:         "turn.pre_tool_materialization",
+	Kind:         hook.Collect,
+	May:          "contribute tool bundles",
+	Fires:        "before the tool list is fixed",
+	Capabilities: besides | hook.CanAddTools,
+	Merge:        mergeBundles,
+})
 
-	TurnPostPromptCompile = define(hook.Definition[PromptManifest, Note]{
-		Name:         "turn.post_prompt_compile",
-		Kind:         hook.Observe,
-		May:          "note",
-		Fires:        "when the prompt is built; sees its manifest: which part came from which subscription, sizes, hashes",
-		Capabilities: noting,
-		Merge:        mergeNote,
-	})
+// TurnPrePromptCompile fires before the system prompt is built.
+var TurnPrePromptCompile = define(hook.Definition[TurnSoFar, PromptSections]{
+	Name:         "turn.pre_prompt_compile",
+	Kind:         hook.Collect,
+	May:          "contribute prompt sections",
+	Fires:        "before the system prompt is built",
+	Capabilities: besides | hook.CanAddSections,
+	Merge:        mergeSections,
+})
 
-	ModelPre = define(hook.Definition[ModelRequest, Aside]{
-		Name:         "model.pre",
-		Kind:         hook.Collect,
-		May:          "add reminders to this very request",
-		Fires:        "before every provider attempt, retries too",
-		Capabilities: besides,
-		Labels:       labels[ModelRequest]{"model": ModelRequest.Model},
-		Merge:        mergeAside,
-	})
+// TurnPostPromptCompile fires when the prompt is built; sees its manifest:
+// which part came from which subscription, sizes, hashes.
+var TurnPostPromptCompile = define(hook.Definition[PromptManifest, Note]{
+	Name:         "turn.post_prompt_compile",
+	Kind:         hook.Observe,
+	May:          "note",
+	Fires:        "when the prompt is built; sees its manifest: which part came from which subscription, sizes, hashes",
+	Capabilities: noting,
+	Merge:        mergeNote,
+})
 
-	ModelPost = define(hook.Definition[ModelResponse, Note]{
-		Name: "model.post",
-		Kind: hook.Observe,
-		May:  "note",
-		Fires: "after each successful response is stored: stop reason, tokens in, out and cached, cost, " +
-			"tool-call count",
-		Capabilities: noting,
-		Labels: labels[ModelResponse]{
-			"model":       ModelResponse.Model,
-			"stop_reason": ModelResponse.StopReason,
-		},
-		Merge: mergeNote,
-	})
+// ModelPre fires before every provider attempt, retries too.
+var ModelPre = define(hook.Definition[ModelRequest, Aside]{
+	Name:         "model.pre",
+	Kind:         hook.Collect,
+	May:          "add reminders to this very request",
+	Fires:        "before every provider attempt, retries too",
+	Capabilities: besides,
+	Labels:       labels[ModelRequest]{"model": ModelRequest.Model},
+	Merge:        mergeAside,
+})
 
-	ToolPre = define(hook.Definition[ToolCall, ToolVerdict]{
-		Name:         "tool.pre",
-		Kind:         hook.Gate,
-		May:          "Pass, Ask, Deny, Halt; add context; rewrite the input where granted",
-		Fires:        "before each call that resolves and validates",
-		Capabilities: besides | hook.CanBlock | hook.CanAsk | hook.CanRewriteInput,
-		Labels:       labels[ToolCall]{"tool": ToolCall.Tool},
-		Merge:        mergeTool,
-		Rewrite:      ToolCall.rewritten,
-		Closed:       func(p hook.Problem) (ToolVerdict, bool) { return Deny(p.Reason()), true },
-	})
+// ModelPost fires after each successful response is stored: stop reason,
+// tokens in, out and cached, cost, tool-call count.
+var ModelPost = define(hook.Definition[ModelResponse, Note]{
+	Name: "model.post",
+	Kind: hook.Observe,
+	May:  "note",
+	Fires: "after each successful response is stored: stop reason, tokens in, out and cached, cost, " +
+		"tool-call count",
+	Capabilities: noting,
+	Labels: labels[ModelResponse]{
+		"model":       ModelResponse.Model,
+		"stop_reason": ModelResponse.StopReason,
+	},
+	Merge: mergeNote,
+})
 
-	ApprovalRequest = define(hook.Definition[ApprovalAsked, ApprovalVerdict]{
-		Name:         "approval.request",
-		Kind:         hook.Gate,
-		May:          "Pass, or Allow / Deny in a person's place where granted",
-		Fires:        "when the merged answer is Ask",
-		Failure:      hook.Open,
-		Capabilities: besides | hook.CanApprove,
-		Labels:       labels[ApprovalAsked]{"tool": ApprovalAsked.Tool},
-		Merge:        mergeApproval,
-		Closed:       func(p hook.Problem) (ApprovalVerdict, bool) { return DenyApproval(p.Reason()), true },
-	})
+// ToolPre fires before each call that resolves and validates.
+var ToolPre = define(hook.Definition[ToolCall, ToolVerdict]{
+	Name:         "tool.pre",
+	Kind:         hook.Gate,
+	May:          "Pass, Ask, Deny, Halt; add context; rewrite the input where granted",
+	Fires:        "before each call that resolves and validates",
+	Capabilities: besides | hook.CanBlock | hook.CanAsk | hook.CanRewriteInput,
+	Labels:       labels[ToolCall]{"tool": ToolCall.Tool},
+	Merge:        mergeTool,
+	Rewrite:      ToolCall.rewritten,
+	Closed:       func(p hook.Problem) (ToolVerdict, bool) { return Deny(p.Reason()), true },
+})
 
-	ApprovalDecided = define(hook.Definition[ApprovalOutcome, Note]{
-		Name:         "approval.decided",
-		Kind:         hook.Observe,
-		May:          "note",
-		Fires:        "when a person, a hook, an expiry or a cancel decided it",
-		Capabilities: noting,
-		Labels:       labels[ApprovalOutcome]{"tool": ApprovalOutcome.Tool, "decision": ApprovalOutcome.Decision},
-		Merge:        mergeNote,
-	})
+// ApprovalRequest fires when the merged answer is Ask.
+var ApprovalRequest = define(hook.Definition[ApprovalAsked, ApprovalVerdict]{
+	Name:         "approval.request",
+	Kind:         hook.Gate,
+	May:          "Pass, or Allow / Deny in a person's place where granted",
+	Fires:        "when the merged answer is Ask",
+	Failure:      hook.Open,
+	Capabilities: besides | hook.CanApprove,
+	Labels:       labels[ApprovalAsked]{"tool": ApprovalAsked.Tool},
+	Merge:        mergeApproval,
+	Closed:       func(p hook.Problem) (ApprovalVerdict, bool) { return DenyApproval(p.Reason()), true },
+})
 
-	ToolPost = define(hook.Definition[ToolResult, ToolReaction]{
-		Name:         "tool.post",
-		Kind:         hook.Collect,
-		May:          "add reminders; rewrite the result where granted",
-		Fires:        "after each tool that was started: success, tool error, panic, timeout, abort",
-		Capabilities: besides | hook.CanRewriteOutput,
-		Labels: labels[ToolResult]{
-			"tool":  ToolResult.Tool,
-			"class": func(r ToolResult) string { return string(r.Class()) },
-		},
-		Merge:   mergeReaction,
-		Rewrite: ToolResult.rewritten,
-		Closed:  withhold,
-	})
+// ApprovalDecided fires when a person, a hook, an expiry or a cancel decided
+// it.
+var ApprovalDecided = define(hook.Definition[ApprovalOutcome, Note]{
+	Name:         "approval.decided",
+	Kind:         hook.Observe,
+	May:          "note",
+	Fires:        "when a person, a hook, an expiry or a cancel decided it",
+	Capabilities: noting,
+	Labels:       labels[ApprovalOutcome]{"tool": ApprovalOutcome.Tool, "decision": ApprovalOutcome.Decision},
+	Merge:        mergeNote,
+})
 
-	ToolDenied = define(hook.Definition[DeniedCall, Note]{
-		Name:         "tool.denied",
-		Kind:         hook.Observe,
-		May:          "note",
-		Fires:        "when a call was refused before it started: by whom, why",
-		Capabilities: noting,
-		Labels:       labels[DeniedCall]{"tool": DeniedCall.Tool},
-		Merge:        mergeNote,
-	})
+// ToolPost fires after each tool that was started: success, tool error,
+// panic, timeout, abort.
+var ToolPost = define(hook.Definition[ToolResult, ToolReaction]{
+	Name:         "tool.post",
+	Kind:         hook.Collect,
+	May:          "add reminders; rewrite the result where granted",
+	Fires:        "after each tool that was started: success, tool error, panic, timeout, abort",
+	Capabilities: besides | hook.CanRewriteOutput,
+	Labels: labels[ToolResult]{
+		"tool":  ToolResult.Tool,
+		"class": func(r ToolResult) string { return string(r.Class()) },
+	},
+	Merge:   mergeReaction,
+	Rewrite: ToolResult.rewritten,
+	Closed:  withhold,
+})
 
-	SubagentStart = define(hook.Definition[SubagentCall, SubagentVerdict]{
-		Name:         "subagent.start",
-		Kind:         hook.Gate,
-		May:          "Pass, Deny",
-		Fires:        "before each child run; always paired with `subagent.stop`",
-		Capabilities: besides | hook.CanBlock,
-		Labels:       labels[SubagentCall]{"subagent": SubagentCall.Name},
-		Merge:        mergeSubagent,
-		Closed:       func(p hook.Problem) (SubagentVerdict, bool) { return DenySubagent(p.Reason()), true },
-	})
+// ToolDenied fires when a call was refused before it started: by whom, why.
+var ToolDenied = define(hook.Definition[DeniedCall, Note]{
+	Name:         "tool.denied",
+	Kind:         hook.Observe,
+	May:          "note",
+	Fires:        "when a call was refused before it started: by whom, why",
+	Capabilities: noting,
+	Labels:       labels[DeniedCall]{"tool": DeniedCall.Tool},
+	Merge:        mergeNote,
+})
 
-	SubagentStop = define(hook.Definition[SubagentReturn, Note]{
-		Name:         "subagent.stop",
-		Kind:         hook.Observe,
-		May:          "note",
-		Fires:        "after each child run; always paired with `subagent.start`",
-		Capabilities: noting,
-		Labels:       labels[SubagentReturn]{"subagent": SubagentReturn.Name, "status": SubagentReturn.Status},
-		Merge:        mergeNote,
-	})
+// SubagentStart fires before each child run; always paired with
+// subagent.stop.
+var SubagentStart = define(hook.Definition[SubagentCall, SubagentVerdict]{
+	Name:         "subagent.start",
+	Kind:         hook.Gate,
+	May:          "Pass, Deny",
+	Fires:        "before each child run; always paired with `subagent.stop`",
+	Capabilities: besides | hook.CanBlock,
+	Labels:       labels[SubagentCall]{"subagent": SubagentCall.Name},
+	Merge:        mergeSubagent,
+	Closed:       func(p hook.Problem) (SubagentVerdict, bool) { return DenySubagent(p.Reason()), true },
+})
 
-	TurnStop = define(hook.Definition[StopAttempt, StopVerdict]{
-		Name:         "turn.stop",
-		Kind:         hook.Gate,
-		May:          "Pass, or Continue with a reason",
-		Fires:        "when the model ends its turn; at most 8 continuations a turn",
-		Failure:      hook.Open,
-		Capabilities: besides | hook.CanBlock,
-		Merge:        mergeStop,
-		Closed:       func(p hook.Problem) (StopVerdict, bool) { return Continue(p.Reason()), true },
-	})
+// SubagentStop fires after each child run; always paired with subagent.start.
+var SubagentStop = define(hook.Definition[SubagentReturn, Note]{
+	Name:         "subagent.stop",
+	Kind:         hook.Observe,
+	May:          "note",
+	Fires:        "after each child run; always paired with `subagent.start`",
+	Capabilities: noting,
+	Labels:       labels[SubagentReturn]{"subagent": SubagentReturn.Name, "status": SubagentReturn.Status},
+	Merge:        mergeNote,
+})
 
-	TurnPreCompaction = define(hook.Definition[CompactionAhead, CompactionAdvice]{
-		Name:         "turn.pre_compaction",
-		Kind:         hook.Collect,
-		May:          "add instructions",
-		Fires:        "before compaction",
-		Capabilities: besides,
-		Labels:       labels[CompactionAhead]{"trigger": CompactionAhead.Trigger},
-		Merge:        mergeCompaction,
-	})
+// TurnStop fires when the model ends its turn; at most 8 continuations a
+// turn.
+var TurnStop = define(hook.Definition[StopAttempt, StopVerdict]{
+	Name:         "turn.stop",
+	Kind:         hook.Gate,
+	May:          "Pass, or Continue with a reason",
+	Fires:        "when the model ends its turn; at most 8 continuations a turn",
+	Failure:      hook.Open,
+	Capabilities: besides | hook.CanBlock,
+	Merge:        mergeStop,
+	Closed:       func(p hook.Problem) (StopVerdict, bool) { return Continue(p.Reason()), true },
+})
 
-	TurnPostCompaction = define(hook.Definition[CompactionDone, Note]{
-		Name:         "turn.post_compaction",
-		Kind:         hook.Observe,
-		May:          "note",
-		Fires:        "after compaction, done or failed",
-		Capabilities: noting,
-		Labels:       labels[CompactionDone]{"trigger": CompactionDone.Trigger},
-		Merge:        mergeNote,
-	})
+// TurnPreCompaction fires before compaction.
+var TurnPreCompaction = define(hook.Definition[CompactionAhead, CompactionAdvice]{
+	Name:         "turn.pre_compaction",
+	Kind:         hook.Collect,
+	May:          "add instructions",
+	Fires:        "before compaction",
+	Capabilities: besides,
+	Labels:       labels[CompactionAhead]{"trigger": CompactionAhead.Trigger},
+	Merge:        mergeCompaction,
+})
 
-	TurnPostTurn = define(hook.Definition[TurnEnded, Note]{
-		Name:         "turn.post_turn",
-		Kind:         hook.Observe,
-		May:          "note, schedule jobs",
-		Fires:        "end of every turn with its end reason, stream abandoned or not; not when parked",
-		Capabilities: noting,
-		Labels:       labels[TurnEnded]{"reason": func(t TurnEnded) string { return string(t.Reason()) }},
-		Merge:        mergeNote,
-	})
+// TurnPostCompaction fires after compaction, done or failed.
+var TurnPostCompaction = define(hook.Definition[CompactionDone, Note]{
+	Name:         "turn.post_compaction",
+	Kind:         hook.Observe,
+	May:          "note",
+	Fires:        "after compaction, done or failed",
+	Capabilities: noting,
+	Labels:       labels[CompactionDone]{"trigger": CompactionDone.Trigger},
+	Merge:        mergeNote,
+})
 
-	Error = define(hook.Definition[TurnFailure, Note]{
-		Name:         "error",
-		Kind:         hook.Observe,
-		May:          "note",
-		Fires:        "on unrecoverable failure, just before `turn.post_turn`",
-		Capabilities: noting,
-		Labels:       labels[TurnFailure]{"class": TurnFailure.Class},
-		Merge:        mergeNote,
-	})
+// TurnPostTurn fires at the end of every turn with its end reason, stream
+// abandoned or not; not when parked.
+var TurnPostTurn = define(hook.Definition[TurnEnded, Note]{
+	Name:         "turn.post_turn",
+	Kind:         hook.Observe,
+	May:          "note, schedule jobs",
+	Fires:        "end of every turn with its end reason, stream abandoned or not; not when parked",
+	Capabilities: noting,
+	Labels:       labels[TurnEnded]{"reason": func(t TurnEnded) string { return string(t.Reason()) }},
+	Merge:        mergeNote,
+})
 
-	SessionEnd = define(hook.Definition[SessionClosed, Note]{
-		Name:         "session.end",
-		Kind:         hook.Observe,
-		May:          "note",
-		Fires:        "when the session is closed, with the last end reason",
-		Capabilities: noting,
-		Labels:       labels[SessionClosed]{"reason": func(s SessionClosed) string { return string(s.Reason()) }},
-		Merge:        mergeNote,
-	})
-)
+// Error fires on unrecoverable failure, just before turn.post_turn.
+var Error = define(hook.Definition[TurnFailure, Note]{
+	Name:         "error",
+	Kind:         hook.Observe,
+	May:          "note",
+	Fires:        "on unrecoverable failure, just before `turn.post_turn`",
+	Capabilities: noting,
+	Labels:       labels[TurnFailure]{"class": TurnFailure.Class},
+	Merge:        mergeNote,
+})
+
+// SessionEnd fires when the session is closed, with the last end reason.
+var SessionEnd = define(hook.Definition[SessionClosed, Note]{
+	Name:         "session.end",
+	Kind:         hook.Observe,
+	May:          "note",
+	Fires:        "when the session is closed, with the last end reason",
+	Capabilities: noting,
+	Labels:       labels[SessionClosed]{"reason": func(s SessionClosed) string { return string(s.Reason()) }},
+	Merge:        mergeNote,
+})
 
 // Phases lists every phase, in the order a turn meets them.
 func Phases() []hook.AnyPhase {

@@ -92,7 +92,7 @@ func (v PromptVerdict) Answer() *hook.Answer {
 	if v.Reply != nil {
 		parts = append(parts, hook.Part{Kind: "answer", Needs: hook.CanAnswer, Content: *v.Reply})
 	}
-	return answer(severity, parts, v.Note, v.Context...)
+	return checked(v.Decision, promptDecisions, answer(severity, parts, v.Note, v.Context...))
 }
 
 func mergePrompt(m *hook.Merging, merged, v PromptVerdict) PromptVerdict {
@@ -154,9 +154,9 @@ func (v StopVerdict) Answer() *hook.Answer {
 	if v.decision() == StopPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
 	}
-	return answer(hook.SeverityDeny, []hook.Part{
+	return checked(v.Decision, stopDecisions, answer(hook.SeverityDeny, []hook.Part{
 		{Kind: "continue", Needs: hook.CanBlock, Content: v.Reason},
-	}, v.Note, v.Context...)
+	}, v.Note, v.Context...))
 }
 
 func mergeStop(m *hook.Merging, merged, v StopVerdict) StopVerdict {

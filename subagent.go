@@ -61,9 +61,9 @@ func (v SubagentVerdict) Answer() *hook.Answer {
 	if v.decision() == SubagentPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
 	}
-	return answer(hook.SeverityDeny, []hook.Part{
+	return checked(v.Decision, subagentDecisions, answer(hook.SeverityDeny, []hook.Part{
 		{Kind: "deny", Needs: hook.CanBlock, Content: v.Reason},
-	}, v.Note, v.Context...)
+	}, v.Note, v.Context...))
 }
 
 func mergeSubagent(m *hook.Merging, merged, v SubagentVerdict) SubagentVerdict {

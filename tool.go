@@ -41,7 +41,9 @@ func (c ToolCall) Original() json.RawMessage {
 	return c.Input()
 }
 
-// Decode reads the input into a struct.
+// Decode reads the input into a struct, as encoding/json does, except that an
+// input with one key twice is an error. A key that is not there leaves its field
+// as it is: a gate should treat that as an error too.
 func (c ToolCall) Decode(into any) error { return c.data().Input.decode(into) }
 
 func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
@@ -119,7 +121,7 @@ func (v ToolVerdict) Answer() *hook.Answer {
 	if v.Input != nil {
 		parts = append(parts, hook.Part{Kind: "input", Needs: hook.CanRewriteInput, Content: string(v.Input)})
 	}
-	return answer(severity, parts, v.Note, v.Context...)
+	return checked(v.Decision, toolDecisions, answer(severity, parts, v.Note, v.Context...))
 }
 
 func mergeTool(m *hook.Merging, merged, v ToolVerdict) ToolVerdict {

@@ -276,11 +276,11 @@ func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
 	}
 }
 
-// A slip of the pen is not consent: a word that the gate does not know refuses,
-// and the merged verdict says so in a word that it knows.
+// A slip of the pen is not consent: a word that the gate does not know is a
+// malformed answer, which fails by the subscription's mode.
 //
-// SPEC H-17
-func TestUnknownDecisionsRefuse(t *testing.T) {
+// SPEC H-10
+func TestUnknownDecisionsAreMalformed(t *testing.T) {
 	t.Parallel()
 	refusal := map[string]string{"turn.stop": "continue"}
 	for _, g := range gates(t) {
@@ -289,9 +289,12 @@ func TestUnknownDecisionsRefuse(t *testing.T) {
 			want = "deny"
 		}
 		for _, word := range []string{"denied", "Deny", "block", "true"} {
-			outcome, _ := g.ask(t, []verdict{{Decision: word, Reason: "why"}}, hook.Options{})
-			if got := g.read(outcome.out); got.Decision != want || got.Reason != "why" || outcome.by != "hook-00" {
+			outcome, _ := g.ask(t, []verdict{{Decision: word, Reason: "why"}}, hook.Options{Failure: hook.Closed})
+			if got := g.read(outcome.out); got.Decision != want || outcome.by != "hook-00" {
 				t.Errorf("%s: %q became %+v, want %s", g.Name(), word, got, want)
+			}
+			if len(outcome.diagnostics) != 1 || outcome.diagnostics[0].Code != hook.CodeOutputInvalid {
+				t.Errorf("%s: %q: diagnostics %v, want hook.output_invalid", g.Name(), word, outcome.diagnostics)
 			}
 		}
 		outcome, _ := g.ask(t, []verdict{{Decision: "pass"}}, hook.Options{})

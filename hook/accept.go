@@ -90,9 +90,13 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 		d.room.next().set(e.installed, d.scope, d.room.base, d.room.seq(), start, took)
 		return
 	}
+	if ans.Invalid != "" {
+		d.fail(e, start, took, invalidAnswer(ans))
+		return
+	}
 	if missing := ans.uses() &^ e.caps; missing != 0 {
 		d.fail(e, start, took, Problem{
-			Code: CodeCapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription does not have", missing),
+			Code: CodeCapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription may not contribute: name it in Capabilities", missing),
 		})
 		return
 	}
@@ -124,6 +128,11 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 		d.rewriters = append(d.rewriters, e.sub.id)
 	}
 	d.keep(e, out, ans.Severity, more)
+}
+
+// invalidAnswer is the problem of an output that makes no sense.
+func invalidAnswer(ans *Answer) Problem {
+	return Problem{Code: CodeOutputInvalid, Err: &SafeError{Code: CodeOutputInvalid, Message: "the answer makes no sense: " + ans.Invalid}}
 }
 
 // rewrite applies the answer's rewriting, and survives a faulty phase.

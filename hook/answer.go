@@ -51,6 +51,10 @@ type Answer struct {
 	Audit []Audit
 	// Jobs are scheduled together with the run's record.
 	Jobs []Job
+	// Invalid says why the output makes no sense. The run then fails with
+	// hook.output_invalid, whatever else the answer holds. Its text must quote
+	// nothing of what was said.
+	Invalid string
 }
 
 // Part is one contribution of an answer.
@@ -64,7 +68,7 @@ type Part struct {
 }
 
 func (a *Answer) empty() bool {
-	return a == nil || a.Severity == SeverityPass && len(a.Parts) == 0 && len(a.Audit) == 0 && len(a.Jobs) == 0
+	return a == nil || a.Invalid == "" && a.Severity == SeverityPass && len(a.Parts) == 0 && len(a.Audit) == 0 && len(a.Jobs) == 0
 }
 
 // uses is every capability the answer takes.

@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -145,4 +146,21 @@ func TestNothingComesAfterBackgroundWork(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Everything wrong is reported together: a cycle shows beside other problems.
+//
+// SPEC H-06
+func TestCycleBesideOtherProblems(t *testing.T) {
+	t.Parallel()
+	_, err := newRuntime(t, nil).Install(
+		gatePhase.On("a", says(verdict{}), &hook.Options{After: []string{"b"}}),
+		gatePhase.On("b", says(verdict{}), &hook.Options{After: []string{"a"}}),
+		gatePhase.On("c", says(verdict{}), &hook.Options{After: []string{"nobody"}}),
+		gatePhase.On("d", says(verdict{}), &hook.Options{Execution: hook.Deadline}))
+	var kinds []string
+	for _, problem := range installProblems(t, err) {
+		kinds = append(kinds, fmt.Sprintf("%T", problem))
+	}
+	same(t, "problems", kinds, []string{"*hook.OptionError", "*hook.MissingDependencyError", "*hook.CycleError"})
 }

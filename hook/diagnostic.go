@@ -64,8 +64,8 @@ type CodeInfo struct {
 // codes is the one table that the constants, the documentation and the levels
 // come from.
 var codes = []CodeInfo{
-	{CodeError, LevelWarn, "The handler returned an error.", "Read the error in the process's log; the record keeps only its class."},
-	{CodePanic, LevelError, "The handler panicked. The runtime caught it.", "Fix the handler; the stack is in the process's log."},
+	{CodeError, LevelWarn, "The handler returned an error.", "Read the error in the log (RuntimeOptions.Logger); the record keeps only its class."},
+	{CodePanic, LevelError, "The handler panicked. The runtime caught it.", "Fix the handler; the stack is in the log (RuntimeOptions.Logger)."},
 	{CodeGoexit, LevelError, "The handler ended its goroutine with runtime.Goexit.", "Return instead. Do not call testing.T.FailNow from a handler."},
 	{CodeTimeout, LevelWarn, "The handler did not answer within its timeout. A late answer is not used.", "Raise the timeout, or make the handler heed its context."},
 	{CodeCanceled, LevelWarn, "The turn was cancelled while the handler ran or before it started.", "Nothing, if the cancel was meant."},

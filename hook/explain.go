@@ -205,6 +205,9 @@ func (x Explanation) String() string {
 			}
 			if e.Why != "" {
 				what = e.Why
+				if len(e.Contributed) > 0 {
+					what += "; in its place: " + strings.Join(e.Contributed, ", ")
+				}
 			}
 		}
 		if e.Code != "" {
@@ -290,4 +293,16 @@ func (d *dispatch[In, Out]) traceFailure(e *entry[In, Out], p Problem, took int6
 		Asked: p.Code != CodeQuarantined && p.Code != CodeOverloaded,
 		State: state, Code: p.Code, Why: p.Err.Error(), Latency: Latency(took),
 	}
+}
+
+// traceStandIn adds what stands for a failed answer.
+func (d *dispatch[In, Out]) traceStandIn(e *entry[In, Out], ans *Answer) {
+	if d.trace == nil {
+		return
+	}
+	x := d.trace.said[e.sub.id]
+	for _, part := range ans.Parts {
+		x.Contributed = append(x.Contributed, part.Kind)
+	}
+	d.trace.said[e.sub.id] = x
 }

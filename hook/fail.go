@@ -79,6 +79,7 @@ func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Pr
 		more.parts = digest(ans.Parts)
 	}
 	d.keep(e, out, ans.Severity, more)
+	d.traceStandIn(e, ans)
 }
 
 // safeMessage is what a record may say about a problem.

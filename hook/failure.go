@@ -84,6 +84,9 @@ func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability
 	if _, ok := value.out.(Out); value.phase != def.name || (!ok && value.out != nil) {
 		return fmt.Errorf("fallback belongs to phase %q", value.phase)
 	}
+	if value.answer.Invalid != "" {
+		return fmt.Errorf("fallback makes no sense: %s", value.answer.Invalid)
+	}
 	if uses := value.answer.uses(); !granted.Has(uses) {
 		return fmt.Errorf("fallback contributes %s, which the subscription may not: declare it under capabilities", uses&^granted)
 	}

@@ -92,6 +92,10 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 
 // detachedProblem holds an answer that nobody waits for to audit and jobs.
 func (e *installed) detachedProblem(ans *Answer) *Problem {
+	if ans.Invalid != "" {
+		p := invalidAnswer(ans)
+		return &p
+	}
 	if extra := ans.uses() &^ (e.caps & (CanAudit | CanSchedule)); extra != 0 || ans.Severity != SeverityPass {
 		return &Problem{Code: CodeCapabilityMissing, Err: fmt.Errorf(
 			"%s work may contribute audit and jobs alone, not %s", e.sub.opts.Execution, extra)}

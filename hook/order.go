@@ -37,10 +37,11 @@ type stage struct {
 func orderPhase(core *phaseCore, all map[string]*installed, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
 	g := newGraph(core, all)
 	g.link(elsewhere, loose)
-	if len(g.problems) > 0 {
+	plan, cycle := g.plan() // of the edges that can be, so that a cycle shows beside other problems
+	if g.problems = append(g.problems, cycle...); len(g.problems) > 0 {
 		return nil, g.problems
 	}
-	return g.plan()
+	return plan, nil
 }
 
 // place is what orders members that no dependency orders: rewriters first,

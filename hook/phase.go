@@ -24,7 +24,9 @@ type Output interface {
 
 // Handler is the code bound to a phase: it gets the phase's input and answers
 // with the phase's output. An error is a failure of the handler, and means
-// what the subscription's failure mode says.
+// what the subscription's failure mode says. Its text is not recorded, but at a
+// gate that fails closed it is part of the denial's reason: do not put secrets
+// into it.
 type Handler[In any, Out Output] func(ctx context.Context, in In) (Out, error)
 
 // Definition describes a phase. Pass it to [Define].
@@ -225,8 +227,9 @@ func (p Phase[In, Out]) core() *phaseCore {
 	return &p.d.phaseCore
 }
 
-// DecodeInput rebuilds an input from its JSON form, as `hooks try` and test
-// kits need it.
+// DecodeInput makes an input of its JSON form, for tests and for work that was
+// recorded. A key the phase does not have is an error; a field that is not there
+// is empty.
 func (p Phase[In, Out]) DecodeInput(scope Scope, data []byte) (In, error) {
 	if p.d == nil {
 		var none In

@@ -2,8 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
+	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -69,12 +70,12 @@ func schemaCommand() *cobra.Command {
 		Use:       "schema PHASE",
 		Short:     "Print the JSON Schemas of a phase's input and answer",
 		Example:   "  belay hooks schema tool.pre",
-		Args:      cobra.ExactArgs(1),
+		Args:      onePhase,
 		ValidArgs: names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			schema, err := belay.Schema(args[0])
 			if err != nil {
-				return fmt.Errorf("%w (%s)", err, strings.Join(names, ", "))
+				return err
 			}
 			out := json.NewEncoder(cmd.OutOrStdout())
 			out.SetIndent("", "  ")
@@ -83,12 +84,24 @@ func schemaCommand() *cobra.Command {
 	}
 }
 
+// onePhase wants the name of a phase, and says where to find one.
+func onePhase(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errors.New("name one PHASE: `belay hooks phases` lists them")
+	}
+	return nil
+}
+
 func codesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "codes",
-		Short: "Explain the diagnostic codes",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:     "codes [CODE]",
+		Short:   "Explain the diagnostic codes, or one of them with what to do about it",
+		Example: "  belay hooks codes hook.timeout",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return explainCode(cmd.OutOrStdout(), args[0])
+			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 2, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "CODE\tLEVEL\tMEANING")
 			for _, c := range hook.Codes() {
@@ -97,4 +110,14 @@ func codesCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
+}
+
+func explainCode(w io.Writer, code string) error {
+	for _, c := range hook.Codes() {
+		if string(c.Code) == code {
+			_, err := fmt.Fprintf(w, "%s (%s)\n  %s\n  %s\n", c.Code, c.Level, c.Meaning, c.Remedy)
+			return err
+		}
+	}
+	return fmt.Errorf("there is no code %q: `belay hooks codes` lists them", code)
 }

@@ -83,10 +83,13 @@ func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub h
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
+	if on := sub.Phase(); on != nil && phase.Name() != "" && on.Name() != phase.Name() {
+		t.Fatalf("hooktest: cannot try %q: it is on %s, and Try was given %s", sub.ID(), on.Name(), phase.Name())
+	}
 	stage := newStage(&o)
 	rt, err := stage.install(phase, sub, &o)
 	if err != nil {
-		t.Fatalf("hooktest: cannot try %q at %s: %v", sub.ID(), phase.Name(), err)
+		t.Fatalf("hooktest: cannot try %q at %s (Options.Others installs what it depends on): %v", sub.ID(), phase.Name(), err)
 	}
 	if o.Ready != nil {
 		o.Ready(rt)

@@ -26,8 +26,8 @@ func fieldTables() string {
 		fmt.Fprintf(&b, "### %s\n\n", p.Name())
 		fmt.Fprintf(&b, "%s. Fires: %s. Handlers may: %s.\n\n", title(p.Kind()), p.Fires(), p.May())
 		in, out := p.Types()
-		fmt.Fprintf(&b, "Go: `belay.%s` → `belay.%s`. Labels: `%s`. Capabilities: `%s`. Schemas: [input](schemas/%s.input.json), [output](schemas/%s.output.json).\n\n",
-			in.Name(), out.Name(), strings.Join(p.Labels(), "`, `"), strings.Join(p.Capabilities().Names(), "`, `"), p.Name(), p.Name())
+		fmt.Fprintf(&b, "Go: `belay.%s`, from `belay.%s` to `belay.%s`. Labels: `%s`. Capabilities: `%s`. Schemas: [input](schemas/%s.input.json), [output](schemas/%s.output.json).\n\n",
+			goName(p.Name()), in.Name(), out.Name(), strings.Join(p.Labels(), "`, `"), strings.Join(p.Capabilities().Names(), "`, `"), p.Name(), p.Name())
 		schema, err := belay.Schema(p.Name())
 		if err != nil {
 			panic(err) // generate has made it once already
@@ -37,6 +37,15 @@ func fieldTables() string {
 		b.WriteString("\n| output | type | |\n|---|---|---|\n")
 		rows(&b, schema.Output)
 		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// goName is the name of a phase's variable: that of the phase in Go's spelling.
+func goName(phase string) string {
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(phase, func(r rune) bool { return r == '.' || r == '_' }) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}
 	return b.String()
 }

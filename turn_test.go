@@ -2,7 +2,6 @@ package belay_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -109,100 +108,5 @@ func TestLaterPhasesSeeWhatWasMerged(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the phases saw (-want +got):\n%s", diff)
-	}
-}
-
-// Every input of a turn that comes behind turn.pre_policy carries what was
-// merged so far, on the wire too.
-//
-// SPEC H-20
-func TestEveryLaterInputCarriesPolicyAndContext(t *testing.T) {
-	t.Parallel()
-	before := []string{"session.start", "user.prompt.submit", "turn.pre_policy", "session.end"}
-	for _, p := range everyPhase() {
-		if slices.Contains(before, p.Name()) {
-			continue
-		}
-		var fields map[string]any
-		if err := json.Unmarshal(encode(t, fullInput(t, p)), &fields); err != nil {
-			t.Fatal(err)
-		}
-		fields["policy"] = map[string]any{maxFiles.Key(): 3}
-		fields["context"] = []any{map[string]any{"text": "main", "from": "git"}}
-		in, err := p.decode(hook.Scope{}, encode(t, fields))
-		if err != nil {
-			t.Fatalf("%s: %v", p.Name(), err)
-		}
-		so, ok := in.(soFar)
-		if !ok {
-			t.Fatalf("%s: the input %T does not tell what was merged so far", p.Name(), in)
-		}
-		files, _ := maxFiles.Value(so.Policy())
-		if context := so.Context(); files != 3 || len(context) != 1 || context[0].Text != "main" {
-			t.Errorf("%s: policy %v, context %v", p.Name(), so.Policy(), context)
-		}
-	}
-}
-
-// Every phase of a turn after turn.pre_policy is given what was merged so far;
-// those before it, and the end of the session, belong to no turn that has any.
-//
-// SPEC H-20
-func TestEveryLaterPhaseIsGivenPolicyAndContext(t *testing.T) {
-	t.Parallel()
-	before := []string{"session.start", "user.prompt.submit", "turn.pre_policy", "session.end"}
-	const merged = `{"policy": {"max_files": 3}, "context": [{"id": "git", "text": "branch main", "from": "git-status"}]}`
-	for _, p := range everyPhase() {
-		in, err := p.decode(testScope, []byte(merged))
-		if slices.Contains(before, p.Name()) {
-			if err == nil {
-				t.Errorf("%s takes a policy that cannot be there yet", p.Name())
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s does not take what was merged: %v", p.Name(), err)
-			continue
-		}
-		look := func(in any) {
-			files, _ := maxFiles.Value(in.(soFar).Policy())
-			want := []belay.ContextEntry{{ID: "git", Text: "branch main", From: "git-status"}}
-			if diff := cmp.Diff(want, in.(soFar).Context()); files != 3 || diff != "" {
-				t.Errorf("%s sees the policy %d and the context (-want +got):\n%s", p.Name(), files, diff)
-			}
-		}
-		outcome, err := p.dispatch(t.Context(), snapshotOf(t, nil, p.on("look", func(_ context.Context, in any) (any, error) {
-			look(in)
-			return nil, nil
-		}, nil)), in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		look(outcome.in)
-	}
-}
-
-// Rewriting an input changes nothing else of it.
-//
-// SPEC H-20
-func TestRewritersKeepWhatWasMerged(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		phase  phaseCase
-		answer any
-		needs  hook.Capability
-	}{
-		{caseOf(belay.ToolPre), belay.ToolVerdict{Input: []byte(`{}`)}, hook.CanRewriteInput},
-		{caseOf(belay.ToolPost), belay.RewriteResult("other"), hook.CanRewriteOutput},
-	} {
-		in := fullInput(t, test.phase)
-		_, outcome, err := answerWith(t, test.phase, in, test.answer, test.needs)
-		if err != nil || len(outcome.rewriters) != 1 {
-			t.Fatalf("%s: %v, rewritten by %v", test.phase.Name(), err, outcome.rewriters)
-		}
-		before, after := in.(soFar), outcome.in.(soFar)
-		if len(before.Policy()) == 0 || !cmp.Equal(encode(t, before.Policy()), encode(t, after.Policy())) || !cmp.Equal(before.Context(), after.Context()) {
-			t.Errorf("%s: %s became %s", test.phase.Name(), encode(t, in), encode(t, outcome.in))
-		}
 	}
 }

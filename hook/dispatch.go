@@ -31,15 +31,17 @@ type Outcome[In any, Out Output] struct {
 // *JournalError when runs could not be recorded, ErrReleased, or the context's
 // cause; at a gate that fails closed by default the output then denies as well,
 // so that a caller who drops the error still does not let anything through.
-func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (Outcome[In, Out], error) {
+func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (outcome Outcome[In, Out], err error) {
+	outcome.Input = in
 	if s == nil || p.d == nil {
-		return Outcome[In, Out]{Input: in}, nil
+		return outcome, nil
 	}
 	plan := s.gen.Load().find(&p.d.phaseCore)
 	if plan == nil {
-		return Outcome[In, Out]{Input: in}, nil
+		return outcome, nil
 	}
-	return p.d.dispatch(ctx, s, plan, in, nil)
+	err = p.d.dispatch(ctx, s, plan, nil, &outcome)
+	return outcome, err
 }
 
 // typedPlan is a phasePlan with the phase's types, in order of execution.
@@ -135,18 +137,20 @@ type answered[Out any] struct {
 	more     *detail
 }
 
-func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved *phasePlan, in In, tr *trace) (Outcome[In, Out], error) {
+// dispatch asks the handlers about o.Input and fills in o, which is large and
+// therefore not passed about.
+func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved *phasePlan, tr *trace, o *Outcome[In, Out]) error {
 	plan := resolved.typed.(*typedPlan[In, Out])
 	d := dispatch[In, Out]{
-		def: def, plan: plan, ctx: ctx, snap: s, rt: s.rt, scope: noScope, in: in, stop: math.MaxInt, trace: tr,
+		def: def, plan: plan, ctx: ctx, snap: s, rt: s.rt, scope: noScope, in: o.Input, stop: math.MaxInt, trace: tr,
 	}
 	if !s.acquire() {
-		return def.refused(in, fmt.Errorf("%s: %w", def.name, ErrReleased))
+		return def.refuse(o, fmt.Errorf("%s: %w", def.name, ErrReleased))
 	}
 	defer d.leave()
 	if err := d.begin(); err != nil {
 		d.ended = true
-		return def.refused(in, err)
+		return def.refuse(o, err)
 	}
 	for i := range plan.stages {
 		st := &plan.stages[i]
@@ -158,7 +162,8 @@ func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved
 			d.inline(st.to)
 		}
 	}
-	return d.finish()
+	d.finish(o)
+	return d.err
 }
 
 // begin makes room for the records and reads the clock.
@@ -184,20 +189,21 @@ func (d *dispatch[In, Out]) begin() error {
 // own functions and a Goexit must not leave records behind that nobody can read.
 func (d *dispatch[In, Out]) leave() {
 	if !d.ended {
-		_, _ = d.finish()
+		d.finish(new(Outcome[In, Out]))
 	}
 	d.snap.drop()
 }
 
-// refused is the outcome of a dispatch that could not be completed: it was
+// refuse makes the outcome of a dispatch that could not be completed: it was
 // cancelled or could not be recorded. Gates deny, but for those that do harm
 // when they do, which is why they fail open by default.
-func (def *defined[In, Out]) refused(in In, err error) (Outcome[In, Out], error) {
-	o := Outcome[In, Out]{Input: in}
+func (def *defined[In, Out]) refuse(o *Outcome[In, Out], err error) error {
+	var none Out
+	o.Output, o.By = none, ""
 	if def.kind == Gate && def.failure == Closed {
 		o.Output, _ = def.Closed(Problem{Phase: def.name, Subscription: "the runtime", Code: refusalCode(err), Err: err})
 	}
-	return o, err
+	return err
 }
 
 func refusalCode(err error) Code {
@@ -216,13 +222,13 @@ func refusalCode(err error) Code {
 }
 
 // finish merges the answers in plan order and hands in the records.
-func (d *dispatch[In, Out]) finish() (Outcome[In, Out], error) {
+func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 	d.ended = true
-	o := Outcome[In, Out]{Input: d.in}
+	o.Input = d.in
 	worst := SeverityPass
 	if len(d.answers) > 0 {
 		var err error
-		if worst, err = d.merge(&o); err != nil && d.err == nil {
+		if worst, err = d.merge(o); err != nil && d.err == nil {
 			d.err = err
 		}
 	}
@@ -235,11 +241,9 @@ func (d *dispatch[In, Out]) finish() (Outcome[In, Out], error) {
 		}
 	}
 	if d.err != nil && d.def.kind == Gate && !worst.stops() {
-		refused, _ := d.def.refused(d.in, d.err)
-		o.Output, o.By = refused.Output, ""
+		_ = d.def.refuse(o, d.err)
 	}
 	o.Rewriters, o.Diagnostics = d.rewriters, d.diagnostics
-	return o, d.err
 }
 
 // cancelled reports whether the turn was cancelled, in which case nothing more

@@ -60,7 +60,8 @@ func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explan
 	}
 	resolved := s.gen.Load().find(&p.d.phaseCore)
 	tr := &trace{said: make(map[string]Explained)}
-	out, err := p.d.dispatch(ctx, s, resolved, in, tr)
+	out := Outcome[In, Out]{Input: in}
+	err := p.d.dispatch(ctx, s, resolved, tr, &out)
 	if p.d.Definition.Scope != nil {
 		if scope := p.d.Definition.Scope(in); scope != nil {
 			x.Scope = *scope

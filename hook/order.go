@@ -180,7 +180,7 @@ func (g *graph) edge(from, to int, field string, said *installed) {
 		g.problems = append(g.problems, &RewriterOrderError{then.sub.id, g.core.name, first.sub.id})
 		return
 	}
-	if first.sub.opts.Execution == Background && then.sub.opts.Execution != Background {
+	if first.background && !then.background {
 		g.problems = append(g.problems, &OptionError{
 			Subscription: said.sub.id, Phase: g.core.name, Origin: said.sub.opts.Origin, Field: field,
 			Reason: then.sub.opts.Execution.String() + " work cannot come after background work (" + first.sub.id + "), which runs later",
@@ -268,37 +268,38 @@ func (p *phasePlan) schedule() []stage {
 	var stages []stage
 	n := len(p.order)
 	placed := make([]bool, n)
-	missing := make([]int, n) // predecessors not yet placed
-	succs := make([][]int, n)
-	ready := make(map[int]*minHeap) // by level: may overlap, and nothing is missing
+	missing := make([]int32, n) // predecessors not yet placed
+	deepest, edges := 0, make([]edge, 0, n)
+	for i, preds := range p.preds {
+		missing[i] = int32(len(preds))
+		deepest = max(deepest, p.level[i])
+		for _, j := range preds {
+			edges = append(edges, edge{int32(j), int32(i)})
+		}
+	}
+	succs := newAdjacency(n, edges, func(e edge) int32 { return e.from }, func(e edge) int32 { return e.to })
+	ready := make([]minHeap, deepest+1) // by level: may overlap, and nothing is missing
 	offer := func(i int) {
-		if missing[i] == 0 && p.order[i].sub.overlaps() {
-			if ready[p.level[i]] == nil {
-				ready[p.level[i]] = new(minHeap)
-			}
+		if missing[i] == 0 && p.order[i].overlaps {
 			ready[p.level[i]].push(int32(i))
 		}
 	}
-	for i, preds := range p.preds {
-		missing[i] = len(preds)
-		for _, j := range preds {
-			succs[j] = append(succs[j], i)
-		}
+	for i := range n {
 		offer(i)
 	}
 	place := func(i int) {
 		placed[i] = true
-		for _, j := range succs[i] {
+		for _, j := range succs.of(i) {
 			missing[j]--
-			offer(j)
+			offer(int(j))
 		}
 	}
 	for i, e := range p.order {
 		switch {
 		case placed[i]:
-		case e.sub.overlaps():
+		case e.overlaps:
 			var group []int
-			for heap := ready[p.level[i]]; len(*heap) > 0; {
+			for heap := &ready[p.level[i]]; len(*heap) > 0; {
 				group = append(group, int(heap.pop()))
 			}
 			for part := range slices.Chunk(group, p.core.overlap) {

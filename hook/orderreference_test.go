@@ -202,7 +202,11 @@ func compareProblems(t rapid.TB, nodes []node, err error, want []string) {
 		}
 	}
 	slices.Sort(got)
-	if got = slices.Compact(got); !slices.Equal(got, want) {
+	got = slices.Compact(got)
+	if !slices.Contains(want, "cycle") { // One may show beside what the reference stops at; it was checked above.
+		got = slices.DeleteFunc(got, func(problem string) bool { return problem == "cycle" })
+	}
+	if !slices.Equal(got, want) {
 		t.Fatalf("problems: got %v, want %v", got, want)
 	}
 }

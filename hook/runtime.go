@@ -75,10 +75,12 @@ type Runtime struct {
 
 // installed is one subscription in one runtime.
 type installed struct {
-	sub       *subscription
-	caps      Capability
-	rewrites  bool
-	abandoned atomic.Int32 // abandoned runs still alive
+	sub        *subscription
+	caps       Capability
+	rewrites   bool
+	overlaps   bool
+	background bool
+	abandoned  atomic.Int32 // abandoned runs still alive
 }
 
 // NewRuntime makes a runtime that knows the given phases.
@@ -225,7 +227,10 @@ func (rt *Runtime) admit(sub Subscription) (*installed, []error) {
 	if len(problems) > 0 && (!rt.knows(sub.s.phase) || !validID(sub.s.id)) {
 		return nil, problems
 	}
-	return &installed{sub: sub.s, caps: sub.s.effective(rt), rewrites: sub.s.rewrites()}, problems
+	return &installed{
+		sub: sub.s, caps: sub.s.effective(rt), rewrites: sub.s.rewrites(),
+		overlaps: sub.s.overlaps(), background: sub.s.opts.Execution == Background,
+	}, problems
 }
 
 // inUse reports removed members that remaining ones are ordered against.

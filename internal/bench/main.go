@@ -9,6 +9,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"testing"
@@ -59,17 +60,18 @@ func (p promise) line(measured float64) string {
 	return fmt.Sprintf("bench %-28s %8.2f %8.2f %s", p.name, measured, p.bound, verdict)
 }
 
-const rounds = 9
+const rounds = 15
 
-// ratio is the median, over several rounds, of what f costs for each unit of
-// what floor costs. The two take turns, so that both see the same machine.
+// ratio is what f costs for each unit of what floor costs, each at its best of
+// several rounds: what is slower than the best is the machine's other work. The
+// two take turns, so that both see the same machine.
 func ratio(f, floor func(n int)) float64 {
-	ratios := make([]float64, rounds)
-	for i := range ratios {
-		below := perOp(floor)
-		ratios[i] = perOp(f) / below
+	ours, below := math.Inf(1), math.Inf(1)
+	for range rounds {
+		below = min(below, perOp(floor))
+		ours = min(ours, perOp(f))
 	}
-	return median(ratios)
+	return ours / below
 }
 
 // perOp is the nanoseconds an operation takes, from a loop of at least 20 ms.

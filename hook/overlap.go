@@ -51,8 +51,12 @@ type waiter struct {
 
 const ring = -1
 
-func (rt *Runtime) newWaiter(n int) *waiter {
-	if w, ok := rt.waiters.Get().(*waiter); ok && cap(w.done) > n {
+// newWaiter takes the snapshot's waiter, or makes one.
+func (s *Snapshot) newWaiter(n int) *waiter {
+	if w := s.spare.Swap(nil); w != nil && cap(w.done) > n {
+		return w
+	}
+	if w, ok := s.rt.waiters.Get().(*waiter); ok && cap(w.done) > n {
 		return w
 	}
 	w := &waiter{done: make(chan int, max(n, 16)+1)}
@@ -85,7 +89,7 @@ func (d *dispatch[In, Out]) overlap(st *typedStage) {
 			continue
 		}
 		if w == nil {
-			w = d.rt.newWaiter(st.to - st.from)
+			w = d.snap.newWaiter(st.to - st.from)
 		}
 		r := &run[In, Out]{e: e, snap: d.snap, in: d.in, start: d.mark, wake: w, index: len(runs)}
 		r.parent = d.ctx //nolint:fatcontext // each run has its own
@@ -100,7 +104,9 @@ func (d *dispatch[In, Out]) overlap(st *typedStage) {
 		return
 	}
 	d.await(w, runs)
-	d.rt.waiters.Put(w)
+	if !d.snap.spare.CompareAndSwap(nil, w) { // dispatches overlap: another has put its own there
+		d.rt.waiters.Put(w)
+	}
 	for _, r := range runs {
 		d.collect(r)
 	}

@@ -110,6 +110,8 @@ type Snapshot struct {
 	done atomic.Bool
 	log  runLog
 
+	spare atomic.Pointer[waiter] // of the last dispatch that overlapped
+
 	refreshing sync.Mutex
 	held       []*generation // guarded by Runtime.holding
 	freed      bool          // guarded by Runtime.holding
@@ -223,6 +225,9 @@ func (s *Snapshot) drop() {
 		return
 	}
 	s.freed = true
+	if w := s.spare.Swap(nil); w != nil {
+		s.rt.waiters.Put(w)
+	}
 	for _, g := range s.held {
 		g.holders--
 		s.rt.settleGeneration(g)

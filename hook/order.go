@@ -113,8 +113,8 @@ func newAdjacency(n int, edges []edge, key, value func(edge) int32) adjacency {
 func newGraph(core *phaseCore, all map[string]*installed) *graph {
 	places := make([]place, 0, len(all))
 	for id, e := range all {
-		if !e.sub.opts.Disabled {
-			places = append(places, place{!e.rewrites, e.sub.opts.Priority, id, e})
+		if !e.disabled {
+			places = append(places, place{!e.rewrites, e.priority, id, e})
 		}
 	}
 	slices.SortFunc(places, comparePlace)
@@ -128,6 +128,11 @@ func newGraph(core *phaseCore, all map[string]*installed) *graph {
 
 // link turns after and before into edges, and reports those that cannot be.
 func (g *graph) link(elsewhere func(id string) []string, loose func(id string) bool) {
+	asked := 0
+	for _, e := range g.nodes {
+		asked += len(e.sub.opts.After) + len(e.sub.opts.Before)
+	}
+	g.edges = make([]edge, 0, asked)
 	for i, e := range g.nodes {
 		if loose != nil && loose(e.sub.id) {
 			continue

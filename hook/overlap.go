@@ -28,11 +28,11 @@ type run[In any, Out Output] struct {
 	err    error
 	failed *Problem // a panic or Goexit
 	state  atomic.Int32
+	index  int32 // among the runs of its stage
 	start  int64
 	ended  int64
 	told   bool // its timeout passed and it is still waited for
 	wake   *waiter
-	index  int
 }
 
 // waiter is what a dispatch waits with: one channel on which runs that finish
@@ -43,7 +43,7 @@ type run[In any, Out Output] struct {
 // end long before it does. Whoever hears an alarm that is not theirs looks at
 // the deadlines, finds none due and sets it again.
 type waiter struct {
-	done      chan int
+	done      chan int32
 	timer     *time.Timer
 	rings     atomic.Int64 // when the timer rings, or 0 if it may not
 	stopClock func() bool  // in place of timer, with a clock of the test's
@@ -59,7 +59,7 @@ func (s *Snapshot) newWaiter(n int) *waiter {
 	if w, ok := s.rt.waiters.Get().(*waiter); ok && cap(w.done) > n {
 		return w
 	}
-	w := &waiter{done: make(chan int, max(n, 16)+1)}
+	w := &waiter{done: make(chan int32, max(n, 16)+1)}
 	w.timer = time.AfterFunc(time.Hour, w.ring)
 	w.timer.Stop()
 	return w
@@ -91,7 +91,7 @@ func (d *dispatch[In, Out]) overlap(st *typedStage) {
 		if w == nil {
 			w = d.snap.newWaiter(st.to - st.from)
 		}
-		r := &run[In, Out]{e: e, snap: d.snap, in: d.in, start: d.mark, wake: w, index: len(runs)}
+		r := &run[In, Out]{e: e, snap: d.snap, in: d.in, start: d.mark, wake: w, index: int32(len(runs))}
 		r.parent = d.ctx //nolint:fatcontext // each run has its own
 		if timeout := e.sub.opts.Timeout; timeout > 0 {
 			r.deadline = later(d.mark, timeout)
@@ -172,7 +172,7 @@ func (d *dispatch[In, Out]) await(w *waiter, runs []*run[In, Out]) {
 	now := d.mark // just read
 	for left > 0 {
 		d.alarm(w, runs, now)
-		var token int
+		var token int32
 		if cancelled == nil {
 			token = <-w.done
 		} else {

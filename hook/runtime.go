@@ -75,11 +75,15 @@ type Runtime struct {
 
 // installed is one subscription in one runtime.
 type installed struct {
-	sub        *subscription
-	caps       Capability
+	sub  *subscription
+	caps Capability
+	// What ordering looks at, kept here because following two pointers for each
+	// of ten thousand members is what it costs.
 	rewrites   bool
 	overlaps   bool
 	background bool
+	disabled   bool
+	priority   int
 	abandoned  atomic.Int32 // abandoned runs still alive
 }
 
@@ -182,7 +186,7 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 	for _, e := range remove {
 		delete(members(e.sub.phase), e.sub.id)
 	}
-	lease := &Lease{rt: rt}
+	lease := &Lease{rt: rt, entries: make([]*installed, 0, len(add))}
 	var problems []error
 	for _, sub := range add {
 		e, found := rt.admit(sub)
@@ -230,6 +234,7 @@ func (rt *Runtime) admit(sub Subscription) (*installed, []error) {
 	return &installed{
 		sub: sub.s, caps: sub.s.effective(rt), rewrites: sub.s.rewrites(),
 		overlaps: sub.s.overlaps(), background: sub.s.opts.Execution == Background,
+		disabled: sub.s.opts.Disabled, priority: sub.s.opts.Priority,
 	}, problems
 }
 

@@ -15,43 +15,57 @@ import (
 // SPEC H-04, H-14
 func TestReleaseDuringADispatch(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		rt := newRuntime(t, nil)
-		inside, goOn := make(chan struct{}), make(chan struct{})
-		lease := install(t, rt,
-			gatePhase.On("a", does[verdict](func(context.Context, call) { close(inside); <-goOn }), nil),
-			gatePhase.On("b", says(verdict{}), &hook.Options{Execution: hook.Deadline, Timeout: time.Second, After: []string{"a"}}))
-		released, other := rt.Snapshot(), rt.Snapshot()
-		done := make(chan error, 1)
-		go func() {
-			_, err := gatePhase.Dispatch(context.Background(), released, write)
-			done <- err
-		}()
-		<-inside
-		if err := released.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		brieflyCtx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	for name, another := range map[string]bool{"the only turn": false, "another turn holds it too": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) { releaseDuringADispatch(t, another) })
+		})
+	}
+}
+
+func releaseDuringADispatch(t *testing.T, another bool) {
+	t.Helper()
+	rt := newRuntime(t, nil)
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	lease := install(t, rt,
+		gatePhase.On("a", does[verdict](func(context.Context, call) { close(inside); <-goOn }), nil),
+		gatePhase.On("b", says(verdict{}), &hook.Options{Execution: hook.Deadline, Timeout: time.Second, After: []string{"a"}}))
+	released := rt.Snapshot()
+	var other *hook.Snapshot
+	if another {
+		other = rt.Snapshot()
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := gatePhase.Dispatch(context.Background(), released, write)
+		done <- err
+	}()
+	<-inside
+	if err := released.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waits := func(why string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := lease.Drain(brieflyCtx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("drain while the dispatch runs: got %v, want it to wait", err)
+		if err := lease.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("drain while %s: got %v, want it to wait", why, err)
 		}
-		close(goOn)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		brieflyCtx, cancel = context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := lease.Drain(brieflyCtx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("drain while another turn holds it: got %v, want it to wait", err)
-		}
+	}
+	waits("the dispatch runs")
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if another {
+		waits("another turn holds it")
 		if err := other.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := lease.Drain(t.Context()); err != nil {
-			t.Errorf("drain when nobody holds it: %v", err)
-		}
-	})
+	}
+	if err := lease.Drain(t.Context()); err != nil {
+		t.Errorf("drain when nobody holds it: %v", err)
+	}
 }
 
 // SPEC H-12, H-14

@@ -21,16 +21,20 @@ func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took i
 
 // matches reports whether the subscription wants this input.
 func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
-	for i := range e.labels {
-		if value := e.labels[i].get(d.in); !e.labels[i].set.match(value) {
-			d.traceUnmatched(e, e.labels[i].set, value)
+	m := e.match
+	if m == nil {
+		return true
+	}
+	for i := range m.labels {
+		if value := m.labels[i].get(d.in); !m.labels[i].set.match(value) {
+			d.traceUnmatched(e, m.labels[i].set, value)
 			return false
 		}
 	}
-	if e.when == nil {
+	if m.when == nil {
 		return true
 	}
-	held, err := holds(e.when, d.in)
+	held, err := holds(m.when, d.in)
 	switch {
 	case err == nil && !held:
 		d.traceWhen(e)
@@ -56,9 +60,11 @@ func holds(c Condition, in any) (held bool, err error) {
 
 // skip records that a subscription was not asked, if it would have been.
 func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
-	for i := range e.labels {
-		if !e.labels[i].set.match(e.labels[i].get(d.in)) {
-			return
+	if m := e.match; m != nil {
+		for i := range m.labels {
+			if !m.labels[i].set.match(m.labels[i].get(d.in)) {
+				return
+			}
 		}
 	}
 	more := skippedDetail

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -130,6 +132,58 @@ func TestDeadlinesOfOneDispatchAfterTheOther(t *testing.T) {
 			equal(t, fmt.Sprintf("time of dispatch %d", i), time.Since(began), test.want)
 			equal(t, fmt.Sprintf("dispatch %d in time", i), len(out.Output.Notes) == 1, test.takes < timeout)
 			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// What a run had, said and came to is its own, though the runtime uses what it
+// ran with again. So is its context, which the handler may keep.
+//
+// SPEC H-08, H-11, H-12
+func TestRunsShareNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		var handle func() (findings, error)
+		var kept []context.Context
+		rt := newRuntime(t, nil,
+			collectPhase.On("a", func(ctx context.Context, _ call) (findings, error) {
+				if ctx.Err() != nil {
+					t.Error("a context is over before its handler began")
+				}
+				kept = append(kept, ctx)
+				return handle()
+			}, &hook.Options{Execution: hook.Deadline, Timeout: time.Second}),
+			collectPhase.On("b", slowly(0, "b"), &hook.Options{Concurrent: true}))
+		s := snapshot(t, rt)
+		answers := func() (findings, error) { return note("a"), nil }
+		for i, step := range []struct {
+			handle func() (findings, error)
+			notes  string
+			code   hook.Code
+		}{
+			{answers, "a b", ""},
+			{func() (findings, error) { return note("not used"), errors.New("no") }, "b", hook.CodeError},
+			{func() (findings, error) { return findings{}, nil }, "b", ""},
+			{func() (findings, error) { panic("no") }, "b", hook.CodePanic},
+			{answers, "a b", ""},
+			{func() (findings, error) { runtime.Goexit(); return findings{}, nil }, "b", hook.CodeGoexit},
+			{func() (findings, error) { time.Sleep(2 * time.Second); return note("late"), nil }, "b", hook.CodeTimeout},
+			{answers, "a b", ""},
+			{func() (findings, error) { time.Sleep(2 * time.Second); return note("late"), nil }, "b", hook.CodeTimeout},
+			{func() (findings, error) { return findings{}, nil }, "b", ""},
+		} {
+			handle = step.handle
+			out := dispatch(t, collectPhase, s, write)
+			synctest.Wait() // An abandoned handler has kept its context.
+			equal(t, fmt.Sprintf("notes of dispatch %d", i), strings.Join(out.Output.Notes, " "), step.notes)
+			equal(t, fmt.Sprintf("class of dispatch %d", i), runOf(t, s.Take(), "a").Class, step.code)
+			for k, ctx := range kept {
+				equal(t, fmt.Sprintf("context %d is over after dispatch %d", k, i), ctx.Err() != nil, true)
+			}
+			last := kept[len(kept)-1]
+			_, late := errors.AsType[*hook.TimeoutError](context.Cause(last))
+			equal(t, fmt.Sprintf("context of dispatch %d timed out", i), late, step.code == hook.CodeTimeout)
 		}
 		time.Sleep(time.Minute)
 	})

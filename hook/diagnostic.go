@@ -41,6 +41,8 @@ const (
 	CodeSectionDropped    Code = "prompt_section.dropped"
 	CodeBundleDuplicate   Code = "tool_bundle.duplicate"
 	CodeToolConflict      Code = "tool_bundle.conflict"
+	CodeBundleUnrouted    Code = "tool_bundle.unrouted"
+	CodeReminderDropped   Code = "reminder.dropped"
 )
 
 // Level says how much a diagnostic matters.
@@ -92,6 +94,8 @@ var codes = []CodeInfo{
 	{CodeSectionDropped, LevelWarn, "A prompt section was left out: the limit was reached.", "Contribute less, or raise the limit."},
 	{CodeBundleDuplicate, LevelWarn, "Two tool bundles have one id; the earlier stands.", "Rename one of them."},
 	{CodeToolConflict, LevelError, "A tool bundle was dropped: one of its tools has another owner.", "Rename the tool, or contribute it once."},
+	{CodeBundleUnrouted, LevelError, "A tool bundle was dropped: nobody runs its tools, or one of them cannot be declared.", "Give the agent the extension that the bundle's route names, and correct its schemas."},
+	{CodeReminderDropped, LevelWarn, "Reminders were left out of a request: the limit was reached.", "Tell the model less, or raise Limits.ReminderCharacters."},
 }
 
 // Codes returns the table of codes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Outcome is what a dispatch came to.
@@ -48,23 +49,23 @@ func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (outco
 type typedPlan[In any, Out Output] struct {
 	plan    *phasePlan
 	entries []entry[In, Out]
-	stages  []typedStage
-}
-
-// typedStage is the entries from..to-1.
-type typedStage struct {
-	from, to int
-	overlap  bool
+	stages  []stage
+	widest  int       // the most handlers that overlap
+	crews   sync.Pool // of *crew
 }
 
 // entry is one subscription as a dispatch sees it.
 type entry[In any, Out Output] struct {
 	*installed
 	handle Handler[In, Out]
+	match  *entryMatch[In] // nil: everything
+	pos    int             // in plan order
 	// plain entries match everything and run inline without a timeout.
-	plain  bool
-	shadow bool
-	pos    int // in plan order
+	plain bool
+}
+
+// entryMatch is a Match as a dispatch sees it.
+type entryMatch[In any] struct {
 	labels []labelMatch[In]
 	when   Condition
 }
@@ -75,27 +76,29 @@ type labelMatch[In any] struct {
 }
 
 func (def *defined[In, Out]) compilePlan(p *phasePlan) any {
-	t := &typedPlan[In, Out]{plan: p, entries: make([]entry[In, Out], 0, len(p.order))}
-	for _, st := range p.stages {
-		from := len(t.entries)
-		for _, pos := range st.positions {
-			t.entries = append(t.entries, def.compileEntry(p.order[pos], pos))
+	t := &typedPlan[In, Out]{plan: p, entries: make([]entry[In, Out], len(p.order)), stages: p.stages}
+	for k, e := range p.all.list {
+		if turn := p.turn[k]; turn >= 0 {
+			t.entries[turn] = def.compileEntry(e, int(p.sequence[turn]))
 		}
-		t.stages = append(t.stages, typedStage{from, len(t.entries), st.overlap})
+	}
+	for _, st := range p.stages {
+		if st.overlap {
+			t.widest = max(t.widest, st.to-st.from)
+		}
 	}
 	return t
 }
 
 func (def *defined[In, Out]) compileEntry(e *installed, pos int) entry[In, Out] {
-	o := &e.sub.opts
-	c := entry[In, Out]{
-		installed: e, handle: e.sub.handler.(Handler[In, Out]),
-		shadow: o.Shadow, pos: pos, when: o.Match.When,
+	c := entry[In, Out]{installed: e, handle: e.handler.(Handler[In, Out]), pos: pos, plain: e.plain}
+	if e.picks {
+		m := &entryMatch[In]{when: e.sub.opts.Match.When}
+		for _, set := range e.sub.opts.Match.sets() {
+			m.labels = append(m.labels, labelMatch[In]{def.Definition.Labels[set.label], set})
+		}
+		c.match = m
 	}
-	for _, set := range o.Match.sets() {
-		c.labels = append(c.labels, labelMatch[In]{def.Definition.Labels[set.label], set})
-	}
-	c.plain = len(c.labels) == 0 && c.when == nil && o.Execution == Blocking && o.Timeout == 0
 	return c
 }
 

@@ -242,7 +242,7 @@ func (d *dispatch[In, Out]) traceUnmatched(e *entry[In, Out], set patternSet, va
 
 func (d *dispatch[In, Out]) traceWhen(e *entry[In, Out]) {
 	if d.trace != nil {
-		d.trace.said[e.sub.id] = Explained{Why: "its condition does not hold: " + e.when.String()}
+		d.trace.said[e.sub.id] = Explained{Why: "its condition does not hold: " + e.match.when.String()}
 	}
 }
 

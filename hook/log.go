@@ -68,7 +68,7 @@ type runLog struct {
 	closed  bool  // the turn is over: what still ends is written at once
 }
 
-// reserve makes room for n records. It fails when the journal could not be
+// reserve makes room for n records, in a reservation that is empty. It fails when the journal could not be
 // written and no room is left.
 func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	l.mu.Lock()
@@ -94,7 +94,7 @@ func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 		c = l.rt.newChunk(n)
 		l.current = c
 	}
-	*r = reservation{chunk: c, span: len(c.spans), recs: c.records[c.used : c.used+n], base: c.base + uint64(c.used)}
+	r.chunk, r.span, r.recs, r.base = c, len(c.spans), c.records[c.used:c.used+n], c.base+uint64(c.used)
 	c.spans = append(c.spans, span{from: c.used, to: c.used})
 	c.used += n
 	c.open++

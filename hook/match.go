@@ -72,6 +72,11 @@ func (c goCondition[In]) Holds(input any) (bool, error) {
 	return c.holds(in), nil
 }
 
+// picks reports whether there may be inputs that do not match.
+func (m Match) picks() bool {
+	return m.Tools != nil || m.Agents != nil || m.Labels != nil || m.When != nil
+}
+
 // sets lists the label patterns by label, sorted, with the field they came
 // from.
 func (m Match) sets() []patternSet {

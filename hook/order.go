@@ -10,31 +10,34 @@ import (
 // dispatch walks. It is immutable.
 type phasePlan struct {
 	core *phaseCore
-	// all holds every member by id, the disabled ones too.
-	all map[string]*installed
+	all  *members
 	// order holds the enabled members in plan order.
 	order []*installed
 	// level is the longest chain of edges leading to each.
-	level []int
+	level []int32
 	// preds are the positions of the direct predecessors.
-	preds [][]int
-	// stages is the order of execution, over positions in order.
+	preds adjacency
+	// sequence is the order of execution, of positions in order.
+	sequence []int32
+	// turn is the place in the sequence of each of all.list, or -1 for the
+	// disabled.
+	turn   []int32
 	stages []stage
 	// typed is the *typedPlan of the phase's types.
 	typed any
 }
 
-// stage is a stretch of a plan that runs together: either handlers that run
-// inline one after the other, or handlers that overlap.
+// stage is the stretch from..to-1 of a plan's sequence that runs together:
+// either handlers that run inline one after the other, or handlers that overlap.
 type stage struct {
-	positions []int
-	overlap   bool
+	from, to int
+	overlap  bool
 }
 
 // orderPhase resolves the order of the members of one phase. elsewhere tells
 // on which other phases an id is known; the edges of members that are loose do
 // not count.
-func orderPhase(core *phaseCore, all map[string]*installed, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
+func orderPhase(core *phaseCore, all *members, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
 	g := newGraph(core, all)
 	g.link(elsewhere, loose)
 	plan, cycle := g.plan() // of the edges that can be, so that a cycle shows beside other problems
@@ -48,10 +51,10 @@ func orderPhase(core *phaseCore, all map[string]*installed, elsewhere func(id st
 // then (priority, id). It is kept beside the member, because sorting ten
 // thousand of them is mostly waiting for memory.
 type place struct {
-	follows  bool // it does not rewrite
+	follows  bool  // it does not rewrite
+	member   int32 // in the list of members
 	priority int
 	id       string
-	member   *installed
 }
 
 func comparePlace(a, b place) int {
@@ -72,9 +75,9 @@ func comparePlace(a, b place) int {
 // them.
 type graph struct {
 	core     *phaseCore
-	all      map[string]*installed
+	all      *members
 	nodes    []*installed
-	index    map[string]int
+	node     []int32 // of each of all.list, or -1 for the disabled
 	edges    []edge
 	preds    adjacency
 	succs    adjacency
@@ -92,107 +95,156 @@ type adjacency struct {
 
 func (a adjacency) of(i int) []int32 { return a.nodes[a.start[i]:a.start[i+1]] }
 
+// counts returns how many neighbours each node has.
+func (a adjacency) counts() []int32 {
+	counts := make([]int32, len(a.start)-1)
+	for i := range counts {
+		counts[i] = a.start[i+1] - a.start[i]
+	}
+	return counts
+}
+
 // newAdjacency collects, for each node by key, the values of its edges.
 func newAdjacency(n int, edges []edge, key, value func(edge) int32) adjacency {
 	a := adjacency{make([]int32, n+1), make([]int32, len(edges))}
 	for _, e := range edges {
-		a.start[key(e)+1]++
+		a.start[key(e)]++
 	}
 	for i := range n {
 		a.start[i+1] += a.start[i]
 	}
-	next := slices.Clone(a.start)
-	for _, e := range edges {
+	for _, e := range edges { // each start is the end as yet, and moves down
 		k := key(e)
-		a.nodes[next[k]] = value(e)
-		next[k]++
+		a.start[k]--
+		a.nodes[a.start[k]] = value(e)
 	}
 	return a
 }
 
-func newGraph(core *phaseCore, all map[string]*installed) *graph {
-	places := make([]place, 0, len(all))
-	for id, e := range all {
+func newGraph(core *phaseCore, all *members) *graph {
+	g := &graph{core: core, all: all, node: make([]int32, len(all.list))}
+	places := make([]place, 0, len(all.list))
+	for k, e := range all.list {
+		g.node[k] = -1
 		if !e.disabled {
-			places = append(places, place{!e.rewrites, e.priority, id, e})
+			places = append(places, place{!e.rewrites, int32(k), e.priority, e.id})
 		}
 	}
 	slices.SortFunc(places, comparePlace)
-	g := &graph{core: core, all: all, nodes: make([]*installed, len(places)), index: make(map[string]int, len(places))}
-	for i, p := range places {
-		g.nodes[i] = p.member
-		g.index[p.id] = i
+	g.nodes = make([]*installed, len(places))
+	for i := range places {
+		k := places[i].member
+		g.nodes[i] = all.list[k]
+		g.node[k] = int32(i)
 	}
 	return g
 }
 
-// link turns after and before into edges, and reports those that cannot be.
+// link turns after and before into edges. It takes the members as they lie in
+// memory; what cannot be it reports in the order of the nodes.
 func (g *graph) link(elsewhere func(id string) []string, loose func(id string) bool) {
-	asked := 0
-	for _, e := range g.nodes {
-		asked += len(e.sub.opts.After) + len(e.sub.opts.Before)
-	}
-	g.edges = make([]edge, 0, asked)
-	for i, e := range g.nodes {
-		if loose != nil && loose(e.sub.id) {
+	g.edges = make([]edge, 0, 2*len(g.nodes)) // about
+	var faulty []int32
+	for k, e := range g.all.list {
+		i := g.node[k]
+		if i < 0 || loose != nil && loose(e.sub.id) {
 			continue
 		}
+		sound := true
 		for _, id := range e.sub.opts.After {
-			if j, ok := g.resolve(e, "after", id, elsewhere); ok {
-				g.edge(j, i, "after", e)
-			}
+			sound = g.edge(g.find(id), i) && sound
 		}
 		for _, id := range e.sub.opts.Before {
-			if j, ok := g.resolve(e, "before", id, elsewhere); ok {
-				g.edge(i, j, "before", e)
-			}
+			sound = g.edge(i, g.find(id)) && sound
 		}
+		if !sound {
+			faulty = append(faulty, i)
+		}
+	}
+	slices.Sort(faulty)
+	for _, i := range faulty {
+		g.report(g.nodes[i], elsewhere)
 	}
 	from, to := func(e edge) int32 { return e.from }, func(e edge) int32 { return e.to }
 	g.preds = newAdjacency(len(g.nodes), g.edges, to, from)
 	g.succs = newAdjacency(len(g.nodes), g.edges, from, to)
 }
 
-func (g *graph) resolve(e *installed, field, id string, elsewhere func(id string) []string) (int, bool) {
-	s := e.sub
-	if id == s.id {
-		g.problems = append(g.problems, &SelfDependencyError{s.id, g.core.name, field, s.opts.Origin})
-		return 0, false
+// find returns the node of an enabled member, or -1.
+func (g *graph) find(id string) int32 {
+	if k, ok := g.all.index[id]; ok {
+		return g.node[k]
 	}
-	if j, ok := g.index[id]; ok {
-		return j, true
-	}
-	if _, ok := g.all[id]; ok {
-		g.problems = append(g.problems, &DisabledDependencyError{s.id, g.core.name, field, id, s.opts.Origin})
-		return 0, false
-	}
-	if phases := elsewhere(id); len(phases) > 0 {
-		g.problems = append(g.problems, &OtherPhaseError{s.id, g.core.name, field, id, s.opts.Origin, phases})
-		return 0, false
-	}
-	suggestion := ""
-	if len(g.problems) < 20 { // looking for near names is slow, and nobody reads more
-		suggestion = didYouMean(id, slices.Sorted(maps.Keys(g.all)))
-	}
-	g.problems = append(g.problems, &MissingDependencyError{s.id, g.core.name, field, id, suggestion, s.opts.Origin})
-	return 0, false
+	return -1
 }
 
-// edge orders node from before node to. said is the member that asked for it.
-func (g *graph) edge(from, to int, field string, said *installed) {
-	first, then := g.nodes[from], g.nodes[to]
-	if then.rewrites && !first.rewrites {
-		g.problems = append(g.problems, &RewriterOrderError{then.sub.id, g.core.name, first.sub.id})
-		return
+// edge orders node from before node to, if that can be.
+func (g *graph) edge(from, to int32) bool {
+	if from < 0 || to < 0 || from == to || !mayPrecede(g.nodes[from], g.nodes[to]) {
+		return false
 	}
-	if first.background && !then.background {
+	g.edges = append(g.edges, edge{from, to})
+	return true
+}
+
+// mayPrecede reports whether first may be ordered before then.
+func mayPrecede(first, then *installed) bool {
+	return (first.rewrites || !then.rewrites) && (!first.background || then.background)
+}
+
+// report says what is wrong with the dependencies of a member.
+func (g *graph) report(e *installed, elsewhere func(id string) []string) {
+	for _, id := range e.sub.opts.After {
+		if other := g.dependency(e, "after", id, elsewhere); other != nil {
+			g.reportOrder(other, e, "after", e)
+		}
+	}
+	for _, id := range e.sub.opts.Before {
+		if other := g.dependency(e, "before", id, elsewhere); other != nil {
+			g.reportOrder(e, other, "before", e)
+		}
+	}
+}
+
+// dependency returns the member that e names in a field, or reports why it
+// cannot.
+func (g *graph) dependency(e *installed, field, id string, elsewhere func(id string) []string) *installed {
+	s := e.sub
+	other := g.all.find(id)
+	switch {
+	case other == e:
+		g.problems = append(g.problems, &SelfDependencyError{s.id, g.core.name, field, s.opts.Origin})
+	case other != nil && other.disabled:
+		g.problems = append(g.problems, &DisabledDependencyError{s.id, g.core.name, field, id, s.opts.Origin})
+	case other != nil:
+		return other
+	default:
+		if phases := elsewhere(id); len(phases) > 0 {
+			g.problems = append(g.problems, &OtherPhaseError{s.id, g.core.name, field, id, s.opts.Origin, phases})
+			break
+		}
+		suggestion := ""
+		if len(g.problems) < 20 { // looking for near names is slow, and nobody reads more
+			suggestion = didYouMean(id, slices.Sorted(maps.Keys(g.all.index)))
+		}
+		g.problems = append(g.problems, &MissingDependencyError{s.id, g.core.name, field, id, suggestion, s.opts.Origin})
+	}
+	return nil
+}
+
+// reportOrder says why first cannot come before then, if it cannot. said is the
+// member that asked for it.
+func (g *graph) reportOrder(first, then *installed, field string, said *installed) {
+	switch {
+	case mayPrecede(first, then):
+	case then.rewrites && !first.rewrites:
+		g.problems = append(g.problems, &RewriterOrderError{then.sub.id, g.core.name, first.sub.id})
+	default:
 		g.problems = append(g.problems, &OptionError{
 			Subscription: said.sub.id, Phase: g.core.name, Origin: said.sub.opts.Origin, Field: field,
 			Reason: then.sub.opts.Execution.String() + " work cannot come after background work (" + first.sub.id + "), which runs later",
 		})
-		return
 	}
-	g.edges = append(g.edges, edge{int32(from), int32(to)})
 }
 
 // plan places the nodes: among those whose predecessors are all placed, the
@@ -201,52 +253,51 @@ func (g *graph) edge(from, to int, field string, said *installed) {
 func (g *graph) plan() (*phasePlan, []error) {
 	n := len(g.nodes)
 	p := &phasePlan{
-		core: g.core, all: g.all,
-		order: make([]*installed, 0, n), level: make([]int, 0, n), preds: make([][]int, 0, n),
+		core: g.core, all: g.all, order: make([]*installed, 0, n), level: make([]int32, 0, n),
+		preds: adjacency{make([]int32, 1, n+1), make([]int32, 0, len(g.edges))},
 	}
-	flat := make([]int, 0, len(g.edges)) // the memory of p.preds
-	waiting := make([]int, n)
-	position := make([]int, n)
+	placed := make([]int32, 0, n) // the nodes by position
+	position := make([]int32, n)
+	waiting := g.preds.counts()
 	ready := make(minHeap, 0, n)
-	for i := range g.nodes {
-		waiting[i] = len(g.preds.of(i))
-		if waiting[i] == 0 {
+	for i, w := range waiting {
+		if w == 0 {
 			ready.push(int32(i))
 		}
 	}
 	for len(ready) > 0 {
-		i := int(ready.pop())
-		position[i] = len(p.order)
+		i := ready.pop()
+		position[i] = int32(len(placed))
+		placed = append(placed, i)
 		p.order = append(p.order, g.nodes[i])
-		level, from := 0, len(flat)
-		for _, j := range g.preds.of(i) {
-			flat = append(flat, position[j])
+		level, from := int32(0), len(p.preds.nodes)
+		for _, j := range g.preds.of(int(i)) {
+			p.preds.nodes = append(p.preds.nodes, position[j])
 			level = max(level, p.level[position[j]]+1)
 		}
-		preds := flat[from:len(flat):len(flat)]
-		slices.Sort(preds)
-		preds = slices.Compact(preds)
-		p.level, p.preds = append(p.level, level), append(p.preds, preds)
-		for _, j := range g.succs.of(i) {
+		slices.Sort(p.preds.nodes[from:])
+		p.preds.nodes = p.preds.nodes[:from+len(slices.Compact(p.preds.nodes[from:]))]
+		p.preds.start = append(p.preds.start, int32(len(p.preds.nodes)))
+		p.level = append(p.level, level)
+		for _, j := range g.succs.of(int(i)) {
 			if waiting[j]--; waiting[j] == 0 {
 				ready.push(j)
 			}
 		}
 	}
-	if len(p.order) < n {
+	if len(placed) < n {
 		return nil, []error{&CycleError{g.core.name, g.cycle(waiting)}}
 	}
-	p.stages = p.schedule()
+	g.schedule(p, placed, position)
 	return p, nil
 }
 
 // cycle finds one cycle among the nodes that could not be placed. Each of them
 // waits for another of them, so walking backwards must come round.
-func (g *graph) cycle(waiting []int) []string {
-	stuck := func(i int32) bool { return waiting[i] > 0 }
-	at := slices.IndexFunc(waiting, func(w int) bool { return w > 0 })
-	seen := make(map[int]int)
-	var walk []int
+func (g *graph) cycle(waiting []int32) []string {
+	at := int32(slices.IndexFunc(waiting, func(w int32) bool { return w > 0 }))
+	seen := make(map[int32]int)
+	var walk []int32
 	for {
 		if first, ok := seen[at]; ok {
 			walk = walk[first:]
@@ -254,8 +305,13 @@ func (g *graph) cycle(waiting []int) []string {
 		}
 		seen[at] = len(walk)
 		walk = append(walk, at)
-		preds := g.preds.of(at)
-		at = int(preds[slices.IndexFunc(preds, stuck)])
+		next := int32(-1) // the smallest, because the edges are in no order
+		for _, j := range g.preds.of(int(at)) {
+			if waiting[j] > 0 && (next < 0 || j < next) {
+				next = j
+			}
+		}
+		at = next
 	}
 	slices.Reverse(walk) // walked from each to one before it
 	members := make([]string, len(walk))
@@ -269,63 +325,68 @@ func (g *graph) cycle(waiting []int) []string {
 // schedule groups the plan into stages. Inline handlers keep plan order. When
 // the plan comes to a handler that may overlap, every handler of its level
 // that may overlap and whose predecessors are placed joins it.
-func (p *phasePlan) schedule() []stage {
-	var stages []stage
-	n := len(p.order)
-	placed := make([]bool, n)
-	missing := make([]int32, n) // predecessors not yet placed
-	deepest, edges := 0, make([]edge, 0, n)
-	for i, preds := range p.preds {
-		missing[i] = int32(len(preds))
-		deepest = max(deepest, p.level[i])
-		for _, j := range preds {
-			edges = append(edges, edge{int32(j), int32(i)})
-		}
+//
+// nodes are the nodes by position, and position is the other way round.
+func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
+	n := len(nodes)
+	p.sequence = make([]int32, 0, n)
+	done := make([]bool, n)
+	missing := g.preds.counts() // by node, predecessors that do not have a stage yet
+	deepest := int32(0)
+	for _, level := range p.level {
+		deepest = max(deepest, level)
 	}
-	succs := newAdjacency(n, edges, func(e edge) int32 { return e.from }, func(e edge) int32 { return e.to })
 	ready := make([]minHeap, deepest+1) // by level: may overlap, and nothing is missing
-	offer := func(i int) {
-		if missing[i] == 0 && p.order[i].overlaps {
-			ready[p.level[i]].push(int32(i))
+	offer := func(node int32) {
+		if missing[node] == 0 && g.nodes[node].overlaps {
+			pos := position[node]
+			ready[p.level[pos]].push(pos)
 		}
 	}
-	for i := range n {
-		offer(i)
+	for node := range nodes {
+		offer(int32(node))
 	}
-	place := func(i int) {
-		placed[i] = true
-		for _, j := range succs.of(i) {
+	put := func(pos int32) {
+		done[pos] = true
+		p.sequence = append(p.sequence, pos)
+		for _, j := range g.succs.of(int(nodes[pos])) {
 			missing[j]--
-			offer(int(j))
+			offer(j)
 		}
 	}
 	for i, e := range p.order {
+		from := len(p.sequence)
 		switch {
-		case placed[i]:
+		case done[i]:
 		case e.overlaps:
-			var group []int
-			for heap := &ready[p.level[i]]; len(*heap) > 0; {
-				group = append(group, int(heap.pop()))
+			for heap := &ready[p.level[i]]; len(*heap) > 0; { // what becomes ready meanwhile has a higher level
+				put(heap.pop())
 			}
-			for part := range slices.Chunk(group, p.core.overlap) {
-				stages = append(stages, stage{part, true})
+			for to := len(p.sequence); from < to; from += p.core.overlap {
+				p.stages = append(p.stages, stage{from, min(from+p.core.overlap, to), true})
 			}
-			for _, j := range group {
-				place(j)
-			}
-		case e.sub.opts.Execution == Deadline: // a rewriter with a deadline runs alone
-			stages = append(stages, stage{[]int{i}, true})
-			place(i)
+		case e.rewrites && e.sub.opts.Execution == Deadline: // it runs alone
+			put(int32(i))
+			p.stages = append(p.stages, stage{from, from + 1, true})
 		default:
-			if n := len(stages); n > 0 && !stages[n-1].overlap {
-				stages[n-1].positions = append(stages[n-1].positions, i)
+			put(int32(i))
+			if k := len(p.stages); k > 0 && !p.stages[k-1].overlap {
+				p.stages[k-1].to++
 			} else {
-				stages = append(stages, stage{[]int{i}, false})
+				p.stages = append(p.stages, stage{from, from + 1, false})
 			}
-			place(i)
 		}
 	}
-	return stages
+	turns := make([]int32, n) // by position
+	for turn, pos := range p.sequence {
+		turns[pos] = int32(turn)
+	}
+	p.turn = slices.Clone(g.node)
+	for k, node := range g.node {
+		if node >= 0 {
+			p.turn[k] = turns[position[node]]
+		}
+	}
 }
 
 // minHeap is a heap of node indexes, the smallest first.

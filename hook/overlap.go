@@ -17,10 +17,13 @@ const (
 	abandoned
 )
 
-// run is a handler on a goroutine of its own. It is the handler's context too,
-// which saves an allocation.
+// run is a handler on a goroutine of its own. What the handler may keep is its
+// context alone, so the run is used again, unless it was abandoned.
 type run[In any, Out Output] struct {
-	runContext
+	begin func()      // main: see goroutine
+	done  chan<- bool // of its crew
+
+	ctx    *runContext
 	e      *entry[In, Out]
 	snap   *Snapshot
 	in     In
@@ -28,88 +31,120 @@ type run[In any, Out Output] struct {
 	err    error
 	failed *Problem // a panic or Goexit
 	state  atomic.Int32
-	index  int32 // among the runs of its stage
+	told   bool // its timeout passed and it is still waited for
 	start  int64
 	ended  int64
-	told   bool // its timeout passed and it is still waited for
-	wake   *waiter
 }
 
-// waiter is what a dispatch waits with: one channel on which runs that finish
-// in time send their index, and the alarm sends ring.
+// crew is what a stage runs and waits with. Crews stay with the plan and are
+// used again.
+type crew[In any, Out Output] struct {
+	waiter
+	// runs are those under way. Behind them, up to the slice's capacity, are
+	// those to be used again, or nil.
+	runs []*run[In, Out]
+}
+
+// waiter is what a dispatch waits with: one channel that says true for each run
+// that finishes in time, and false when the alarm rings.
 //
-// Waiters are reused, and so is their alarm: it is left running when a dispatch
-// ends and set again only if it would ring too late, because most dispatches
-// end long before it does. Whoever hears an alarm that is not theirs looks at
-// the deadlines, finds none due and sets it again.
+// The alarm is left running when a dispatch ends and set again only if it would
+// ring too late, because most dispatches end long before it does. Whoever hears
+// an alarm that is not theirs looks at the deadlines, finds none due and sets it
+// again.
 type waiter struct {
-	done      chan int32
+	done      chan bool
 	timer     *time.Timer
 	rings     atomic.Int64 // when the timer rings, or 0 if it may not
 	stopClock func() bool  // in place of timer, with a clock of the test's
 }
 
-const ring = -1
+// newCrew takes a crew that nobody uses, or makes one.
+func (p *typedPlan[In, Out]) newCrew() *crew[In, Out] {
+	if c, ok := p.crews.Get().(*crew[In, Out]); ok {
+		return c
+	}
+	c := &crew[In, Out]{runs: make([]*run[In, Out], 0, p.widest)}
+	c.done = make(chan bool, p.widest+1) // for every run, and the alarm
+	c.timer = time.AfterFunc(time.Hour, c.ring)
+	c.timer.Stop()
+	return c
+}
 
-// newWaiter takes the snapshot's waiter, or makes one.
-func (s *Snapshot) newWaiter(n int) *waiter {
-	if w := s.spare.Swap(nil); w != nil && cap(w.done) > n {
-		return w
+// add returns one more run.
+func (c *crew[In, Out]) add() *run[In, Out] {
+	n := len(c.runs)
+	c.runs = c.runs[:n+1]
+	if c.runs[n] == nil {
+		r := &run[In, Out]{done: c.done}
+		r.begin = goroutine(r)
+		c.runs[n] = r
 	}
-	if w, ok := s.rt.waiters.Get().(*waiter); ok && cap(w.done) > n {
-		return w
+	return c.runs[n]
+}
+
+// goroutine returns r.main as the first function of a goroutine. Go looks at
+// that function's name whenever a goroutine begins or ends, and the name of a
+// function with type parameters, or inlined into one, spells the types out: over
+// a thousand bytes for some phases.
+//
+//go:noinline
+func goroutine(r interface{ main() }) func() { return func() { r.main() } }
+
+// dismiss makes a crew ready to be used again. It keeps nothing of what its
+// runs held, and leaves behind those that were abandoned.
+func (p *typedPlan[In, Out]) dismiss(c *crew[In, Out]) {
+	for i, r := range c.runs {
+		if r.state.Load() == abandoned {
+			c.runs[i] = nil
+			continue
+		}
+		*r = run[In, Out]{begin: r.begin, done: r.done}
 	}
-	w := &waiter{done: make(chan int32, max(n, 16)+1)}
-	w.timer = time.AfterFunc(time.Hour, w.ring)
-	w.timer.Stop()
-	return w
+	c.runs = c.runs[:0]
+	p.crews.Put(c)
 }
 
 // ring wakes the dispatch, unless it has something to wake up for already.
 func (w *waiter) ring() {
 	w.rings.Store(0)
 	select {
-	case w.done <- ring:
+	case w.done <- false:
 	default:
 	}
 }
 
 // overlap starts the handlers of a stage, waits for them as long as each may
 // take, and takes their answers in plan order.
-func (d *dispatch[In, Out]) overlap(st *typedStage) {
-	var few [1]*run[In, Out]
-	runs := few[:0]
-	var w *waiter
+func (d *dispatch[In, Out]) overlap(st *stage) {
 	if st.from > 0 { // else the dispatch has just read the clock
 		d.mark = d.rt.now()
 	}
+	var c *crew[In, Out]
 	for i := st.from; i < st.to; i++ {
 		e := &d.plan.entries[i]
 		if !d.startable(e) {
 			continue
 		}
-		if w == nil {
-			w = d.snap.newWaiter(st.to - st.from)
+		if c == nil {
+			c = d.plan.newCrew()
 		}
-		r := &run[In, Out]{e: e, snap: d.snap, in: d.in, start: d.mark, wake: w, index: int32(len(runs))}
-		r.parent = d.ctx //nolint:fatcontext // each run has its own
+		r := c.add()
+		r.ctx = &runContext{parent: d.ctx, rt: d.rt}
+		r.e, r.snap, r.in, r.start = e, d.snap, d.in, d.mark
 		if timeout := e.sub.opts.Timeout; timeout > 0 {
-			r.deadline = later(d.mark, timeout)
-			r.rt = d.rt
+			r.ctx.deadline = later(d.mark, timeout)
 		}
-		runs = append(runs, r)
-		go r.main() // owned by the run: it ends when the handler returns
+		go r.begin() // owned by the run: it ends when the handler returns
 	}
-	if w == nil {
+	if c == nil {
 		return
 	}
-	d.await(w, runs)
-	if !d.snap.spare.CompareAndSwap(nil, w) { // dispatches overlap: another has put its own there
-		d.rt.waiters.Put(w)
-	}
-	for _, r := range runs {
+	d.await(c)
+	for _, r := range c.runs {
 		d.collect(r)
 	}
+	d.plan.dismiss(c)
 	if st.to < len(d.plan.entries) {
 		d.mark = d.rt.now()
 	}
@@ -153,47 +188,47 @@ func (r *run[In, Out]) main() {
 			r.failed = &problem
 		}
 		r.ended = r.snap.rt.now()
-		wake, index := r.wake, r.index
+		done := r.done // of the crew, which may use the run again once it is told
 		if r.state.CompareAndSwap(pending, finished) {
-			wake.done <- index // never blocks: there is room for every run
+			done <- true // there is room, and the dispatch listens until it has heard it
 		} else {
 			r.e.abandoned.Add(-1)
 			r.snap.drop()
 		}
 	}()
-	r.out, r.err = r.e.handle(r, r.in)
+	r.out, r.err = r.e.handle(r.ctx, r.in)
 	returned = true
 }
 
 // await waits until every run has finished or was abandoned.
-func (d *dispatch[In, Out]) await(w *waiter, runs []*run[In, Out]) {
-	left := len(runs)
+func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
+	left := len(c.runs)
 	cancelled := d.done
 	now := d.mark // just read
 	for left > 0 {
-		d.alarm(w, runs, now)
-		var token int32
+		d.alarm(c, now)
+		over := false // a run is over
 		if cancelled == nil {
-			token = <-w.done
+			over = <-c.done
 		} else {
 			select {
-			case token = <-w.done:
+			case over = <-c.done:
 			case <-cancelled:
 				// Handlers that must be waited for see their context cancelled
 				// and are waited for; the others are left behind.
-				cancelled, token = nil, ring
-				left -= d.forsake(runs)
+				cancelled = nil
+				left -= d.forsake(c.runs)
 			}
 		}
-		w.stop()
-		if token != ring {
+		c.stop()
+		if over {
 			left--
 		}
 		if left == 0 {
 			return
 		}
 		now = d.rt.now()
-		left -= d.expire(runs, now)
+		left -= d.expire(c.runs, now)
 	}
 }
 
@@ -211,13 +246,13 @@ func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
 // ones are told and still waited for.
 func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 	for _, r := range runs {
-		if r.deadline == 0 || now < r.deadline || r.told {
+		if r.ctx.deadline == 0 || now < r.ctx.deadline || r.told {
 			continue
 		}
 		late := &TimeoutError{r.e.sub.opts.Timeout}
 		if r.e.sub.opts.Execution == Blocking {
 			r.told = true
-			r.cancel(late)
+			r.ctx.cancel(late)
 		} else if r.abandon(late) {
 			left++
 		}
@@ -227,11 +262,11 @@ func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 
 // alarm sees to it that the alarm rings at the earliest deadline of the runs
 // still pending, or before.
-func (d *dispatch[In, Out]) alarm(w *waiter, runs []*run[In, Out], now int64) {
+func (d *dispatch[In, Out]) alarm(c *crew[In, Out], now int64) {
 	var earliest int64
-	for _, r := range runs {
-		if r.deadline != 0 && !r.told && r.state.Load() == pending && (earliest == 0 || r.deadline < earliest) {
-			earliest = r.deadline
+	for _, r := range c.runs {
+		if r.ctx.deadline != 0 && !r.told && r.state.Load() == pending && (earliest == 0 || r.ctx.deadline < earliest) {
+			earliest = r.ctx.deadline
 		}
 	}
 	if earliest == 0 {
@@ -239,12 +274,12 @@ func (d *dispatch[In, Out]) alarm(w *waiter, runs []*run[In, Out], now int64) {
 	}
 	wait := time.Duration(max(earliest-now, 0))
 	if d.rt.clock != nil {
-		w.stopClock = d.rt.clock.AfterFunc(wait, w.ring)
+		c.stopClock = d.rt.clock.AfterFunc(wait, c.ring)
 		return
 	}
-	if rings := w.rings.Load(); rings == 0 || rings > earliest {
-		w.rings.Store(earliest)
-		w.timer.Reset(wait)
+	if rings := c.rings.Load(); rings == 0 || rings > earliest {
+		c.rings.Store(earliest)
+		c.timer.Reset(wait)
 	}
 }
 
@@ -268,7 +303,7 @@ func (r *run[In, Out]) abandon(cause error) bool {
 		r.snap.drop()
 		return false
 	}
-	r.cancel(cause)
+	r.ctx.cancel(cause)
 	return true
 }
 
@@ -282,7 +317,7 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 	}()
 	if r.state.Load() == abandoned {
 		p := Problem{Code: CodeCanceled, Err: errors.New("the turn was cancelled")}
-		why := r.why()
+		why := r.ctx.why()
 		if late, ok := errors.AsType[*TimeoutError](why); ok && why != context.Cause(d.ctx) { //nolint:errorlint // is it the turn's very cause
 			p = Problem{Code: CodeTimeout, Err: late}
 		}
@@ -290,12 +325,14 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 		return
 	}
 	took := r.ended - r.start
-	r.cancel(nil)
+	r.ctx.cancel(nil)
 	switch {
 	case r.failed != nil:
 		d.fail(r.e, r.start, took, *r.failed)
-	case r.deadline != 0 && r.ended >= r.deadline:
+	case r.ctx.deadline != 0 && r.ended >= r.ctx.deadline:
 		d.fail(r.e, r.start, took, Problem{Code: CodeTimeout, Err: &TimeoutError{r.e.sub.opts.Timeout}})
+	case d.quick && r.err == nil && r.out.Answer() == nil:
+		d.room.next().set(r.e.installed, d.scope, d.room.base, d.room.seq(), r.start, took)
 	default:
 		d.answer(r.e, r.start, took, r.out, r.err)
 	}

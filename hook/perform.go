@@ -96,7 +96,7 @@ func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 		return nil, &Problem{Code: CodeHandlerGone, Err: err}
 	}
 	rt.changing.Lock()
-	e := rt.members[core][job.Subscription]
+	e := rt.members[core].find(job.Subscription)
 	rt.changing.Unlock()
 	switch {
 	case e == nil || e.sub.opts.Disabled:

@@ -95,11 +95,11 @@ func (p Phase[In, Out]) Plan(s *Snapshot) Plan {
 	return describePlan(p.core(), plan, disabled)
 }
 
-func disabledIDs(all map[string]*installed) []string {
+func disabledIDs(all *members) []string {
 	var ids []string
-	for id, e := range all {
-		if e.sub.opts.Disabled {
-			ids = append(ids, id)
+	for _, e := range all.list {
+		if e.disabled {
+			ids = append(ids, e.sub.id)
 		}
 	}
 	slices.Sort(ids)
@@ -113,7 +113,7 @@ func describePlan(c *phaseCore, p *phasePlan, disabled []string) Plan {
 	}
 	stageOf := make([]int, len(p.order))
 	for i, st := range p.stages {
-		for _, pos := range st.positions {
+		for _, pos := range p.sequence[st.from:st.to] {
 			stageOf[pos] = i + 1
 		}
 	}
@@ -121,7 +121,7 @@ func describePlan(c *phaseCore, p *phasePlan, disabled []string) Plan {
 		o := &e.sub.opts
 		entry := PlanEntry{
 			Position: pos + 1, ID: e.sub.id, Name: o.Name, Priority: o.Priority,
-			Level: p.level[pos], Stage: stageOf[pos], Runs: "inline", Execution: o.Execution,
+			Level: int(p.level[pos]), Stage: stageOf[pos], Runs: "inline", Execution: o.Execution,
 			Timeout: o.Timeout, Failure: o.Failure, Match: o.Match.String(),
 			Capabilities: e.caps, Rewrites: e.rewrites, Shadow: o.Shadow, Origin: o.Origin,
 		}
@@ -135,7 +135,7 @@ func describePlan(c *phaseCore, p *phasePlan, disabled []string) Plan {
 			entry.Runs = "queued"
 		default:
 		}
-		for _, before := range p.preds[pos] {
+		for _, before := range p.preds.of(pos) {
 			entry.After = append(entry.After, p.order[before].sub.id)
 		}
 		entry.Why = whyThere(entry)
@@ -210,9 +210,8 @@ func (rt *Runtime) Subscriptions() []Subscription {
 	defer rt.changing.Unlock()
 	var subs []Subscription
 	for _, p := range rt.phases {
-		all := rt.members[p.core()]
 		from := len(subs)
-		for _, e := range all {
+		for _, e := range rt.members[p.core()].list {
 			subs = append(subs, Subscription{e.sub})
 		}
 		slices.SortFunc(subs[from:], func(a, b Subscription) int { return compareBytes(a.s.id, b.s.id) })

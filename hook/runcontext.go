@@ -13,14 +13,23 @@ import (
 // Its cause, as context.Cause tells it, says why the run was given up.
 type runContext struct {
 	parent   context.Context //nolint:containedctx // it is a context
-	rt       *Runtime        // set where there is a deadline
-	deadline int64           // by rt.now; 0 for none
+	rt       *Runtime
+	deadline int64 // by rt.now; 0 for none
 
-	mu         sync.Mutex
-	full       context.Context //nolint:containedctx // see above
-	cancelFull context.CancelCauseFunc
-	err        error // why it is over, or nil
-	cause      error
+	mu   sync.Mutex
+	over *contextEnd  // nil as long as it is not
+	full *fullContext // nil as long as nobody asks
+}
+
+// contextEnd says that a context is over, and why.
+type contextEnd struct{ err, cause error }
+
+// returned is the end of most: the handler has returned.
+var returned = &contextEnd{err: context.Canceled}
+
+type fullContext struct {
+	context.Context //nolint:containedctx // see above
+	cancel          context.CancelCauseFunc
 }
 
 // Deadline returns the earlier of the run's own and the parent's.
@@ -46,12 +55,12 @@ func (c *runContext) Done() <-chan struct{} {
 // Err says whether the run was given up.
 func (c *runContext) Err() error {
 	c.mu.Lock()
-	err := c.err
+	over := c.over
 	c.mu.Unlock()
-	if err == nil {
-		err = c.parent.Err()
+	if over != nil {
+		return over.err
 	}
-	return err
+	return c.parent.Err()
 }
 
 // Value looks a value up. The context package finds causes and children this
@@ -59,7 +68,7 @@ func (c *runContext) Err() error {
 func (c *runContext) Value(key any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.full != nil || c.err != nil {
+	if c.full != nil || c.over != nil {
 		return c.real().Value(key)
 	}
 	return c.parent.Value(key)
@@ -68,27 +77,33 @@ func (c *runContext) Value(key any) any {
 // real returns the full context. c.mu is held.
 func (c *runContext) real() context.Context {
 	if c.full == nil {
-		c.full, c.cancelFull = context.WithCancelCause(c.parent)
-		if c.err != nil {
-			c.cancelFull(c.cause)
+		ctx, cancel := context.WithCancelCause(c.parent)
+		c.full = &fullContext{ctx, cancel}
+		if c.over != nil {
+			cancel(c.over.cause)
 		}
 	}
-	return c.full
+	return c.full.Context
 }
 
-// cancel ends the context; the first cause stands.
+// cancel ends the context; the first end stands. A run that was not given up has
+// no cause.
 func (c *runContext) cancel(cause error) {
+	end := returned
+	if cause != nil {
+		end = &contextEnd{context.Canceled, cause}
+		if _, ok := cause.(*TimeoutError); ok { //nolint:errorlint // it is made here
+			end.err = context.DeadlineExceeded
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
+	if c.over != nil {
 		return
 	}
-	c.err, c.cause = context.Canceled, cause
-	if _, ok := cause.(*TimeoutError); ok { //nolint:errorlint // it is made here
-		c.err = context.DeadlineExceeded
-	}
-	if c.cancelFull != nil {
-		c.cancelFull(cause)
+	c.over = end
+	if c.full != nil {
+		c.full.cancel(end.cause)
 	}
 }
 
@@ -96,5 +111,8 @@ func (c *runContext) cancel(cause error) {
 func (c *runContext) why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cause
+	if c.over == nil {
+		return nil
+	}
+	return c.over.cause
 }

@@ -57,8 +57,8 @@ type Runtime struct {
 
 	// changing serialises Install and Close. It is not held while handlers run.
 	changing sync.Mutex
-	members  map[*phaseCore]map[string]*installed // guarded by changing
-	jobs     map[string]*jobEntry                 // guarded by holding
+	members  map[*phaseCore]*members // guarded by changing
+	jobs     map[string]*jobEntry    // guarded by holding
 
 	// holding guards the generations. It is held for a few instructions.
 	holding sync.Mutex
@@ -69,7 +69,6 @@ type Runtime struct {
 	late    lateLog
 	settled tally      // fire_and_record runs under way
 	held    heldInputs // inputs of queued work
-	waiters sync.Pool
 	chunks  sync.Pool
 }
 
@@ -77,19 +76,25 @@ type Runtime struct {
 type installed struct {
 	sub  *subscription
 	caps Capability
-	// What ordering looks at, kept here because following two pointers for each
-	// of ten thousand members is what it costs.
+	// What ordering and compiling look at, kept here because following pointers
+	// for each of ten thousand members is what they cost.
 	rewrites   bool
 	overlaps   bool
 	background bool
 	disabled   bool
+	shadow     bool
+	plain      bool // it matches everything and runs inline without a timeout
+	picks      bool // it does not match everything
 	priority   int
-	abandoned  atomic.Int32 // abandoned runs still alive
+	id         string
+	handler    any // Handler[In, Out] of the phase
+
+	abandoned atomic.Int32 // abandoned runs still alive
 }
 
 // NewRuntime makes a runtime that knows the given phases.
 func NewRuntime(phases []AnyPhase, opts *RuntimeOptions) (*Runtime, error) {
-	rt := &Runtime{members: make(map[*phaseCore]map[string]*installed), jobs: make(map[string]*jobEntry)}
+	rt := &Runtime{members: make(map[*phaseCore]*members), jobs: make(map[string]*jobEntry)}
 	if opts != nil {
 		rt.opts = *opts
 	}
@@ -131,7 +136,7 @@ func NewRuntime(phases []AnyPhase, opts *RuntimeOptions) (*Runtime, error) {
 		}
 		seen[c.name] = true
 		cores = append(cores, c)
-		rt.members[c] = make(map[string]*installed)
+		rt.members[c] = new(members)
 	}
 	rt.table = newSlotTable(cores)
 	rt.current = &generation{
@@ -140,6 +145,9 @@ func NewRuntime(phases []AnyPhase, opts *RuntimeOptions) (*Runtime, error) {
 	rt.alive = map[*generation]struct{}{rt.current: {}}
 	return rt, nil
 }
+
+// Limits returns the bounds of merged contributions.
+func (rt *Runtime) Limits() Limits { return rt.opts.Limits }
 
 // Phases returns the phases the runtime knows.
 func (rt *Runtime) Phases() []AnyPhase { return slices.Clone(rt.phases) }
@@ -175,34 +183,35 @@ func (rt *Runtime) Install(subs ...Subscription) (*Lease, error) {
 
 // change removes and adds in one step. rt.changing is held.
 func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, error) {
-	touched := make(map[*phaseCore]map[string]*installed)
-	members := func(c *phaseCore) map[string]*installed {
+	touched := make(map[*phaseCore]*members)
+	touch := func(c *phaseCore) *members {
 		if touched[c] == nil {
-			touched[c] = make(map[string]*installed, len(rt.members[c])+len(add))
-			maps.Copy(touched[c], rt.members[c])
+			touched[c] = rt.members[c].clone(len(add))
 		}
 		return touched[c]
 	}
 	for _, e := range remove {
-		delete(members(e.sub.phase), e.sub.id)
+		touch(e.sub.phase).remove(e.sub.id)
 	}
 	lease := &Lease{rt: rt, entries: make([]*installed, 0, len(add))}
 	var problems []error
-	for _, sub := range add {
-		e, found := rt.admit(sub)
+	batch := make([]installed, len(add)) // one lease: they come and go together
+	for i, sub := range add {
+		e := &batch[i]
+		found, ok := rt.admit(sub, e)
 		problems = append(problems, found...)
-		if e == nil {
+		if !ok {
 			continue
 		}
-		all := members(e.sub.phase)
-		if other, ok := all[e.sub.id]; ok {
+		all := touch(e.sub.phase)
+		if other := all.find(e.sub.id); other != nil {
 			problems = append(problems, &OptionError{
 				Subscription: e.sub.id, Phase: e.sub.phase.name, Origin: e.sub.opts.Origin, Field: "id",
 				Reason: fmt.Sprintf("another subscription on this phase has it, from %s", other.sub.opts.Origin),
 			})
 			continue
 		}
-		all[e.sub.id] = e
+		all.add(e)
 		lease.entries = append(lease.entries, e)
 	}
 	problems = append(problems, rt.inUse(remove, touched)...)
@@ -221,25 +230,27 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 	return lease, nil
 }
 
-// admit checks one subscription by itself. It returns one with problems too, if
-// it has a place in an order, so that everything wrong is found at once.
-func (rt *Runtime) admit(sub Subscription) (*installed, []error) {
+// admit checks one subscription by itself and fills in e. It takes one with
+// problems too, if it has a place in an order, so that everything wrong is found
+// at once.
+func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok bool) {
 	if sub.s == nil {
-		return nil, []error{&OptionError{Field: "phase", Reason: "the subscription is empty: make it with Phase.On"}}
+		return []error{&OptionError{Field: "phase", Reason: "the subscription is empty: make it with Phase.On"}}, false
 	}
-	problems := sub.s.problems(rt)
+	problems = sub.s.problems(rt)
 	if len(problems) > 0 && (!rt.knows(sub.s.phase) || !validID(sub.s.id)) {
-		return nil, problems
+		return problems, false
 	}
-	return &installed{
-		sub: sub.s, caps: sub.s.effective(rt), rewrites: sub.s.rewrites(),
-		overlaps: sub.s.overlaps(), background: sub.s.opts.Execution == Background,
-		disabled: sub.s.opts.Disabled, priority: sub.s.opts.Priority,
-	}, problems
+	o := &sub.s.opts
+	e.sub, e.id, e.handler, e.caps = sub.s, sub.s.id, sub.s.handler, sub.s.effective(rt)
+	e.rewrites, e.overlaps, e.background = sub.s.rewrites(), sub.s.overlaps(), o.Execution == Background
+	e.disabled, e.shadow, e.priority, e.picks = o.Disabled, o.Shadow, o.Priority, o.Match.picks()
+	e.plain = !e.picks && o.Execution == Blocking && o.Timeout == 0
+	return problems, true
 }
 
 // inUse reports removed members that remaining ones are ordered against.
-func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]map[string]*installed) []error {
+func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]*members) []error {
 	type key struct {
 		phase *phaseCore
 		id    string
@@ -247,19 +258,19 @@ func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]map[string]
 	gone := make(map[key][]string, len(remove)) // removed for good -> who needs it
 	phases := make(map[*phaseCore]bool)
 	for _, e := range remove {
-		if _, replaced := touched[e.sub.phase][e.sub.id]; !replaced {
+		if touched[e.sub.phase].find(e.sub.id) == nil { // else it is replaced
 			gone[key{e.sub.phase, e.sub.id}] = nil
 			phases[e.sub.phase] = true
 		}
 	}
 	for phase := range phases {
-		for id, e := range touched[phase] {
+		for _, e := range touched[phase].list {
 			if e.sub.opts.Disabled {
 				continue
 			}
 			for _, dep := range slices.Concat(e.sub.opts.After, e.sub.opts.Before) {
-				if needed, ok := gone[key{phase, dep}]; ok && !slices.Contains(needed, id) {
-					gone[key{phase, dep}] = append(needed, id)
+				if needed, ok := gone[key{phase, dep}]; ok && !slices.Contains(needed, e.sub.id) {
+					gone[key{phase, dep}] = append(needed, e.sub.id)
 				}
 			}
 		}
@@ -276,7 +287,7 @@ func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]map[string]
 }
 
 // resolve orders each phase that changed.
-func (rt *Runtime) resolve(touched map[*phaseCore]map[string]*installed) (map[*phaseCore]*phasePlan, []error) {
+func (rt *Runtime) resolve(touched map[*phaseCore]*members) (map[*phaseCore]*phasePlan, []error) {
 	elsewhere := func(id string) []string {
 		var phases []string
 		for _, p := range rt.phases {
@@ -284,7 +295,7 @@ func (rt *Runtime) resolve(touched map[*phaseCore]map[string]*installed) (map[*p
 			if !ok {
 				all = rt.members[p.core()]
 			}
-			if _, ok := all[id]; ok {
+			if all.find(id) != nil {
 				phases = append(phases, p.Name())
 			}
 		}

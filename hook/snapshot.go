@@ -110,8 +110,6 @@ type Snapshot struct {
 	done atomic.Bool
 	log  runLog
 
-	spare atomic.Pointer[waiter] // of the last dispatch that overlapped
-
 	refreshing sync.Mutex
 	held       []*generation // guarded by Runtime.holding
 	freed      bool          // guarded by Runtime.holding
@@ -169,16 +167,19 @@ func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	if mine == nil {
 		return theirs
 	}
-	all := make(map[string]*installed, len(mine.all)+len(theirs.all))
-	maps.Copy(all, mine.all)
-	maps.Copy(all, theirs.all)
-	if len(all) == len(theirs.all) {
+	all := theirs.all.clone(len(mine.all.list))
+	for _, e := range mine.all.list {
+		if all.find(e.sub.id) == nil {
+			all.add(e)
+		}
+	}
+	if len(all.list) == len(theirs.all.list) {
 		return theirs
 	}
 	nowhere := func(string) []string { return nil }
 	plan, problems := orderPhase(mine.core, all, nowhere, nil)
 	if len(problems) > 0 {
-		plan, problems = orderPhase(mine.core, all, nowhere, func(id string) bool { return theirs.all[id] == nil })
+		plan, problems = orderPhase(mine.core, all, nowhere, func(id string) bool { return theirs.all.find(id) == nil })
 	}
 	if len(problems) > 0 {
 		return theirs // cannot be: without the others' edges theirs is what was installed
@@ -225,9 +226,6 @@ func (s *Snapshot) drop() {
 		return
 	}
 	s.freed = true
-	if w := s.spare.Swap(nil); w != nil {
-		s.rt.waiters.Put(w)
-	}
 	for _, g := range s.held {
 		g.holders--
 		s.rt.settleGeneration(g)

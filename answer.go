@@ -3,7 +3,6 @@ package belay
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/hook"
@@ -19,7 +18,15 @@ type Note struct {
 	// Jobs are background work to schedule.
 	Jobs []hook.Job `json:"jobs,omitempty" jsonschema:"background work to schedule"`
 
-	shown []Shown // of a merged answer
+	shown []shownAt // of a merged answer
+}
+
+// shownAt is what a hook showed, and how many of the merged answer's reminders
+// come before it.
+type shownAt struct {
+	Shown
+
+	behind int
 }
 
 // Shown is what a hook showed, and the subscription it is from.
@@ -27,7 +34,13 @@ type Shown struct{ Text, From string }
 
 // Shown lists what hooks showed, in plan order. It is filled in a merged
 // answer.
-func (n Note) Shown() []Shown { return slices.Clone(n.shown) }
+func (n Note) Shown() []Shown {
+	var shown []Shown
+	for _, s := range n.shown {
+		shown = append(shown, s.Shown)
+	}
+	return shown
+}
 
 // Answer reports what the note asks for.
 func (n Note) Answer() *hook.Answer { return answer(hook.SeverityPass, nil, n) }
@@ -96,12 +109,15 @@ func mergeAside(m *hook.Merging, merged, a Aside) Aside {
 		}
 	}
 	merged.Note = mergeNote(m, merged.Note, a.Note)
+	if a.Output != "" {
+		merged.shown[len(merged.shown)-1].behind = len(merged.Context)
+	}
 	return merged
 }
 
 func mergeNote(m *hook.Merging, merged, n Note) Note {
 	if n.Output != "" {
-		merged.shown = append(merged.shown, Shown{n.Output, m.From})
+		merged.shown = append(merged.shown, shownAt{Shown: Shown{n.Output, m.From}})
 	}
 	return merged
 }

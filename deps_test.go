@@ -36,6 +36,12 @@ type room struct {
 var rooms = []room{
 	{"hook/...", levelHook, nil, "the hook runtime knows nothing of agents and costs an embedder no dependency"},
 	{".", levelBelay, []string{"github.com/google/jsonschema-go"}, "the loop imports no optional part; such parts arrive as an Extension or through an interface that the root declares"},
+	{"provider/scripted", levelRooms, []string{"github.com/goccy/go-yaml"}, "the scripted model reads scripts and needs no network"},
+	{"provider/anthropic", levelRooms, []string{"github.com/anthropics/anthropic-sdk-go", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
+	{"provider/providertest", levelRooms, nil, "the suite of the providers is for theirs too, and costs no dependency"},
+	{"store/memstore", levelRooms, nil, "the reference store is plain Go"},
+	{"store/storetest", levelRooms, nil, "the suite of the stores is for theirs too, and costs no dependency"},
+	{"belaytest", levelHosts, nil, "the kit for users' own tests puts the scripted model and the reference store together, and costs no dependency of its own"},
 	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
 	{"cmd/...", levelPrograms, nil, "a command puts everything together"},
 	{"examples/...", levelPrograms, nil, "an example is a program"},

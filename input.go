@@ -19,11 +19,13 @@ import (
 type input[T any] struct{ p *fields[T] }
 
 type fields[T any] struct {
-	scope hook.Scope
+	// scope is shared by the inputs of a step and never changes. It is apart from
+	// the fields because records keep it, and must not keep what was said.
+	scope *hook.Scope
 	data  T
 }
 
-func newInput[T any](scope hook.Scope, data T) input[T] {
+func newInput[T any](scope *hook.Scope, data T) input[T] {
 	return input[T]{&fields[T]{scope, data}}
 }
 
@@ -39,7 +41,7 @@ func (i input[T]) scope() *hook.Scope {
 	if i.p == nil {
 		return new(hook.Scope)
 	}
-	return &i.p.scope
+	return i.p.scope
 }
 
 // Session is the id of the conversation.
@@ -95,7 +97,7 @@ func decodeInput[T any](scope hook.Scope, data []byte) (input[T], error) {
 	if err := decodeStrictly(data, &fields); err != nil {
 		return input[T]{}, err
 	}
-	return newInput(scope, fields), nil
+	return newInput(&scope, fields), nil
 }
 
 func decodeStrictly(data []byte, into any) error {

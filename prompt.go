@@ -40,7 +40,7 @@ func (p UserPrompt) rewritten(v PromptVerdict) (UserPrompt, error) {
 		d.Original = &typed
 	}
 	d.Text = *v.Prompt
-	return UserPrompt{newInput(*p.scope(), d)}, nil
+	return UserPrompt{newInput(p.scope(), d)}, nil
 }
 
 // PromptDecision is what a PromptVerdict says about the message.

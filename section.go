@@ -34,26 +34,36 @@ func (c PromptContext) Answer() *hook.Answer {
 }
 
 func mergePromptContext(m *hook.Merging, merged, c PromptContext) PromptContext {
-	entries := slices.Clone(merged.Entries)
-	left := m.Limits.ContextCharacters
+	more := slices.Clone(c.Entries) // the handler may still hold its own
+	for i := range more {
+		more[i].From = m.From
+	}
+	merged.Entries = addEntries(merged.Entries, more, m.Limits, func(code hook.Code, _, message string) { m.Diagnose(code, message) })
+	merged.Aside = mergeAside(m, merged.Aside, c.Aside)
+	return merged
+}
+
+// addEntries adds prompt context as far as the limits allow. What is there
+// already is never cut.
+func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(code hook.Code, from, message string)) []ContextEntry {
+	entries = slices.Clone(entries)
+	left := limits.ContextCharacters
 	for _, e := range entries {
 		left -= utf8.RuneCountInString(e.Text)
 	}
-	for _, e := range c.Entries {
-		if len(entries) >= m.Limits.ContextEntries || left <= 0 {
-			m.Diagnose(hook.CodeContextDropped, "the limit was reached before this entry")
+	for _, e := range more {
+		if len(entries) >= limits.ContextEntries || left <= 0 {
+			diagnose(hook.CodeContextDropped, e.From, "the limit was reached before this entry")
 			continue
 		}
 		text, cut := firstCharacters(e.Text, left)
 		if cut {
-			m.Diagnose(hook.CodeContextTruncated, fmt.Sprintf("an entry was cut to %d characters", left))
+			diagnose(hook.CodeContextTruncated, e.From, fmt.Sprintf("an entry was cut to %d characters", left))
 		}
 		left -= utf8.RuneCountInString(text)
-		entries = append(entries, ContextEntry{ID: e.ID, Text: text, From: m.From})
+		entries = append(entries, ContextEntry{ID: e.ID, Text: text, From: e.From})
 	}
-	merged.Entries = entries
-	merged.Aside = mergeAside(m, merged.Aside, c.Aside)
-	return merged
+	return entries
 }
 
 // firstCharacters returns the first n code points of text, and whether that

@@ -1,6 +1,311 @@
 package belay
 
-import "strconv"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Questions about sessions that callers ask with errors.Is.
+var (
+	// ErrBusy says that the session is taking another turn.
+	ErrBusy = errors.New("belay: the session is taking another turn")
+	// ErrParked says that the session's last turn waits for someone: decide its
+	// approvals and call Resume, or call Abandon.
+	ErrParked = errors.New("belay: the last turn is parked: resume or abandon it")
+	// ErrNoTurn says that there is no turn to go on with.
+	ErrNoTurn = errors.New("belay: no turn is under way")
+	// ErrClosed says that the session was closed.
+	ErrClosed = errors.New("belay: the session was closed")
+)
+
+// Session is a conversation. It takes one turn at a time, and is safe for
+// concurrent use. Between turns it costs its messages and little more.
+type Session struct {
+	agent *Agent
+	id    string
+	slot  chan struct{} // held by whoever takes a turn
+
+	// What follows belongs to the holder of the slot.
+
+	seq      uint64 // of the last event
+	held     bool   // the store has given us the session
+	started  bool   // session.start has fired
+	told     string // the last turn whose end phases have fired
+	epoch    int64
+	last     int64      // the number of the last message
+	messages []*Message // what the model sees
+	calls    []Call     // of the last response, when the session was opened
+	asked    []Approval // likewise
+	state    SessionState
+
+	closed atomic.Bool
+	view   sync.Mutex
+	usage  Usage // guarded by view: for those who do not hold the slot
+}
+
+// ID is the session's id.
+func (s *Session) ID() string { return s.id }
+
+// Usage is the tokens and the cost of the session's turns, as far as they are
+// stored.
+func (s *Session) Usage() Usage {
+	s.view.Lock()
+	defer s.view.Unlock()
+	return s.usage
+}
+
+// Run takes a turn: it sends the user's text, with images and files if any, and
+// yields events until the turn is over. The consumer sets the pace. Leaving the
+// loop aborts the turn, and returns when its end phases are done.
+//
+// The last event is turn_end. An error comes after it, and only if the runtime
+// failed or the turn was aborted.
+func (s *Session) Run(ctx context.Context, text string, parts ...Part) iter.Seq2[Event, error] {
+	return s.stream(ctx, func(t *turn) EndReason { return t.user(text, parts) })
+}
+
+// Turn takes a turn and returns when it is over. An error means that the runtime
+// failed or that the turn was aborted; whatever came of the turn is returned too.
+func (s *Session) Turn(ctx context.Context, text string, parts ...Part) (*Turn, error) {
+	return s.take(ctx, func(t *turn) EndReason { return t.user(text, parts) })
+}
+
+// Resume goes on with a turn that is parked, or that was under way when its
+// process ended. ErrNoTurn: there is none.
+func (s *Session) Resume(ctx context.Context) iter.Seq2[Event, error] {
+	return s.stream(ctx, (*turn).resume)
+}
+
+// Abandon ends a turn that is parked, or that was under way when its process
+// ended: its open calls get aborted results. ErrNoTurn: there is none.
+func (s *Session) Abandon(ctx context.Context) (*Turn, error) {
+	return s.take(ctx, func(t *turn) EndReason {
+		if t.session.state.Turn == nil {
+			return t.failed(ErrNoTurn)
+		}
+		if err := t.abandon(); err != nil {
+			return t.failed(err)
+		}
+		return cmp.Or(t.state.Ended, EndAborted)
+	})
+}
+
+// Await takes the turn of a stream and returns it when it is over, as
+// [Session.Turn] does.
+func Await(stream iter.Seq2[Event, error]) (*Turn, error) {
+	var end *Turn
+	for event, err := range stream {
+		if err != nil {
+			return end, err
+		}
+		if event.End != nil && event.Depth == 0 {
+			end = event.End
+		}
+	}
+	return end, nil
+}
+
+// Compact sums the context up now.
+func (s *Session) Compact(ctx context.Context) error {
+	_, err := s.take(ctx, func(t *turn) EndReason {
+		t.quiet = true
+		if err := t.compact("forced"); err != nil {
+			return t.failed(err)
+		}
+		return EndTurn
+	})
+	return err
+}
+
+// SetReminders changes how the session tells the model what hooks say. It holds
+// from the next turn on.
+func (s *Session) SetReminders(ctx context.Context, settings ReminderSettings) error {
+	if !utf8.ValidString(settings.Standing) {
+		return errors.New("set reminders: the standing reminder is not UTF-8")
+	}
+	_, err := s.take(ctx, func(t *turn) EndReason {
+		t.quiet = true
+		s.state.Reminders = settings
+		if err := t.commit(nil, nil, nil); err != nil {
+			return t.failed(err)
+		}
+		return EndTurn
+	})
+	return err
+}
+
+// Messages reads the whole transcript, oldest first: what was summed up too.
+func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
+	return s.agent.store.Read(ctx, s.id, 0)
+}
+
+// Fork makes a session that begins with this one's messages up to the one
+// numbered at, and goes its own way. Calls that have no results by then get
+// aborted ones.
+func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, error) {
+	var copied []*Message
+	for m, err := range s.agent.store.Read(ctx, s.id, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("fork %q: %w", s.id, err)
+		}
+		if m.Seq > at {
+			break
+		}
+		copied = append(copied, m)
+	}
+	if at < 1 || int64(len(copied)) < at {
+		return nil, fmt.Errorf("fork %q: %w: it has no message %d", s.id, ErrNotFound, at)
+	}
+	visible := Visible(copied)
+	if last := visible[len(visible)-1]; len(last.Calls()) > 0 { // a summary may stand behind them
+		results := &Message{Seq: at + 1, Turn: last.Turn, Step: last.Step, Role: RoleUser, Kind: KindResults, Time: last.Time}
+		for _, c := range last.Calls() {
+			results.Parts = append(results.Parts, resultPart(c, Failed(ClassAborted, "The session was forked before this call was answered.")))
+		}
+		copied = append(copied, results)
+	}
+	stored, err := s.agent.store.Open(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("fork %q to %q: %w", s.id, id, err)
+	}
+	if stored.Last > 0 {
+		err = fmt.Errorf("there is a session %q already", id)
+	} else {
+		err = s.agent.store.Commit(ctx, &Commit{
+			Session: id, Epoch: stored.Epoch, Messages: copied, State: &SessionState{ForkedFrom: &ForkPoint{s.id, at}},
+		})
+	}
+	if err = errors.Join(err, s.agent.store.Release(ctx, id, stored.Epoch)); err != nil {
+		return nil, fmt.Errorf("fork %q to %q: %w", s.id, id, err)
+	}
+	return s.agent.Session(id), nil
+}
+
+// Close ends the session in this process: session.end fires if it was opened,
+// and another process can take it. It waits for a turn under way. Nothing is
+// lost: opening it again goes on where it stood.
+func (s *Session) Close(ctx context.Context) (err error) {
+	if err := s.acquire(ctx, BusyQueue); err != nil {
+		if errors.Is(err, ErrClosed) {
+			return nil
+		}
+		return fmt.Errorf("close session %q: %w", s.id, err)
+	}
+	defer func() { <-s.slot }()
+	s.closed.Store(true)
+	s.agent.forget(s)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.agent.opts.Limits.End)
+	defer cancel()
+	defer func() { // however the hooks of session.end come to their end
+		if s.held {
+			s.held = false
+			err = errors.Join(err, s.agent.store.Release(context.WithoutCancel(ctx), s.id, s.epoch))
+		}
+		if err != nil {
+			err = fmt.Errorf("close session %q: %w", s.id, err)
+		}
+	}()
+	if s.started {
+		return s.fireEnd(ctx)
+	}
+	return nil
+}
+
+// fireEnd fires session.end.
+func (s *Session) fireEnd(ctx context.Context) (err error) {
+	snap := s.agent.hooks.Snapshot()
+	defer func() { err = errors.Join(err, snap.Release(context.WithoutCancel(ctx))) }()
+	if !SessionEnd.Active(snap) {
+		return nil
+	}
+	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
+	_, err = SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
+	return err
+}
+
+// acquire takes the session for a turn.
+func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
+	select {
+	case s.slot <- struct{}{}:
+	default:
+		if busy == BusyRefuse {
+			return ErrBusy
+		}
+		select {
+		case s.slot <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if s.closed.Load() {
+		<-s.slot
+		return ErrClosed
+	}
+	return nil
+}
+
+// open reads the session from the store, if that has not been done or a failed
+// commit left doubt about what is there.
+func (s *Session) open(ctx context.Context) error {
+	if s.held {
+		return nil
+	}
+	stored, err := s.agent.store.Open(ctx, s.id)
+	if errors.Is(err, ErrHeld) && s.epoch != 0 && s.agent.store.Release(ctx, s.id, s.epoch) == nil {
+		stored, err = s.agent.store.Open(ctx, s.id) // it was us: letting go had failed
+	}
+	if err != nil {
+		return fmt.Errorf("open session %q: %w", s.id, err)
+	}
+	s.held = true
+	s.epoch, s.last, s.messages = stored.Epoch, stored.Last, stored.Messages
+	s.calls, s.asked, s.state = stored.Calls, stored.Approvals, stored.State
+	s.show()
+	return nil
+}
+
+// doubt lets go of the session after a commit that failed: what the store holds
+// now is read anew by the next turn.
+func (s *Session) doubt(ctx context.Context) {
+	if s.held {
+		s.held = false
+		if err := s.agent.store.Release(ctx, s.id, s.epoch); err != nil {
+			s.agent.opts.Logger.WarnContext(ctx, "the store did not release the session", "session", s.id, "error", err)
+		}
+	}
+}
+
+// show lets others see what the session took so far.
+func (s *Session) show() {
+	s.view.Lock()
+	defer s.view.Unlock()
+	s.usage = s.state.Usage
+}
+
+// source says how the session was opened.
+func (s *Session) source() string {
+	switch {
+	case s.state.Turn != nil && !s.state.Turn.Parked:
+		return "recovered"
+	case s.state.Turns > 0 || s.state.Turn != nil:
+		return "resumed"
+	case s.state.ForkedFrom != nil:
+		return "forked"
+	case s.last > 0:
+		return "resumed"
+	default:
+		return "new"
+	}
+}
 
 // SessionOpened is the input of session.start.
 type SessionOpened struct{ input[sessionOpened] }

@@ -55,7 +55,7 @@ func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
 		d.Original = cmp.Or(d.Input, "null")
 	}
 	d.Input = rawJSON(v.Input)
-	return ToolCall{newInput(*c.scope(), d)}, nil
+	return ToolCall{newInput(c.scope(), d)}, nil
 }
 
 // ToolDecision is what a ToolVerdict says about the call.
@@ -193,7 +193,7 @@ func (r ToolResult) rewritten(v ToolReaction) (ToolResult, error) {
 	}
 	d := *r.data()
 	d.Text = *v.Result
-	return ToolResult{newInput(*r.scope(), d)}, nil
+	return ToolResult{newInput(r.scope(), d)}, nil
 }
 
 // ToolReaction is the answer at tool.post.

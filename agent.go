@@ -1,0 +1,180 @@
+package belay
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Agent is a model with its tools, hooks and extensions. Make one with [New].
+// It is safe for concurrent use, and has no goroutines of its own.
+type Agent struct {
+	model   *namedModel
+	opts    Options
+	hooks   *hook.Runtime
+	tools   atomic.Pointer[toolset]
+	prompt  prompt // what every turn's prompt begins with
+	store   Store
+	journal hook.Journal
+	// riding says that the records of hooks ride the commits of what they belong
+	// to. In memory that would be a copy for nothing.
+	riding   bool
+	serial   string // tells the turns of this agent from those of others
+	turns    atomic.Uint64
+	watchers watchers
+
+	mu       sync.Mutex
+	sessions map[string]*Session
+	changing sync.Mutex // serialises changes of the tools
+}
+
+// namedModel is a model with what it says about itself.
+type namedModel struct {
+	Model
+	info ModelInfo
+}
+
+func named(m Model) *namedModel {
+	n := &namedModel{Model: m}
+	if i, ok := m.(InfoModel); ok {
+		n.info = i.Info()
+	}
+	return n
+}
+
+// New makes an agent of a model.
+func New(model Model, opts *Options) (*Agent, error) {
+	if model == nil {
+		return nil, errors.New("new agent: there is no model")
+	}
+	a := &Agent{model: named(model), sessions: make(map[string]*Session), serial: "-" + strings.ToLower(rand.Text()[:5])}
+	if opts != nil {
+		a.opts = *opts
+	}
+	if err := a.opts.complete(); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	a.store = a.opts.Store
+	if a.store == nil {
+		a.store = newTransientStore()
+	}
+	if err := a.makeRuntime(); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	tools := slices.Clone(a.opts.Tools)
+	subs := slices.Clone(a.opts.Hooks)
+	a.prompt.add("agent", "", a.opts.Name, a.opts.Instructions)
+	names := make(map[string]bool)
+	for _, e := range a.opts.Extensions {
+		if names[e.Name()] {
+			return nil, fmt.Errorf("new agent: there are two extensions called %q", e.Name())
+		}
+		names[e.Name()] = true
+		if t, ok := e.(ToolExtension); ok {
+			tools = append(tools, t.Tools()...)
+		}
+		if h, ok := e.(HookExtension); ok {
+			subs = append(subs, h.Hooks()...)
+		}
+		if p, ok := e.(PromptExtension); ok {
+			a.prompt.add("extension", "", e.Name(), p.Fragment())
+		}
+	}
+	a.tools.Store(&toolset{})
+	if _, err := a.AddTools(tools...); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	if _, err := a.hooks.Install(subs...); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	return a, nil
+}
+
+func (a *Agent) makeRuntime() error {
+	var opts hook.RuntimeOptions
+	if a.opts.Runtime != nil {
+		opts = *a.opts.Runtime
+	}
+	if js, ok := a.store.(JournalStore); ok && opts.Journal == nil {
+		opts.Journal = js.Journal()
+		_, inMemory := opts.Journal.(*hook.MemoryJournal)
+		a.riding = !inMemory
+		if opts.Queue == nil {
+			opts.Queue = js.Queue()
+		}
+	}
+	if opts.Logger == nil {
+		opts.Logger = a.opts.Logger
+	}
+	if opts.Journal == nil {
+		opts.Journal = hook.NewMemoryJournal(4096)
+	}
+	a.journal = opts.Journal
+	runtime, err := hook.NewRuntime(Phases(), &opts)
+	a.hooks = runtime
+	return err
+}
+
+// Hooks is the agent's hook runtime: install subscriptions there, look at plans,
+// register job handlers. What is installed holds from the next turn on, gates
+// from the next step on.
+func (a *Agent) Hooks() *hook.Runtime { return a.hooks }
+
+// Session returns the session with the given id, which is opened when it is
+// first used. The same id gives the same session until it is closed.
+func (a *Agent) Session(id string) *Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.sessions[id]
+	if s == nil {
+		s = &Session{agent: a, id: id, slot: make(chan struct{}, 1)}
+		a.sessions[id] = s
+	}
+	return s
+}
+
+func (a *Agent) forget(s *Session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sessions[s.id] == s {
+		delete(a.sessions, s.id)
+	}
+}
+
+// Decide answers the approval of a parked turn. [Session.Resume] then goes on.
+func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
+	if d.By == "" {
+		return Approval{}, errors.New("decide: a decision needs a name: who decided?")
+	}
+	return a.store.Decide(ctx, d)
+}
+
+// Close closes the agent's sessions, then its extensions. Turns under way are
+// waited for: cancel their contexts first to make that quick.
+func (a *Agent) Close(ctx context.Context) error {
+	a.mu.Lock()
+	var open []*Session
+	for _, s := range a.sessions {
+		open = append(open, s)
+	}
+	a.mu.Unlock()
+	slices.SortFunc(open, func(x, y *Session) int { return strings.Compare(x.id, y.id) })
+	var problems []error
+	for _, s := range open {
+		problems = append(problems, s.Close(ctx))
+	}
+	for _, e := range slices.Backward(a.opts.Extensions) {
+		if c, ok := e.(CloseExtension); ok {
+			problems = append(problems, c.Close(ctx))
+		}
+	}
+	problems = append(problems, a.hooks.Drain(ctx))
+	return errors.Join(problems...)
+}

@@ -1,0 +1,142 @@
+package belay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// askApproval puts the question whether a call may run: to hooks that may answer
+// in a person's place, and if they do not, to a person.
+func (t *turn) askApproval(c *call, a Authorization) {
+	now := time.Now()
+	c.approval = &Approval{
+		ID: "ap-" + strings.ToLower(rand.Text()), Session: t.scope.Session, Turn: t.scope.Turn, Call: c.ID, Tool: c.Tool,
+		Hash: canonicalHash(c.Input), Reason: a.Reason, By: a.By, Asked: now, Expires: now.Add(t.agent.opts.ApprovalExpiry),
+	}
+	if ApprovalRequest.Active(t.snap) {
+		outcome, err := ApprovalRequest.Dispatch(t.ctx, t.snap, ApprovalAsked{newInput(t.scope, approvalAsked{
+			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: a.Reason, By: a.By, soFar: t.so(),
+		})})
+		c.pending = appendAside(c.pending, outcome.Output.Aside)
+		c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+		if err != nil && t.ctx.Err() != nil {
+			c.approval = nil
+			c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+			return
+		}
+		if d := outcome.Output.Decision; d != ApprovalPass {
+			t.decided(c, Decision{Allow: d == ApprovalAllow, By: outcome.By, Reason: outcome.Output.Reason})
+			return
+		}
+	}
+	if t.agent.opts.OnAsk == AskDeny {
+		t.decided(c, Decision{By: "belay", Reason: cmp.Or(a.Reason, "it needs approval") + " (it needs a person's approval, and nobody is here to give it)"})
+		return
+	}
+	c.state, c.Wait = CallParked, c.approval.ID
+}
+
+// decided does with a call what was decided about it.
+func (t *turn) decided(c *call, d Decision) {
+	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, cmp.Or(d.Time, time.Now())
+	c.approval.Decided = &d
+	c.Wait, c.state = "", CallJudged
+	word := "deny"
+	if d.Allow {
+		word = "allow"
+	}
+	if ApprovalDecided.Active(t.snap) {
+		ctx, cancel := t.afterAbort()
+		defer cancel()
+		outcome, err := ApprovalDecided.Dispatch(ctx, t.snap, ApprovalOutcome{newInput(t.scope, approvalOutcome{
+			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Hash: d.Hash, Decision: word, By: d.By, Reason: d.Reason, soFar: t.so(),
+		})})
+		c.note(t, outcome.Output, outcome.Diagnostics, err)
+	}
+	if !d.Allow {
+		t.deny(c, d.By, d.Reason)
+	}
+	t.emit(Event{Kind: EventApprovalDecided, Approval: c.approval, Call: c.part})
+}
+
+// approve has a person decide the calls that wait for one, if a person can be
+// asked now. The decisions are stored before anything runs.
+func (t *turn) approve(b *batch) error {
+	var asking []*call
+	for _, c := range b.calls {
+		if c.state == CallParked && c.approval != nil && c.approval.Decided == nil {
+			asking = append(asking, c)
+			t.emit(Event{Kind: EventApprovalRequested, Approval: c.approval, Call: c.part})
+		}
+	}
+	if len(asking) == 0 || t.agent.opts.OnAsk != AskWait {
+		return nil
+	}
+	t.each(asking, t.askPerson, func(c *call, sudden any) {
+		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
+	})
+	t.gather(b)
+	return t.commit(nil, b.records(b.message.Seq), b.approvals())
+}
+
+// askPerson asks the approver. Whatever is not a clear yes to this very input is
+// a no.
+func (t *turn) askPerson(c *call) {
+	ctx, cancel := context.WithDeadline(t.ctx, c.approval.Expires)
+	defer cancel()
+	d, err := t.agent.opts.Approver.Approve(ctx, Question{Approval: *c.approval, Input: bytes.Clone(c.Input)})
+	switch {
+	case t.ctx.Err() != nil:
+		d = Decision{By: "cancel", Reason: "the turn was aborted before it was decided"}
+	case ctx.Err() != nil:
+		d = Decision{By: "expiry", Reason: "nobody decided in time"}
+	case err != nil:
+		d = Decision{By: "belay", Reason: "the approver could not be asked: " + err.Error()}
+	case d.Approval != "" && d.Approval != c.approval.ID, d.Hash != "" && d.Hash != c.approval.Hash:
+		d = Decision{By: "belay", Reason: "the decision was about another call"}
+	}
+	d.By = cmp.Or(d.By, "approver")
+	t.decided(c, t.onRecord(c, d))
+}
+
+// onRecord stores a decision. If someone else decided meanwhile, theirs stands.
+// A yes that cannot be stored is none.
+func (t *turn) onRecord(c *call, d Decision) Decision {
+	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
+	stored, err := t.agent.store.Decide(t.base, d)
+	switch {
+	case errors.Is(err, ErrDecided) && stored.Decided != nil:
+		return *stored.Decided
+	case err != nil && d.Allow:
+		return Decision{By: "belay", Reason: "the decision could not be stored: " + err.Error()}
+	default:
+		return d
+	}
+}
+
+// canonicalHash is a hash of JSON that does not depend on white space or on the
+// order of keys.
+func canonicalHash(input json.RawMessage) string {
+	canonical, err := canonicalJSON(input)
+	if err != nil {
+		canonical = input
+	}
+	return textHash(string(canonical))
+}
+
+func canonicalJSON(input json.RawMessage) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(input))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, errors.Join(errors.New("canonical JSON"), err)
+	}
+	return json.Marshal(value) // the keys of a map come sorted
+}

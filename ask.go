@@ -1,0 +1,255 @@
+package belay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// ask asks the model, again where an attempt fails in a way that may pass. It
+// returns the response, not yet stored, and the reminders that its request
+// carried.
+func (t *turn) ask() (response, delivered *Message, err error) {
+	shortened := false
+	for attempt := 1; ; attempt++ {
+		response, delivered, err := t.attempt(attempt)
+		if err == nil {
+			return response, delivered, nil
+		}
+		var failure *ModelError
+		if errors.As(err, &failure) && failure.Kind == ModelTooLong && !shortened {
+			shortened = true
+			if cerr := t.compact("too_long"); cerr != nil {
+				return nil, nil, errors.Join(err, cerr)
+			}
+			continue
+		}
+		if err := t.again(attempt, err); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// again waits until a failed attempt can be repeated. It returns the error if it
+// cannot.
+func (t *turn) again(attempt int, err error) error {
+	var failure *ModelError
+	switch {
+	case t.ctx.Err() != nil || !errors.As(err, &failure):
+		return err
+	case failure.passes() && attempt < t.agent.opts.Retry.Attempts:
+		t.emit(Event{Kind: EventError, Text: failure.Error(), Retry: true})
+		return t.wait(max(failure.RetryAfter, t.agent.opts.Retry.Pause(attempt, rand.Float64())))
+	case attempt > 1:
+		return fmt.Errorf("after %d attempts: %w", attempt, err)
+	default:
+		return err
+	}
+}
+
+// wait pauses, unless the turn is aborted meanwhile.
+func (t *turn) wait(pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	}
+}
+
+// attempt makes one request. Reminders are spent when it succeeds and stay
+// pending when it does not.
+func (t *turn) attempt(number int) (response, delivered *Message, err error) {
+	pending := t.session.state.Pending
+	if ModelPre.Active(t.snap) {
+		outcome, err := fire(t.ctx, t, ModelPre, ModelRequest{newInput(t.scope, modelRequest{
+			Model: t.model.info.Name, Attempt: number, Messages: len(t.session.messages), Tools: len(t.tools.declared), soFar: t.so(),
+		})})
+		t.diagnostics = append(t.diagnostics, outcome.Diagnostics...)
+		if err != nil {
+			return nil, nil, err
+		}
+		pending = appendAside(slices.Clip(pending), outcome.Output)
+	}
+	d := deliver(pending, t.session.state.Reminders, t.agent.opts.Limits.ReminderCharacters)
+	messages, delivered := t.withReminders(d)
+	req := &Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}
+	answer, err := t.stream(t.model, req)
+	if err != nil {
+		if delivered != nil {
+			// The failed request shares its place: nobody may write there again.
+			t.session.messages = slices.Clone(t.session.messages)
+		}
+		return nil, nil, err
+	}
+	t.diagnostics = append(t.diagnostics, d.diags...)
+	t.session.state.Pending = nil
+	t.state.Usage = t.state.Usage.add(answer.Usage)
+	return t.message(answer), delivered, nil
+}
+
+// withReminders is the conversation with the reminders of one request behind it,
+// and the message that those to be stored are in. History is shared and not
+// copied, unless ephemeral ones sit where the response will.
+func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Message) {
+	messages = t.session.messages
+	if len(d.stored) > 0 {
+		delivered = &Message{
+			Seq: t.session.last + 1, Turn: t.scope.Turn, Step: t.scope.Step, Time: time.Now(),
+			Role: RoleUser, Kind: KindReminder, Parts: d.stored,
+		}
+		messages = append(messages, delivered)
+	}
+	if len(d.ephemeral) > 0 {
+		messages = append(slices.Clip(messages), &Message{Role: RoleUser, Kind: KindReminder, Parts: d.ephemeral})
+	}
+	return slices.Clip(messages), delivered
+}
+
+// stream sends a request and hands on what comes of it as it comes.
+func (t *turn) stream(model *namedModel, req *Request) (*Response, error) {
+	r := reception{turn: t}
+	model.Stream(t.ctx, req)(r.hear)
+	if r.err != nil {
+		return nil, t.modelError(model, r.err)
+	}
+	if err := context.Cause(t.ctx); err != nil {
+		return nil, err
+	}
+	response := r.response
+	if response == nil || len(response.Parts) == 0 && response.StopReason != StopRefusal {
+		return nil, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
+	}
+	response.Usage.Cost = costOf(response.Usage, model.info.Price)
+	return response, nil
+}
+
+// reception takes in a response.
+type reception struct {
+	turn     *turn
+	response *Response
+	err      error
+}
+
+// hear takes a chunk, and reports whether to go on.
+func (r *reception) hear(chunk Chunk, err error) bool {
+	switch {
+	case err != nil:
+		r.err = err
+	case chunk.Response != nil:
+		r.response = chunk.Response
+	case chunk.Text != "":
+		r.turn.emit(Event{Kind: EventTextDelta, Text: chunk.Text})
+	case chunk.Thinking != "":
+		r.turn.emit(Event{Kind: EventThinkingDelta, Text: chunk.Thinking})
+	}
+	return err == nil
+}
+
+func costOf(u Usage, p Price) float64 {
+	if u.Cost != 0 {
+		return u.Cost
+	}
+	return p.Of(u)
+}
+
+// modelError makes sure that a failed attempt has a kind. One that nobody
+// classified is not tried again.
+func (t *turn) modelError(model *namedModel, err error) error {
+	if cause := context.Cause(t.ctx); cause != nil {
+		return cause
+	}
+	if _, ok := errors.AsType[*ModelError](err); ok {
+		return err
+	}
+	return &ModelError{Kind: ModelInvalid, Model: model.info.Name, Err: err}
+}
+
+// message makes a message of a response, and of what a model should not have
+// said something that every provider takes back: call ids that differ, inputs
+// that are JSON objects, text that is UTF-8.
+func (t *turn) message(r *Response) *Message {
+	usage := r.Usage // a message outlives its response by far
+	m := &Message{Role: RoleAssistant, Kind: KindAssistant, Parts: r.Parts[:0], Model: r.Model, StopReason: r.StopReason, Usage: &usage}
+	if m.Model == "" {
+		m.Model = t.model.info.Name
+	}
+	calls := 0
+	for _, p := range r.Parts {
+		switch {
+		case p.Type == PartCall && p.Call != nil:
+			calls++
+			p.Call.mend(calls, m.Parts)
+		case p.Type == PartText && strings.TrimSpace(p.Text) == "":
+			continue // providers refuse it
+		case p.Type == PartText, p.Type == PartThinking && len(p.Opaque) == 0:
+			p.Text = validText(p.Text)
+		case p.Type != PartThinking:
+			continue // a response has no other parts
+		}
+		m.Parts = append(m.Parts, p)
+	}
+	if len(m.Parts) == 0 {
+		m.Parts = append(m.Parts, Text("(no answer)"))
+	}
+	return m
+}
+
+// mend gives a call an id of its own and an input that is a JSON object.
+func (c *CallPart) mend(number int, before []Part) {
+	taken := func(id string) bool {
+		return slices.ContainsFunc(before, func(p Part) bool { return p.Call != nil && p.Call.ID == id })
+	}
+	c.ID, c.Tool = validText(c.ID), validText(c.Tool)
+	given := c.ID
+	for n := number; c.ID == "" || taken(c.ID); n++ {
+		c.ID = fmt.Sprintf("%s_%d", cmp.Or(given, "call"), n)
+	}
+	if isObject(c.Input) {
+		return
+	}
+	if c.Malformed == "" && len(c.Input) > 0 {
+		c.Malformed = validText(string(c.Input))
+	}
+	c.Input = emptyObject
+}
+
+func isObject(input json.RawMessage) bool {
+	for _, b := range input {
+		switch b {
+		case ' ', '\t', '\n', '\r':
+		case '{':
+			return json.Valid(input) && utf8.Valid(input)
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// hookClass is the code of a hook's failure, or of any other.
+func hookClass(err error) string {
+	var failure *hook.FailureError
+	var journal *hook.JournalError
+	switch {
+	case errors.As(err, &failure):
+		return string(failure.Code)
+	case errors.As(err, &journal):
+		return string(hook.CodeJournal)
+	default:
+		return "internal"
+	}
+}

@@ -1,0 +1,217 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// errLeft is why a turn is aborted whose stream nobody reads any more.
+var errLeft = errors.New("the stream was left")
+
+// take takes a turn without a stream.
+func (s *Session) take(ctx context.Context, how func(*turn) EndReason) (*Turn, error) {
+	t, err := s.newTurn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.run(how)
+	return t.result, t.result.err
+}
+
+// stream takes a turn whose events are read as they happen.
+func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		t, err := s.newTurn(ctx)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		t.out, t.left = make(chan Event), make(chan struct{})
+		go func() {
+			defer close(t.out)
+			t.run(how)
+		}()
+		for event := range t.out {
+			if !yield(event, nil) {
+				cancel(errLeft)
+				close(t.left)
+				for range t.out {
+				} // the turn ends before we do
+				return
+			}
+		}
+		if t.result.err != nil {
+			yield(Event{}, t.result.err)
+		}
+	}
+}
+
+// newTurn waits for the session and takes it.
+func (s *Session) newTurn(ctx context.Context) (*turn, error) {
+	if err := s.acquire(ctx, s.agent.opts.Busy); err != nil {
+		return nil, fmt.Errorf("session %q: %w", s.id, err)
+	}
+	return &turn{
+		agent: s.agent, session: s, model: s.agent.model, ctx: ctx, base: context.WithoutCancel(ctx),
+		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, state: new(TurnState), tools: s.agent.tools.Load(),
+	}, nil
+}
+
+// run takes the turn. Whatever comes to a sudden end in it, a model, a store, a
+// handler that calls runtime.Goexit, the turn itself is ended in order.
+func (t *turn) run(how func(*turn) EndReason) {
+	defer func() { <-t.session.slot }()
+	defer t.rescue(t.conclude)
+	defer t.rescue(t.finish)
+	t.snap = t.agent.hooks.Snapshot()
+	t.finish(t.open(how))
+}
+
+// rescue is deferred. It ends a turn that did not come to its end.
+func (t *turn) rescue(finish func(EndReason)) {
+	if t.result != nil {
+		return
+	}
+	sudden := recover()
+	if sudden == nil {
+		sudden = "runtime.Goexit was called"
+	}
+	end := t.failed(fmt.Errorf("the turn came to a sudden end: %v", sudden))
+	if t.session.held && t.state.ID != "" && !t.ending {
+		if err := t.answerOpen(); err != nil {
+			t.err = errors.Join(t.err, err)
+		}
+	}
+	finish(end)
+}
+
+// fire asks a phase.
+func fire[In any, Out hook.Output](ctx context.Context, t *turn, phase hook.Phase[In, Out], in In) (hook.Outcome[In, Out], error) {
+	t.clean = t.clean && !t.agent.riding // else there are records to store
+	return phase.Dispatch(ctx, t.snap, in)
+}
+
+// open opens the session if need be, and then takes the turn.
+func (t *turn) open(how func(*turn) EndReason) EndReason {
+	s := t.session
+	if err := s.open(t.ctx); err != nil {
+		return t.failed(err)
+	}
+	if !s.started {
+		s.started = true
+		if SessionStart.Active(t.snap) {
+			outcome, err := fire(t.ctx, t, SessionStart, SessionOpened{newInput(t.scope, sessionOpened{Source: s.source(), Messages: int(s.last)})})
+			t.hear(outcome.Output, outcome.Diagnostics)
+			if err != nil {
+				s.started = false
+				return t.failed(err)
+			}
+		}
+	}
+	return how(t)
+}
+
+// begin makes it a new turn.
+func (t *turn) begin() {
+	s := t.session
+	s.state.Turns++
+	// The number tells people which turn it is; the rest keeps a turn that was
+	// never stored from being taken for another.
+	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)
+	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
+	s.state.Turn = &TurnState{ID: string(id)}
+	t.adopt(s.state.Turn)
+	t.clean = false
+	t.emit(Event{Kind: EventTurnStart})
+}
+
+// adopt makes it the turn of a state.
+func (t *turn) adopt(state *TurnState) {
+	t.state = state
+	t.at(state.Step)
+}
+
+// at makes it a step of the turn.
+func (t *turn) at(step int) {
+	t.scope = &hook.Scope{Session: t.session.id, Turn: t.state.ID, Step: step, Agent: t.agent.opts.Name}
+}
+
+// commit stores messages and what goes with them, with the records of hooks so
+// far. What could not be stored is not part of the session.
+func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
+	s := t.session
+	now := time.Now()
+	for i, m := range messages {
+		if m.Time.IsZero() { // a reminder that was sent has its place already
+			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
+		}
+	}
+	c := Commit{
+		Session: s.id, Epoch: s.epoch, Messages: messages, Calls: calls, Approvals: approvals, State: &s.state,
+	}
+	if t.agent.riding {
+		c.Runs = t.snap.Take()
+	}
+	stored := false
+	defer func() {
+		if !stored { // be it that the store came to a sudden end
+			s.doubt(t.base)
+		}
+	}()
+	if err := t.agent.store.Commit(t.base, &c); err != nil {
+		// Their turn has failed, and the records tell why: they do not go with it.
+		return errors.Join(fmt.Errorf("session %q: store: %w", s.id, err), t.agent.journal.Append(t.base, c.Runs))
+	}
+	stored = true
+	s.last += int64(len(messages))
+	s.messages = append(s.messages, messages...)
+	if calls != nil {
+		s.calls = calls
+	}
+	t.clean = true
+	s.show()
+	t.tellRuns(c.Runs)
+	return nil
+}
+
+// tellRuns shows the runs that are meant for the user's eyes.
+func (t *turn) tellRuns(runs []hook.Run) {
+	if !t.heeded() {
+		return
+	}
+	if !t.agent.riding {
+		runs = t.snap.Take()
+		if err := t.agent.journal.Append(t.base, runs); err != nil {
+			t.agent.opts.Logger.WarnContext(t.base, "records were lost", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+		}
+	}
+	for i := range runs {
+		if runs[i].Visibility == hook.VisibleToUser {
+			t.emit(Event{Kind: EventHookRun, Step: runs[i].Scope.Step, Text: runs[i].Subscription, HookRun: &runs[i]})
+		}
+	}
+}
+
+// validParts refuses what cannot be sent or stored.
+func validParts(parts []Part) error {
+	for i, p := range parts {
+		switch {
+		case p.Type == PartText && !utf8.ValidString(p.Text):
+			return fmt.Errorf("part %d: the text is not UTF-8", i)
+		case p.Type == PartMedia && (p.Media == nil || p.Media.MIME == "" || len(p.Media.Data) == 0 && p.Media.URL == ""):
+			return fmt.Errorf("part %d: an image or a file needs a MIME type, and data or a URL", i)
+		case p.Type != PartText && p.Type != PartMedia:
+			return fmt.Errorf("part %d: a user message has text, images and files, and no %q", i, p.Type)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package belay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const summaryInstructions = "Sum up this conversation so that the work can go on without it. Keep: what the user wants, in their words where they matter; " +
+	"what was decided and why; what was done, with names of files, commands and values; what is open, and the next step. Leave out what no longer matters. " +
+	"Answer with the summary alone and call no tools."
+
+// compactIfFull sums the context up when it takes more than its share of the
+// model's window. Where that fails the turn goes on with the context it has: only
+// a hook that fails closed ends it.
+func (t *turn) compactIfFull() error {
+	window, share := t.window(), t.agent.opts.Compaction.Share
+	if window == 0 || share >= 1 || float64(t.size()) < share*float64(window) {
+		return nil
+	}
+	err := t.compact("window")
+	if err == nil || t.ctx.Err() != nil || hookClass(err) != "internal" {
+		return err
+	}
+	if !t.session.held {
+		return err // the store failed: there is no session to go on with
+	}
+	t.agent.opts.Logger.WarnContext(t.ctx, "the context could not be summed up", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+	return nil
+}
+
+func (t *turn) window() int {
+	if w := t.agent.opts.Compaction.Window; w > 0 {
+		return w
+	}
+	return t.model.info.Window
+}
+
+// size is how many tokens the next request will take: what the model counted for
+// the last one and its response, and an estimate of what came since.
+func (t *turn) size() int {
+	since, summed := 0, int64(0)
+	if first := t.session.messages; len(first) > 0 && first[0].IsCompaction {
+		summed = first[0].Seq // what was counted before it was with all that it sums up
+	}
+	for _, m := range slices.Backward(t.session.messages) {
+		if m.Usage != nil && m.Turn != "" && !m.IsCompaction && m.Seq > summed {
+			return m.Usage.Tokens() + since
+		}
+		since += m.characters() / charactersPerToken
+	}
+	return since + len(t.system)/charactersPerToken
+}
+
+// charactersPerToken is a rough measure, for what no model has counted.
+const charactersPerToken = 4
+
+// characters is the size of a message, in bytes of text.
+func (m *Message) characters() int {
+	n := 0
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		n += len(p.Text)
+		if p.Call != nil {
+			n += len(p.Call.Input)
+		}
+		if p.Result != nil {
+			n += len(p.Result.Text)
+		}
+	}
+	return n
+}
+
+// compact sums the context up. Everything stays in the store; the context
+// restarts at the summary. If it fails, nothing has changed.
+func (t *turn) compact(trigger string) error {
+	before, count := t.size(), len(t.session.messages)
+	if count == 0 {
+		return errors.New("compaction: there is nothing to sum up")
+	}
+	instructions := []string{t.agent.opts.Compaction.Instructions}
+	if TurnPreCompaction.Active(t.snap) {
+		outcome, err := fire(t.ctx, t, TurnPreCompaction, CompactionAhead{newInput(t.scope, compactionAhead{
+			Trigger: trigger, Messages: count, Tokens: before, Window: t.window(), soFar: t.so(),
+		})})
+		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		if err != nil {
+			return err
+		}
+		for _, i := range outcome.Output.Instructions {
+			instructions = append(instructions, i.Text)
+		}
+	}
+	t.emit(Event{Kind: EventCompactionStart, Text: trigger})
+	summary, err := t.summarize(trigger, strings.Join(instructions, "\n\n"))
+	if err == nil {
+		err = t.restart(summary)
+	}
+	end := Event{Kind: EventCompactionEnd, Text: trigger, Message: summary}
+	if err != nil {
+		err = fmt.Errorf("compaction: %w", err)
+		end.Message, end.Text = nil, err.Error()
+	}
+	t.emit(end)
+	if TurnPostCompaction.Active(t.snap) {
+		ctx, cancel := t.afterAbort()
+		defer cancel()
+		outcome, ferr := fire(ctx, t, TurnPostCompaction, CompactionDone{newInput(t.scope, compactionDone{
+			Trigger: trigger, Before: before, After: t.size(), Failed: err != nil, soFar: t.so(),
+		})})
+		t.note(outcome.Output, outcome.Diagnostics, ferr)
+	}
+	return err
+}
+
+// restart stores a summary and begins the context there.
+func (t *turn) restart(summary *Message) error {
+	kept := slices.DeleteFunc(slices.Clone(t.session.messages), func(m *Message) bool {
+		return summary.Keep == 0 || m.Seq < summary.Keep || m.IsCompaction
+	})
+	if err := t.commit([]*Message{summary}, nil, nil); err != nil {
+		return err
+	}
+	t.session.messages = append([]*Message{summary}, kept...)
+	return nil
+}
+
+// keep is the number of the message from which on the context is kept as it is:
+// what the model has not answered yet. 0 keeps nothing.
+func (t *turn) keep(trigger string) int64 {
+	messages := t.session.messages
+	from := len(messages)
+	for from > 0 && messages[from-1].Role == RoleUser && !messages[from-1].IsCompaction {
+		from--
+	}
+	if from > 0 && len(messages[from-1].Calls()) > 0 {
+		from-- // its calls wait for results, or their results for an answer
+	}
+	if from == len(messages) {
+		return 0
+	}
+	size := 0
+	for _, m := range messages[from:] {
+		size += m.characters() / charactersPerToken
+	}
+	if trigger == "too_long" && messages[from].Role == RoleAssistant && size > t.window()/2 && t.unanswered() == nil {
+		return 0 // the results themselves are what is too long
+	}
+	return messages[from].Seq
+}
+
+// summarize has the model sum the conversation up. It asks with the conversation
+// itself, which the provider has cached. Where that is too long, or calls are
+// open in it, it asks with a shortened account.
+func (t *turn) summarize(trigger, instructions string) (*Message, error) {
+	model := t.model
+	if m := t.agent.opts.Compaction.Model; m != nil {
+		model = named(m)
+	}
+	whole := trigger != "too_long" && t.unanswered() == nil
+	var response *Response
+	for attempt := 1; ; attempt++ {
+		req := &Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens}
+		if whole {
+			req.Messages = append(slices.Clip(t.session.messages), &Message{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(instructions)}})
+		} else {
+			req.Tools = nil
+			req.Messages = []*Message{{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(t.account() + "\n\n" + instructions)}}}
+		}
+		var err error
+		if response, err = t.silently(model, req); err == nil {
+			break
+		}
+		var failure *ModelError
+		if whole && errors.As(err, &failure) && failure.Kind == ModelTooLong {
+			whole = false
+			continue
+		}
+		if err := t.again(attempt, err); err != nil {
+			return nil, err
+		}
+	}
+	t.state.Usage = t.state.Usage.add(response.Usage)
+	if t.quiet {
+		t.session.state.Usage = t.session.state.Usage.add(response.Usage)
+	}
+	var texts []string
+	for _, p := range response.Parts {
+		if text := strings.TrimSpace(p.Text); p.Type == PartText && text != "" {
+			texts = append(texts, validText(text))
+		}
+	}
+	if len(texts) == 0 {
+		return nil, errors.New("the model gave no summary")
+	}
+	keep := t.keep(trigger)
+	text := "What was said before was summed up:\n\n" + strings.Join(texts, "\n\n")
+	if keep == 0 && !t.quiet && t.state.Text != "" {
+		text += "\n\nThe user's request that is being worked on, word for word:\n\n" + t.state.Text
+	}
+	return &Message{
+		Role: RoleUser, Kind: KindCompaction, IsCompaction: true, Keep: keep, Parts: []Part{Text(text)},
+		Model: model.info.Name, Usage: &response.Usage,
+	}, nil
+}
+
+// silently asks a model without telling anyone what it says.
+func (t *turn) silently(model *namedModel, req *Request) (*Response, error) {
+	quiet := turn{agent: t.agent, session: t.session, ctx: t.ctx, silent: true}
+	return quiet.stream(model, req)
+}
+
+// account tells the conversation in plain text, short enough to be summed up:
+// long parts lose their middle, and the oldest ones go first.
+func (t *turn) account() string {
+	room := 8000 // if nobody knows the window
+	if window := t.window(); window > 0 {
+		room = window * charactersPerToken / 2
+	}
+	most := min(2000, room/4)
+	var lines []string
+	for _, m := range slices.Backward(t.session.messages) {
+		for i := range slices.Backward(m.Parts) {
+			line := describe(m, &m.Parts[i], most)
+			if line == "" {
+				continue
+			}
+			if room -= len(line); room < 0 {
+				lines = append(lines, "[what came before is left out]")
+				slices.Reverse(lines)
+				return strings.Join(lines, "\n\n")
+			}
+			lines = append(lines, line)
+		}
+	}
+	slices.Reverse(lines)
+	return strings.Join(lines, "\n\n")
+}
+
+func describe(m *Message, p *Part, most int) string {
+	switch {
+	case p.Type == PartText:
+		return fmt.Sprintf("%s: %s", m.Kind, middleCut(p.Text, most))
+	case p.Call != nil:
+		return fmt.Sprintf("call of %s: %s", p.Call.Tool, middleCut(string(p.Call.Input), most))
+	case p.Result != nil:
+		return fmt.Sprintf("result of %s: %s", p.Result.Tool, middleCut(p.Result.Text, most))
+	case p.Media != nil:
+		return fmt.Sprintf("%s: (%s)", m.Kind, p.Media.MIME)
+	default:
+		return ""
+	}
+}
+
+func middleCut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	first, _ := firstCharacters(text, most/2)
+	return first + " [...] " + lastCharacters(text, most/2)
+}

@@ -1,0 +1,94 @@
+package belay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// prompt is the parts of a system prompt, in order.
+type prompt struct {
+	parts []promptPart
+	text  string
+}
+
+type promptPart struct {
+	kind, id, from, text string
+}
+
+// add adds a part behind the others. An empty one leaves no trace.
+func (p *prompt) add(kind, id, from, text string) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return
+	}
+	p.parts = append(slices.Clip(p.parts), promptPart{kind, id, from, text})
+	if p.text != "" {
+		p.text += "\n\n"
+	}
+	p.text += text
+}
+
+// compile makes the system prompt of a turn: what every turn's begins with, and
+// the sections that hooks contributed. Prompt context is not in it: it comes with
+// the user's message, so that one turn's facts do not change what the provider
+// has cached of the turns before.
+func (a *Agent) compile(sections []PromptSection) prompt {
+	p := a.prompt
+	for _, s := range sections {
+		text := s.Body
+		if s.Title != "" {
+			text = "## " + s.Title + "\n\n" + s.Body
+		}
+		p.add("section", s.ID, strings.Join(s.From, ","), text)
+	}
+	return p
+}
+
+// manifest says what a prompt is made of, without its words.
+func (p *prompt) manifest(so soFar, tools []ToolDeclaration) promptManifest {
+	m := promptManifest{Hash: textHash(p.text), Size: utf8.RuneCountInString(p.text), soFar: so}
+	for _, part := range p.parts {
+		m.Parts = append(m.Parts, manifestPart(part.kind, part.id, part.from, part.text))
+	}
+	for _, e := range so.Context {
+		m.Parts = append(m.Parts, manifestPart("context", e.ID, e.From, e.Text))
+	}
+	if len(tools) > 0 {
+		data, err := json.Marshal(tools)
+		if err != nil {
+			data = nil // a tool is declared with JSON that was checked when it was added
+		}
+		m.Parts = append(m.Parts, manifestPart("tools", "", "", string(data)))
+	}
+	return m
+}
+
+func manifestPart(kind, id, from, text string) ManifestPart {
+	return ManifestPart{Kind: kind, ID: id, From: from, Size: utf8.RuneCountInString(text), Hash: textHash(text)}
+}
+
+func textHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// contextParts renders prompt context as the model reads it, behind the user's
+// message.
+func contextParts(entries []ContextEntry) []Part {
+	parts := make([]Part, len(entries))
+	for i, e := range entries {
+		id := ""
+		if e.ID != "" {
+			id = fmt.Sprintf(" id=%q", html.EscapeString(e.ID))
+		}
+		text := strings.ReplaceAll(strings.TrimSpace(e.Text), "</context", "<\\/context")
+		parts[i] = Text(fmt.Sprintf("<context%s from=%q>\n%s\n</context>", id, html.EscapeString(e.From), text))
+	}
+	return parts
+}

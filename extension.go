@@ -1,0 +1,147 @@
+package belay
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Extension is a subsystem: a Go value with a name and any of the interfaces
+// below. The loop knows them and no subsystem.
+type Extension interface {
+	Name() string
+}
+
+// ToolExtension brings tools.
+type ToolExtension interface {
+	Extension
+	Tools() []Tool
+}
+
+// HookExtension brings subscriptions.
+type HookExtension interface {
+	Extension
+	Hooks() []hook.Subscription
+}
+
+// PromptExtension adds a fragment to the system prompt, behind the agent's own
+// instructions, in the order of the extensions. It is asked once, by [New].
+type PromptExtension interface {
+	Extension
+	Fragment() string
+}
+
+// RouteExtension runs the tools of bundles that hooks contribute: those whose
+// route is the extension's name.
+type RouteExtension interface {
+	Extension
+	Route(ctx context.Context, call *Invocation) (Result, error)
+}
+
+// InputExtension looks at a user message after user.prompt.submit and before
+// the turn begins. This is the door for what users type: directives and skills.
+type InputExtension interface {
+	Extension
+	// Expand says what becomes of the text. Extensions are asked in order, each
+	// with what the one before left. An error ends the turn and nothing of the
+	// message is stored.
+	Expand(ctx context.Context, in Submission) (Expansion, error)
+}
+
+// Submission is a user message about to be stored.
+type Submission struct {
+	Session, Turn, Agent string
+	// Text is what hooks and earlier extensions left of what the user typed.
+	Text string
+}
+
+// Expansion is what an extension makes of a message. The zero value leaves it as
+// it is.
+type Expansion struct {
+	// Text replaces the text; empty counts.
+	Text *string
+	// Injected goes in front of the message, on the user's side.
+	Injected []Injection
+	// Reply answers in the model's place.
+	Reply *string
+	// Model answers this turn in the place of the agent's.
+	Model Model
+}
+
+// Injection is a message in front of a user's.
+type Injection struct {
+	Parts []Part
+	// IsSkillInjection marks what a skill injects.
+	IsSkillInjection bool
+}
+
+// CloseExtension is closed with its agent.
+type CloseExtension interface {
+	Extension
+	Close(ctx context.Context) error
+}
+
+// Planner makes the preflight plan of a turn. Without one the plan is the user's
+// text.
+type Planner interface {
+	Plan(ctx context.Context, turn TurnSoFar) (PreflightPlan, error)
+}
+
+// Authorizer is the floor: what it denies does not run, whatever hooks say. It
+// judges the final input of every call, after the hooks and before anyone is
+// asked. Package permit has one.
+type Authorizer interface {
+	// Authorize judges a call. An error denies.
+	Authorize(ctx context.Context, call ToolCall) (Authorization, error)
+}
+
+// Authorization is what the floor says about a call. The zero value has no
+// objection.
+type Authorization struct {
+	// Decision is pass, ask, deny or halt.
+	Decision ToolDecision
+	Reason   string
+	// By names the guard, zone or rule that spoke.
+	By string
+}
+
+// Approver asks a person, and waits for the answer.
+type Approver interface {
+	// Approve returns the decision. An error, or the end of ctx, denies.
+	Approve(ctx context.Context, question Question) (Decision, error)
+}
+
+// Question is an approval with the input it is about.
+type Question struct {
+	Approval
+	// Input is the final input of the call.
+	Input json.RawMessage
+}
+
+// Interceptor is Go code around the calls of a tool. It is not reachable from
+// any file. Interceptors of all tools are outside those of one, and within those
+// in the order of Options.
+type Interceptor struct {
+	// Name is told where the interceptor rewrites or refuses.
+	Name string
+	// Tool is the tool's name, or "*".
+	Tool string
+	// Before sees a call before any hook. It may rewrite it, refuse it or answer
+	// in the tool's place. An error refuses. Nil does nothing.
+	Before func(ctx context.Context, call *Invocation) (Interception, error)
+	// After sees the result before any hook, and returns it or another. An error
+	// withholds it. Nil does nothing.
+	After func(ctx context.Context, call *Invocation, result Result) (Result, error)
+}
+
+// Interception is what an interceptor does with a call. The zero value lets it
+// go on.
+type Interception struct {
+	// Input replaces the input.
+	Input json.RawMessage
+	// Deny refuses the call for this reason.
+	Deny string
+	// Result answers in the tool's place.
+	Result *Result
+}

@@ -1,0 +1,80 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// finalAnswer is the tool by which a model gives a typed answer.
+const finalAnswer = "final_answer"
+
+// ErrNoAnswer says that a turn ended without the answer that was asked for.
+var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was asked for")
+
+// Answer takes a turn whose final answer is a T. Its schema is made from T as for
+// [NewTool], and what the model gives is validated against it: a model that gives
+// something else is told what is wrong, and goes on. It needs a model that can
+// call tools, of any provider.
+//
+// The error is ErrNoAnswer if the turn ended in another way; the turn says how.
+func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
+	type wrapped struct {
+		Answer T `json:"answer" jsonschema:"the answer"`
+	}
+	var answer T
+	given := false
+	take := func(value T) Result {
+		answer, given = value, true
+		return Result{Text: "The answer was taken.", Final: true}
+	}
+	const description = "Gives the final answer. Call it once, when the work is done; it ends the turn."
+	serial := &ToolTraits{Serial: true} // of several answers the last one stands
+	var tool Tool
+	var err error
+	if t := reflect.TypeFor[T](); t.Kind() == reflect.Struct {
+		tool, err = newTool(finalAnswer, description, func(_ context.Context, in T) (Result, error) { return take(in), nil }, serial)
+	} else {
+		tool, err = newTool(finalAnswer, description, func(_ context.Context, in wrapped) (Result, error) { return take(in.Answer), nil }, serial)
+	}
+	if err != nil {
+		return answer, nil, fmt.Errorf("answer: %w", err)
+	}
+	turn, err := s.take(ctx, func(t *turn) EndReason {
+		bound, err := t.agent.bind(tool, finalAnswer)
+		if err != nil {
+			return t.failed(err)
+		}
+		bound.inScope = true
+		t.extra = append(t.extra, bound)
+		t.seeTools()
+		t.missing = func() string {
+			if given {
+				return ""
+			}
+			return "Give your final answer by calling the tool " + finalAnswer + ", and not as text."
+		}
+		return t.user(text, parts)
+	})
+	if err == nil && !given {
+		err = fmt.Errorf("%w: it ended %s", ErrNoAnswer, turn.Reason)
+	}
+	return answer, turn, err
+}
+
+// missed makes a turn go on that has not given what it must. It gives up after a
+// few tries.
+func (t *turn) missed() bool {
+	const tries = 3
+	if t.missing == nil || t.state.Missed >= tries {
+		return false
+	}
+	text := t.missing()
+	if text == "" {
+		return false
+	}
+	t.state.Missed++
+	t.tell(ReminderRuntime, "belay", text)
+	return true
+}

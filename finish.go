@@ -1,0 +1,120 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// closing makes the next commit the turn's last, unless its end phases have
+// something to add: then the turn stays on record until they have fired.
+func (t *turn) closing(end EndReason) {
+	if t.state.ID == "" || end == "" {
+		return
+	}
+	if TurnPostTurn.Active(t.snap) || end == EndError && Error.Active(t.snap) {
+		t.state.Ended = end
+		return
+	}
+	t.close(end)
+}
+
+// close takes the turn off the record.
+func (t *turn) close(end EndReason) {
+	state := &t.session.state
+	if state.Turn == nil {
+		return
+	}
+	state.Turn = nil
+	state.Last = end
+	state.Usage = state.Usage.add(t.state.Usage)
+	t.session.calls, t.session.asked = nil, nil
+}
+
+// finish ends the turn: the end phases, the last commit, and the report.
+func (t *turn) finish(end EndReason) {
+	t.ending = true
+	if end == EndParked {
+		t.conclude(end)
+		return
+	}
+	t.endPhases(end)
+	if t.session.held && !t.clean && (t.state.ID != "" || !t.quiet) {
+		if err := t.commit(nil, nil, nil); err != nil {
+			t.err = errors.Join(t.err, err)
+			end = EndError
+		}
+	}
+	t.conclude(end)
+}
+
+// endPhases fires the phases that end a turn. An abort does not cancel them;
+// their own bound does.
+func (t *turn) endPhases(end EndReason) {
+	if t.state.ID == "" {
+		return // it never was a turn
+	}
+	if told := &t.session.told; *told != t.state.ID && (TurnPostTurn.Active(t.snap) || Error.Active(t.snap)) {
+		ctx, cancel := context.WithTimeout(t.base, t.agent.opts.Limits.End)
+		defer cancel()
+		if end == EndError && t.failing != t.state.ID && Error.Active(t.snap) {
+			t.failing = t.state.ID
+			outcome, err := fire(ctx, t, Error, TurnFailure{newInput(t.scope, turnFailure{
+				Class: errorClass(t.err), Message: fmt.Sprint(t.err), soFar: t.so(),
+			})})
+			t.note(outcome.Output, outcome.Diagnostics, err)
+		}
+		*told = t.state.ID
+		if TurnPostTurn.Active(t.snap) {
+			outcome, err := fire(ctx, t, TurnPostTurn, TurnEnded{newInput(t.scope, turnEnded{
+				Reason: end, Steps: t.state.Step, Usage: t.state.Usage, soFar: t.so(),
+			})})
+			t.note(outcome.Output, outcome.Diagnostics, err)
+		}
+	}
+	if t.session.state.Turn != nil {
+		t.close(end)
+		t.clean = false
+	}
+}
+
+// conclude reports the turn. It is the last thing that happens in it.
+func (t *turn) conclude(end EndReason) {
+	if t.snap != nil {
+		if err := t.snap.Release(t.base); err != nil {
+			t.err = errors.Join(t.err, err)
+			end = EndError
+		}
+	}
+	result := &Turn{
+		ID: t.state.ID, Reason: end, Text: t.text, Steps: t.state.Step, Usage: t.state.Usage,
+		By: t.by, Why: t.why, Waits: t.waits, Diagnostics: t.diagnostics,
+	}
+	if end == EndError || end == EndAborted {
+		result.err = t.err
+	}
+	if end == EndError {
+		result.Why = fmt.Sprint(t.err)
+	}
+	t.result = result
+	if t.quiet {
+		return
+	}
+	if end == EndError {
+		t.emit(Event{Kind: EventError, Text: result.Why})
+	}
+	t.emit(Event{Kind: EventTurnEnd, End: result})
+}
+
+// errorClass is a stable code for what ended a turn.
+func errorClass(err error) string {
+	var model *ModelError
+	switch {
+	case errors.As(err, &model):
+		return "model." + string(model.Kind)
+	case errors.Is(err, ErrFenced), errors.Is(err, ErrHeld), errors.Is(err, ErrConflict):
+		return "store.lost"
+	default:
+		return hookClass(err)
+	}
+}

@@ -1,0 +1,74 @@
+package belay
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// interceptorsOf returns the interceptors of a tool from the outside in: those of
+// all tools, then those of this one.
+func (t *turn) interceptorsOf(tool string) []*Interceptor {
+	all := t.agent.opts.Interceptors
+	if len(all) == 0 {
+		return nil
+	}
+	var outer, inner []*Interceptor
+	for i := range all {
+		switch all[i].Tool {
+		case "*":
+			outer = append(outer, &all[i])
+		case tool:
+			inner = append(inner, &all[i])
+		}
+	}
+	return append(outer, inner...)
+}
+
+// intercept lets the interceptors look at a call before any hook does. It reports
+// false if one of them refused it.
+func (t *turn) intercept(c *call) bool {
+	for _, in := range t.interceptorsOf(c.Tool) {
+		if in.Before == nil {
+			continue
+		}
+		seen := c.Invocation
+		seen.Input = slices.Clone(c.Input)
+		did, err := in.Before(t.ctx, &seen)
+		if err == nil && did.Input != nil && !json.Valid(did.Input) {
+			err = errors.New("the rewritten input is not JSON")
+		}
+		switch {
+		case err != nil:
+			t.deny(c, in.Name, "the interceptor failed: "+err.Error())
+			return false
+		case did.Deny != "":
+			t.deny(c, in.Name, did.Deny)
+			return false
+		case did.Result != nil:
+			c.answer(*did.Result)
+			return true
+		case did.Input != nil:
+			c.rewrite(did.Input, in.Name)
+		}
+	}
+	return true
+}
+
+// interceptResult lets the interceptors look at a result, from the inside out. One
+// that fails withholds it.
+func (t *turn) interceptResult(c *call, r Result) Result {
+	for _, in := range slices.Backward(t.interceptorsOf(c.Tool)) {
+		if in.After == nil {
+			continue
+		}
+		seen := c.Invocation
+		seen.Input = slices.Clone(c.Input)
+		changed, err := in.After(t.base, &seen, r)
+		if err != nil {
+			return Failed(ClassFailed, "[result withheld: interceptor "+in.Name+" failed: "+err.Error()+"]")
+		}
+		r = changed
+	}
+	return r
+}

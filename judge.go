@@ -1,0 +1,333 @@
+package belay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// batch is the calls of one response on their way to results.
+type batch struct {
+	message *Message
+	calls   []*call
+}
+
+// call is one call on its way. It belongs to one goroutine at a time.
+type call struct {
+	Invocation
+	part  *CallPart
+	index int
+	// cutOff says that its response reached the limit on its length.
+	cutOff bool
+	tool   *boundTool
+	state  CallState
+	// original is what the model asked for, if the input was rewritten.
+	original  json.RawMessage
+	rewriters []string
+	result    *Result
+	approval  *Approval
+	told      bool // the event of its result was sent
+	halted    bool
+	failure   error  // of a hook at tool.post that fails closed
+	by, why   string // who refused it
+
+	pending     []PendingReminder
+	diagnostics []hook.Diagnostic
+}
+
+// judge brings the calls of a response before the hooks and the floor, side by
+// side. Afterwards each may run, waits for a person, or has its result.
+func (t *turn) judge(response *Message) *batch {
+	b := &batch{message: response}
+	for i := range response.Parts {
+		if part := response.Parts[i].Call; part != nil {
+			c := t.newCall(part, len(b.calls))
+			c.cutOff = response.StopReason == StopMaxTokens
+			b.calls = append(b.calls, c)
+		}
+	}
+	t.each(b.calls, t.judgeOne, func(c *call, sudden any) {
+		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden), ClassDenied)
+	})
+	t.gather(b)
+	for _, c := range b.calls {
+		if c.original != nil {
+			c.part.Final, c.part.RewrittenBy = c.Input, c.rewriters
+		}
+	}
+	t.heedHalt(b)
+	if t.ctx.Err() != nil {
+		b.abort("The turn was aborted before this call started.")
+	}
+	return b
+}
+
+// heedHalt keeps the other calls from starting if one of them ends the turn.
+func (t *turn) heedHalt(b *batch) {
+	if i := slices.IndexFunc(b.calls, func(c *call) bool { return c.halted }); i >= 0 {
+		t.by, t.why = b.calls[i].by, b.calls[i].why
+		b.abort("Another call of the same message ended the turn before this one started.")
+	}
+}
+
+func (t *turn) newCall(part *CallPart, index int) *call {
+	return &call{
+		part: part, index: index, state: CallJudged,
+		Invocation: Invocation{
+			ID: part.ID, Tool: part.Tool, Input: part.Input, turn: t,
+			Session: t.scope.Session, Turn: t.scope.Turn, Step: t.scope.Step, Agent: t.scope.Agent,
+		},
+	}
+}
+
+// gather takes over what the calls have to say, in call order.
+func (t *turn) gather(b *batch) {
+	for _, c := range b.calls {
+		t.session.state.Pending = append(t.session.state.Pending, c.pending...)
+		t.diagnostics = append(t.diagnostics, c.diagnostics...)
+		t.clean = false
+		c.pending, c.diagnostics = nil, nil
+	}
+}
+
+// judgeOne takes one call as far as it gets without running it: resolve, scope,
+// validate, interceptors, hooks, validate again, floor, approval.
+func (t *turn) judgeOne(c *call) {
+	if !t.resolve(c) || !c.checkInput() {
+		return
+	}
+	if !t.intercept(c) || c.result != nil {
+		return
+	}
+	verdict, ok := t.askHooks(c)
+	if !ok {
+		return
+	}
+	if c.original != nil {
+		if faults := c.tool.validate(c.Input); len(faults) > 0 {
+			c.answer(Failed(ClassInvalid, invalidText(c.Tool, faults)+fmt.Sprintf(
+				"\nThe input was rewritten by %s before it was checked; the rewriting is at fault.", strings.Join(c.rewriters, ", "))))
+			return
+		}
+	}
+	t.decide(c, t.askFloor(c, verdict))
+}
+
+// resolve finds the tool.
+func (t *turn) resolve(c *call) bool {
+	c.tool = t.tools.byName[c.Tool]
+	switch {
+	case c.tool == nil:
+		c.answer(Failed(ClassNotFound, unknownTool(c.Tool, t.tools.names())))
+	case !c.tool.inScope:
+		c.answer(Failed(ClassScope, "tool not available: "+c.Tool))
+	default:
+		return true
+	}
+	return false
+}
+
+func unknownTool(name string, known []string) string {
+	text := fmt.Sprintf("There is no tool %q.", name)
+	if near := nearest(name, known, 3); len(near) > 0 {
+		text += " Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	if len(known) == 0 {
+		return text + " You have no tools."
+	}
+	return text + " You may call: " + strings.Join(known, ", ") + "."
+}
+
+// checkInput validates what the model asked for.
+func (c *call) checkInput() bool {
+	switch faults := c.tool.validate(c.Input); {
+	case c.part.Malformed != "" && c.cutOff:
+		c.answer(Failed(ClassInvalid, "The input was cut off by the limit on the length of a response. Make a shorter call, or several."))
+	case c.part.Malformed != "":
+		c.answer(Failed(ClassInvalid, "The input is not a JSON object. Make the call again with one."))
+	case len(faults) > 0:
+		c.answer(Failed(ClassInvalid, invalidText(c.Tool, faults)))
+	default:
+		return true
+	}
+	return false
+}
+
+func invalidText(tool string, faults []string) string {
+	return fmt.Sprintf("The input of %s does not fit its schema:\n- %s", tool, strings.Join(faults, "\n- "))
+}
+
+// answer gives the call its result, whoever it is from.
+func (c *call) answer(r Result) {
+	r = c.turn.fit(c, r)
+	c.result = &r
+	c.state = CallDone
+}
+
+// refuse gives the call the result of a denial: who, why, and what to do instead.
+func (c *call) refuse(by, why string, class ResultClass) {
+	c.by, c.why = by, why
+	c.answer(Failed(class, fmt.Sprintf(
+		"Denied by %q: %s\nDo not make the same call again: reach the goal in another way, or tell the user what is needed.", by, cmp.Or(strings.TrimSpace(why), "no reason was given"))))
+}
+
+// rewrite replaces the input.
+func (c *call) rewrite(input json.RawMessage, by ...string) {
+	if c.original == nil {
+		c.original = c.part.Input
+	}
+	c.Input = slices.Clone(input)
+	c.rewriters = append(c.rewriters, by...)
+}
+
+// toolCall is the call as hooks and the floor see it.
+func (t *turn) toolCall(c *call) ToolCall {
+	return ToolCall{newInput(t.scope, toolCall{
+		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Original: rawJSON(c.original), soFar: t.so(),
+	})}
+}
+
+// askHooks asks tool.pre: rewriters first, then gates on what they left.
+func (t *turn) askHooks(c *call) (Authorization, bool) {
+	var a Authorization
+	if !ToolPre.Active(t.snap) {
+		return a, true
+	}
+	outcome, err := ToolPre.Dispatch(t.ctx, t.snap, t.toolCall(c))
+	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+	c.pending = appendAside(c.pending, outcome.Output.Aside)
+	if len(outcome.Rewriters) > 0 {
+		c.rewrite(outcome.Input.Input(), outcome.Rewriters...)
+	}
+	if err != nil && t.ctx.Err() != nil {
+		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+		return a, false
+	}
+	return Authorization{outcome.Output.Decision, outcome.Output.Reason, cmp.Or(outcome.By, "tool.pre")}, true
+}
+
+// askFloor asks the floor about the final input. The more severe of the two
+// stands: hooks tighten and never loosen.
+func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
+	if t.agent.opts.Authorizer == nil {
+		return verdict
+	}
+	floor, err := t.agent.opts.Authorizer.Authorize(t.ctx, t.toolCall(c))
+	if err != nil && t.ctx.Err() != nil {
+		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+		return Authorization{}
+	}
+	if err != nil {
+		floor = Authorization{ToolDeny, "the floor could not judge the call: " + err.Error(), cmp.Or(floor.By, "floor")}
+	}
+	if _, known := toolSeverity[floor.Decision]; !known {
+		floor = Authorization{ToolDeny, "the floor answered what it cannot", cmp.Or(floor.By, "floor")}
+	}
+	if toolSeverity[floor.Decision] > toolSeverity[verdict.Decision] {
+		floor.By = cmp.Or(floor.By, "floor")
+		return floor
+	}
+	return verdict
+}
+
+// decide does with the call what hooks and floor say.
+func (t *turn) decide(c *call, a Authorization) {
+	switch a.Decision {
+	case ToolPass:
+	case ToolAsk:
+		t.askApproval(c, a)
+	default:
+		c.halted = a.Decision == ToolHalt
+		t.deny(c, a.By, a.Reason)
+	}
+}
+
+// deny refuses the call and lets tool.denied know.
+func (t *turn) deny(c *call, by, why string) {
+	c.refuse(by, why, ClassDenied)
+	if ToolDenied.Active(t.snap) {
+		ctx, cancel := t.afterAbort()
+		defer cancel()
+		outcome, err := ToolDenied.Dispatch(ctx, t.snap, DeniedCall{newInput(t.scope, deniedCall{
+			ID: c.ID, Tool: c.Tool, By: by, Reason: why, soFar: t.so(),
+		})})
+		c.note(t, outcome.Output, outcome.Diagnostics, err)
+	}
+}
+
+// note keeps what an observe phase said about the call.
+func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
+	c.pending = appendAside(c.pending, Aside{Note: n})
+	c.diagnostics = append(c.diagnostics, diagnostics...)
+	if err != nil {
+		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+	}
+}
+
+// afterAbort is the context of phases that fire even if the turn was aborted.
+func (t *turn) afterAbort() (context.Context, context.CancelFunc) {
+	if t.ctx.Err() == nil {
+		return t.ctx, func() {}
+	}
+	return context.WithTimeout(t.base, t.agent.opts.Limits.End)
+}
+
+// abort gives every call that has no result an aborted one.
+func (b *batch) abort(why string) {
+	for _, c := range b.calls {
+		if c.result == nil {
+			c.approval = nil
+			c.answer(Failed(ClassAborted, why))
+		}
+	}
+}
+
+// settled reports whether every call has its result.
+func (b *batch) settled() bool {
+	return len(b.calls) > 0 && !slices.ContainsFunc(b.calls, func(c *call) bool { return c.result == nil })
+}
+
+// records are the calls as they are stored with their response. What may run is
+// stored as started, because it is about to.
+func (b *batch) records(message int64) []Call {
+	if len(b.calls) == 0 {
+		return nil
+	}
+	records := make([]Call, len(b.calls))
+	for i, c := range b.calls {
+		if c.state == CallJudged {
+			c.state = CallStarted
+		}
+		records[i] = Call{Message: message, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input, Wait: c.Wait, Result: c.result}
+	}
+	return records
+}
+
+// results is the message that answers the calls, in call order.
+func (b *batch) results() *Message {
+	m := &Message{Role: RoleUser, Kind: KindResults, Parts: make([]Part, len(b.calls))}
+	for i, c := range b.calls {
+		m.Parts[i] = resultPart(c.part, *c.result)
+	}
+	return m
+}
+
+func resultPart(c *CallPart, r Result) Part {
+	return Part{Type: PartResult, Result: &ResultPart{Call: c.ID, Tool: c.Tool, Result: r}}
+}
+
+// approvals are the questions of the calls.
+func (b *batch) approvals() []Approval {
+	var all []Approval
+	for _, c := range b.calls {
+		if c.approval != nil {
+			all = append(all, *c.approval)
+		}
+	}
+	return all
+}

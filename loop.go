@@ -1,0 +1,278 @@
+package belay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// turn is a turn under way. It belongs to one goroutine, and so does the session
+// while it lasts; the goroutines of calls hand in what they have to say when they
+// are done.
+type turn struct {
+	agent   *Agent
+	session *Session
+	state   *TurnState // in the session's state
+	model   *namedModel
+	scope   *hook.Scope // of this step; never changed, because inputs and records share it
+	snap    *hook.Snapshot
+
+	ctx  context.Context //nolint:containedctx // a turn is a call in itself: it ends when the turn is aborted
+	base context.Context //nolint:containedctx // the same, which an abort does not end
+
+	tools  *toolset     // of this step
+	extra  []*boundTool // of this turn alone
+	system string
+
+	out         chan Event // nil if nobody reads the stream
+	left        chan struct{}
+	emitting    sync.Mutex
+	quiet       bool   // it is housekeeping and no turn
+	silent      bool   // it tells nobody anything
+	clean       bool   // nothing has happened since the last commit
+	ending      bool   // finish has begun
+	failing     string // the turn that the phase error was told of
+	diagnostics []hook.Diagnostic
+	text        string // the model's last
+	recent      []fingerprint
+	waits       []Approval
+	missing     func() string // what the turn must still give, in words for the model
+	by, why     string        // who ended it, or what went wrong
+	err         error
+	result      *Turn
+}
+
+// user takes the turn of a user message.
+func (t *turn) user(text string, parts []Part) EndReason {
+	if err := checkInput(text, parts); err != nil {
+		return t.failed(err)
+	}
+	if end := t.settle(); end != "" {
+		return end
+	}
+	t.begin()
+	if end := t.prepare(text, parts); end != "" {
+		return end
+	}
+	return t.steps()
+}
+
+// settle makes sure that no earlier turn is open. One that was interrupted is
+// ended: its calls are told to have been.
+func (t *turn) settle() EndReason {
+	switch open := t.session.state.Turn; {
+	case open == nil:
+		return ""
+	case open.Parked:
+		return t.failed(ErrParked)
+	default:
+		if err := t.abandon(); err != nil {
+			return t.failed(err)
+		}
+		t.endPhases(cmp.Or(t.state.Ended, EndAborted))
+		return ""
+	}
+}
+
+// resume goes on with the turn that the session was in.
+func (t *turn) resume() EndReason {
+	if err := t.reopen(); err != nil {
+		return t.failed(err)
+	}
+	open := t.session.state.Turn
+	if open == nil {
+		return t.failed(ErrNoTurn)
+	}
+	t.adopt(open)
+	if open.Ended != "" { // its process ended between its last commit and its end phases
+		return open.Ended
+	}
+	open.Parked = false
+	t.bindBundles()
+	t.system = t.agent.compile(open.Sections).text
+	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
+	if batch := t.openCalls(); batch != nil {
+		t.at(batch.message.Step)
+		if err := t.commitResumed(batch); err != nil {
+			return t.failed(err)
+		}
+		if end := t.perform(batch); end != "" {
+			return end
+		}
+	}
+	return t.steps()
+}
+
+// steps takes steps until the turn is over.
+func (t *turn) steps() EndReason {
+	for {
+		if end := t.step(); end != "" {
+			return end
+		}
+	}
+}
+
+// step is one model call and its tools.
+func (t *turn) step() EndReason {
+	if end := t.bounds(); end != "" {
+		return end
+	}
+	t.state.Step++
+	t.at(t.state.Step)
+	t.snap.Refresh()
+	t.seeTools()
+	if err := t.compactIfFull(); err != nil {
+		return t.failed(err)
+	}
+	response, delivered, err := t.ask()
+	if err != nil {
+		return t.failed(err)
+	}
+	t.text = response.Text()
+	batch := t.judge(response)
+	end := t.verdict(response, batch)
+	t.closing(end)
+	if err := t.commitResponse(response, delivered, batch); err != nil {
+		return t.failed(err)
+	}
+	t.observe(response, batch)
+	if end != "" || len(batch.calls) == 0 || batch.settled() {
+		return end
+	}
+	return t.perform(batch)
+}
+
+// verdict says how the turn ends with this response, if it does.
+func (t *turn) verdict(response *Message, b *batch) EndReason {
+	switch {
+	case len(b.calls) == 0:
+		return t.stopping(response)
+	case b.settled():
+		return t.after(b)
+	default:
+		return ""
+	}
+}
+
+// bounds says whether the turn may take another step.
+func (t *turn) bounds() EndReason {
+	if t.ctx.Err() != nil {
+		return t.failed(context.Cause(t.ctx))
+	}
+	steps := t.agent.opts.Limits.Steps
+	if most, ok := MaxSteps.Value(t.state.Policy); ok {
+		steps = min(steps, most)
+	}
+	if t.state.Step >= steps {
+		return EndMaxSteps
+	}
+	if why := t.agent.opts.Budget.spent(t.state.Usage, t.session.state.Usage.add(t.state.Usage)); why != "" {
+		t.why = why
+		return EndBudget
+	}
+	return ""
+}
+
+// MaxSteps is the turn policy that bounds how many steps a turn may take, below
+// the agent's limit.
+var MaxSteps = PolicyMin[int]("max_steps")
+
+// stopping says how the turn ends if the model makes no calls: turn.stop may make
+// it go on.
+func (t *turn) stopping(response *Message) EndReason {
+	if response.StopReason == StopRefusal {
+		return EndRefused
+	}
+	if t.missed() {
+		return ""
+	}
+	if TurnStop.Active(t.snap) && t.state.Continuations < t.agent.opts.Limits.Continuations {
+		outcome, err := fire(t.ctx, t, TurnStop, StopAttempt{newInput(t.scope, stopAttempt{
+			Text: t.text, Continuations: t.state.Continuations, soFar: t.so(),
+		})})
+		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		if err == nil && outcome.Output.Decision == StopContinue {
+			t.state.Continuations++
+			t.tell(ReminderBlocked, outcome.By, "the turn does not end yet: "+outcome.Output.Reason)
+			return ""
+		}
+	}
+	if t.ctx.Err() != nil {
+		return t.failed(context.Cause(t.ctx))
+	}
+	return EndTurn
+}
+
+// commitResponse stores a response, the reminders its request carried, and the
+// states of its calls: what is about to run is on record before it runs.
+func (t *turn) commitResponse(response, delivered *Message, b *batch) error {
+	messages := make([]*Message, 0, 3)
+	if delivered != nil {
+		messages = append(messages, delivered)
+	}
+	messages = append(messages, response)
+	response.Seq = t.session.last + int64(len(messages)) // calls name it
+	calls := b.records(response.Seq)
+	if b.settled() {
+		messages = append(messages, b.results())
+	}
+	return t.commit(messages, calls, b.approvals())
+}
+
+// observe tells everyone about a response that is stored.
+func (t *turn) observe(response *Message, b *batch) {
+	t.emit(Event{Kind: EventModelResponse, Message: response})
+	t.emit(Event{Kind: EventTokenConsumption, Usage: response.Usage})
+	if ModelPost.Active(t.snap) {
+		outcome, err := fire(t.ctx, t, ModelPost, ModelResponse{newInput(t.scope, modelResponse{
+			Model: response.Model, StopReason: string(response.StopReason), Usage: *response.Usage, ToolCalls: len(b.calls), soFar: t.so(),
+		})})
+		t.note(outcome.Output, outcome.Diagnostics, err)
+	}
+	for _, c := range b.calls {
+		t.emit(Event{Kind: EventToolUse, Call: c.part})
+	}
+	t.tellResults(b)
+}
+
+// tellResults tells about the results that nobody was told of yet.
+func (t *turn) tellResults(b *batch) {
+	for _, c := range b.calls {
+		if c.result != nil && !c.told {
+			c.told = true
+			t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
+		}
+	}
+}
+
+// note keeps what an observe phase said. Its failures change nothing.
+func (t *turn) note(n Note, diagnostics []hook.Diagnostic, err error) {
+	t.hear(Aside{Note: n}, diagnostics)
+	if err != nil {
+		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+	}
+}
+
+// failed says how a turn ends that cannot go on: aborted if that is why, and with
+// an error if not.
+func (t *turn) failed(err error) EndReason {
+	if t.ctx.Err() != nil {
+		t.err = context.Cause(t.ctx)
+		return EndAborted
+	}
+	if t.err == nil {
+		t.err = err
+	}
+	return EndError
+}
+
+// checkInput refuses what is no message.
+func checkInput(text string, parts []Part) error {
+	if text == "" && len(parts) == 0 {
+		return errors.New("the message is empty: give it a text, an image or a file")
+	}
+	return validParts(append([]Part{Text(text)}, parts...))
+}

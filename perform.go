@@ -1,0 +1,258 @@
+package belay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// perform runs the calls that may run, and stores their results. A call that has
+// to wait parks the turn, once the others are done.
+func (t *turn) perform(b *batch) EndReason {
+	if err := t.approve(b); err != nil {
+		return t.failed(err)
+	}
+	for from := 0; from < len(b.calls); {
+		to := from + 1
+		if !b.calls[from].serial() {
+			for to < len(b.calls) && !b.calls[to].serial() {
+				to++
+			}
+		}
+		t.each(b.calls[from:to], t.runOne, func(c *call, sudden any) {
+			c.answer(Failed(ClassFailed, fmt.Sprintf("running the call came to a sudden end: %v", sudden)))
+		})
+		from = to
+	}
+	t.gather(b)
+	if t.ctx.Err() != nil {
+		b.abort("The turn was aborted before this call was answered.")
+	}
+	t.tellResults(b)
+	if !b.settled() {
+		return t.park(b)
+	}
+	end := t.after(b)
+	t.closing(end)
+	if err := t.commit([]*Message{b.results()}, b.records(b.message.Seq), b.approvals()); err != nil {
+		return t.failed(err)
+	}
+	return end
+}
+
+// after says how the turn ends with these results, if it does.
+func (t *turn) after(b *batch) EndReason {
+	if t.ctx.Err() != nil {
+		return t.failed(context.Cause(t.ctx))
+	}
+	stuck := t.circling(b)
+	final := false
+	for _, c := range b.calls {
+		if c.failure != nil { // a hook that fails closed ends the turn, when what was done is stored
+			return t.failed(c.failure)
+		}
+		if c.halted {
+			return EndBlocked
+		}
+		final = final || c.result.Final
+	}
+	switch {
+	case final:
+		return EndTurn
+	case stuck:
+		return EndStuck
+	default:
+		return ""
+	}
+}
+
+// park stores what is done and ends the turn until someone resumes it.
+func (t *turn) park(b *batch) EndReason {
+	t.state.Parked = true
+	for _, c := range b.calls {
+		if c.result == nil && c.approval != nil && c.approval.Decided == nil {
+			t.waits = append(t.waits, *c.approval)
+		}
+	}
+	if err := t.commit(nil, b.records(b.message.Seq), b.approvals()); err != nil {
+		return t.failed(err)
+	}
+	return EndParked
+}
+
+// serial reports whether the call is a barrier.
+func (c *call) serial() bool { return c.tool != nil && c.tool.traits.Serial }
+
+// each does something for several calls at a time, each on a goroutine of its
+// own, and returns when all are done. One call needs none: it has the turn's. A
+// call that comes to a sudden end is told so.
+func (t *turn) each(calls []*call, do func(*call), sudden func(*call, any)) {
+	if len(calls) == 1 {
+		guard(calls[0], do, sudden)
+	} else {
+		t.eachOf(calls, do, sudden)
+	}
+}
+
+func (t *turn) eachOf(calls []*call, do func(*call), sudden func(*call, any)) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, t.agent.opts.Limits.Parallel)
+	for _, c := range calls {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			guard(c, do, sudden)
+		})
+	}
+	wg.Wait()
+}
+
+func guard(c *call, do func(*call), sudden func(*call, any)) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		p := recover()
+		if p == nil {
+			p = "runtime.Goexit was called"
+		}
+		sudden(c, p)
+	}()
+	do(c)
+	returned = true
+}
+
+// runOne runs a call and everything that follows on it: interceptors, tool.post,
+// the bound on its size, its event.
+func (t *turn) runOne(c *call) {
+	if c.result != nil || c.state == CallParked {
+		return
+	}
+	if t.ctx.Err() != nil {
+		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+		return
+	}
+	start := time.Now()
+	result, err := t.invoke(c)
+	if park, ok := errors.AsType[*ParkError](err); ok {
+		c.state, c.Wait = CallParked, park.Wait
+		return
+	}
+	result.Text = validText(result.Text)
+	result = t.interceptResult(c, result)
+	result = t.askAfter(c, result, time.Since(start))
+	c.answer(result)
+	c.told = true
+	t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
+}
+
+// returned is what came back from a tool.
+type returned struct {
+	result Result
+	err    error
+}
+
+// invoke calls the tool on a goroutine of its own, which is left behind if the
+// tool heeds neither its timeout nor an abort.
+func (t *turn) invoke(c *call) (Result, error) {
+	ctx, bound := t.ctx, c.tool.traits.Timeout
+	if c.tool.traits.MustFinish {
+		ctx = t.base
+	}
+	if bound > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, bound)
+		defer cancel()
+	}
+	seen := c.Invocation
+	seen.Input = bytes.Clone(c.Input) // it is the tool's to keep
+	done := make(chan returned, 1)
+	go call1(ctx, c.tool, &seen, done)
+	select {
+	case r := <-done:
+		return r.understand(ctx, t.ctx, bound)
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(t.agent.opts.Limits.Grace)
+	defer grace.Stop()
+	select {
+	case r := <-done:
+		return r.understand(ctx, t.ctx, bound)
+	case <-grace.C:
+		return returned{err: context.Cause(ctx)}.understand(ctx, t.ctx, bound)
+	}
+}
+
+// growStack makes room on a fresh stack while there is next to nothing on it to
+// copy: growing it later, in the middle of a tool that decodes JSON, is what
+// calling a tool mostly cost.
+//
+//go:noinline
+func growStack() byte {
+	var room [6 << 10]byte
+	return room[len(os.Args)&1]
+}
+
+var errGoexit = errors.New("the tool ended its goroutine: runtime.Goexit was called")
+
+// call1 calls a tool and survives what it does.
+func call1(ctx context.Context, tool Tool, inv *Invocation, done chan<- returned) {
+	growStack()
+	r := returned{err: errGoexit}
+	defer func() {
+		if p := recover(); p != nil {
+			r = returned{err: fmt.Errorf("the tool panicked: %v", p)}
+		}
+		done <- r
+	}()
+	r.result, r.err = tool.Call(ctx, inv)
+}
+
+// understand makes a result of whatever a tool returned.
+func (r returned) understand(ctx, turn context.Context, bound time.Duration) (Result, error) {
+	_, parks := errors.AsType[*ParkError](r.err)
+	switch {
+	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // it finished, be it while it was being cancelled
+		if r.result.IsError && r.result.Class == "" {
+			r.result.Class = ClassFailed
+		}
+		return r.result, nil
+	case parks:
+		return Result{}, r.err
+	case ctx.Err() != nil && turn.Err() != nil:
+		return Failed(ClassAborted, "The turn was aborted while this call was running. Whether it had an effect is not known."), nil //nolint:nilerr // the result tells
+	case ctx.Err() != nil:
+		return Failed(ClassTimeout, fmt.Sprintf("The tool did not answer within %s and was cancelled. Whether it had an effect is not known.", bound)), nil //nolint:nilerr // likewise
+	default:
+		return Failed(ClassFailed, r.err.Error()), nil
+	}
+}
+
+// askAfter asks tool.post about a result. Where a hook rewrites it, what it does
+// not know of goes too.
+func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
+	if !ToolPost.Active(t.snap) {
+		return r
+	}
+	ctx, cancel := t.afterAbort()
+	defer cancel()
+	outcome, err := ToolPost.Dispatch(ctx, t.snap, ToolResult{newInput(t.scope, toolResult{
+		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Text: r.Text, IsError: r.IsError, Class: r.Class, Latency: took, soFar: t.so(),
+	})})
+	c.pending = appendAside(c.pending, outcome.Output.Aside)
+	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+	if outcome.Output.Result != nil {
+		r.Text, r.Media = validText(*outcome.Output.Result), nil
+	}
+	if _, ok := errors.AsType[*hook.FailureError](err); ok {
+		c.failure = err
+	}
+	return r
+}

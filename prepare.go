@@ -1,0 +1,286 @@
+package belay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// so is what the phases of the turn made of it so far.
+func (t *turn) so() soFar { return soFar{Policy: t.state.Policy, Context: t.state.Context} }
+
+// prepare takes a user message to the point where the model can be asked: the
+// phases that look at it, prepare the turn and build the prompt, and the commit
+// of the message. It returns an end reason if the turn is over already.
+func (t *turn) prepare(text string, parts []Part) EndReason {
+	said := submitted{typed: text, text: text, parts: parts}
+	for _, stage := range []func(*submitted) EndReason{
+		t.submit, t.expand, t.collectPolicy, t.collectContext, t.collectTools, t.compilePrompt,
+	} {
+		if end := stage(&said); end != "" {
+			return end
+		}
+		if said.reply != nil {
+			return t.answerInPlace(&said)
+		}
+	}
+	return t.commitPrompt(&said)
+}
+
+// submitted is a user message on its way into the transcript.
+type submitted struct {
+	typed, text string
+	parts       []Part
+	injected    []Injection
+	reply       *string // in the model's place
+	by          string  // who replied
+}
+
+// submit asks user.prompt.submit.
+func (t *turn) submit(said *submitted) EndReason {
+	if !UserPromptSubmit.Active(t.snap) {
+		return ""
+	}
+	outcome, err := fire(t.ctx, t, UserPromptSubmit, UserPrompt{newInput(t.scope, userPrompt{Text: said.text, Parts: len(said.parts)})})
+	t.hear(outcome.Output.Aside, outcome.Diagnostics)
+	if err != nil {
+		return t.failed(err)
+	}
+	if outcome.Output.Decision == PromptDeny {
+		t.by, t.why = outcome.By, outcome.Output.Reason
+		return EndBlocked
+	}
+	said.text = outcome.Input.Text()
+	said.reply, said.by = outcome.Output.Reply, "user.prompt.submit"
+	return ""
+}
+
+// expand lets the extensions look at what users type.
+func (t *turn) expand(said *submitted) EndReason {
+	for _, e := range t.agent.opts.Extensions {
+		in, ok := e.(InputExtension)
+		if !ok {
+			continue
+		}
+		x, err := in.Expand(t.ctx, Submission{Session: t.scope.Session, Turn: t.scope.Turn, Agent: t.scope.Agent, Text: said.text})
+		if err != nil {
+			return t.failed(fmt.Errorf("extension %q: %w", e.Name(), err))
+		}
+		if x.Text != nil {
+			said.text = *x.Text
+		}
+		if x.Model != nil {
+			t.model = named(x.Model)
+		}
+		said.injected = append(said.injected, x.Injected...)
+		if said.reply = x.Reply; said.reply != nil {
+			said.by = e.Name()
+			return ""
+		}
+	}
+	return ""
+}
+
+// collectPolicy asks turn.pre_policy.
+func (t *turn) collectPolicy(said *submitted) EndReason {
+	t.state.Text = said.text
+	if !TurnPrePolicy.Active(t.snap) {
+		return ""
+	}
+	outcome, err := fire(t.ctx, t, TurnPrePolicy, TurnBegun{newInput(t.scope, turnBegun{Text: said.text})})
+	t.hear(outcome.Output.Aside, outcome.Diagnostics)
+	if err != nil {
+		return t.failed(err)
+	}
+	t.state.Policy = outcome.Output.Policy
+	return ""
+}
+
+func (t *turn) turnSoFar(said *submitted) turnSoFar {
+	return turnSoFar{Text: said.text, Tools: t.tools.names(), soFar: t.so()}
+}
+
+// collectContext asks the two phases that add prompt context, with the preflight
+// plan between them. One limit holds for both.
+func (t *turn) collectContext(said *submitted) EndReason {
+	if TurnPrePromptContext.Active(t.snap) {
+		outcome, err := fire(t.ctx, t, TurnPrePromptContext, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
+		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		if err != nil {
+			return t.failed(err)
+		}
+		t.addContext(TurnPrePromptContext.Name(), outcome.Output.Entries)
+	}
+	if !TurnPostPreflightPromptContext.Active(t.snap) {
+		return ""
+	}
+	plan, err := t.preflight(said)
+	if err != nil {
+		return t.failed(err)
+	}
+	outcome, err := TurnPostPreflightPromptContext.Dispatch(t.ctx, t.snap,
+		Preflight{newInput(t.scope, preflight{turnSoFar: t.turnSoFar(said), Plan: plan})})
+	t.hear(outcome.Output.Aside, outcome.Diagnostics)
+	if err != nil {
+		return t.failed(err)
+	}
+	t.addContext(TurnPostPreflightPromptContext.Name(), outcome.Output.Entries)
+	return ""
+}
+
+// preflight makes the plan of what to look up. A planner that fails leaves the
+// fallback: the plan is a help and not a gate.
+func (t *turn) preflight(said *submitted) (PreflightPlan, error) {
+	fallback := PreflightPlan{Source: "fallback"}
+	if text := strings.TrimSpace(said.text); text != "" {
+		fallback.Queries = []string{text}
+	}
+	if t.agent.opts.Planner == nil {
+		return fallback, nil
+	}
+	plan, err := t.agent.opts.Planner.Plan(t.ctx, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
+	if t.ctx.Err() != nil {
+		return fallback, fmt.Errorf("preflight: %w", t.ctx.Err())
+	}
+	if err != nil {
+		t.agent.opts.Logger.WarnContext(t.ctx, "the planner failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+		return fallback, nil
+	}
+	plan.Source = "planner"
+	return plan, nil
+}
+
+func (t *turn) addContext(phase string, entries []ContextEntry) {
+	t.state.Context = addEntries(t.state.Context, entries, t.agent.hooks.Limits(), func(code hook.Code, from, message string) {
+		t.diagnose(code, phase, from, message)
+	})
+}
+
+func (t *turn) diagnose(code hook.Code, phase, subscription, message string) {
+	t.diagnostics = append(t.diagnostics, hook.Diagnostic{
+		Code: code, Level: code.Level(), Phase: phase, Subscription: subscription, Message: message,
+	})
+}
+
+// collectTools asks turn.pre_tool_materialization and fixes the tool list.
+func (t *turn) collectTools(said *submitted) EndReason {
+	if TurnPreToolMaterialization.Active(t.snap) {
+		outcome, err := fire(t.ctx, t, TurnPreToolMaterialization, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
+		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		if err != nil {
+			return t.failed(err)
+		}
+		t.state.Bundles = outcome.Output.Bundles
+	}
+	t.bindBundles()
+	return ""
+}
+
+// bindBundles turns the bundles into tools. One whose tools have another owner,
+// or that nobody runs, is dropped.
+func (t *turn) bindBundles() {
+	for _, bundle := range t.state.Bundles {
+		route := t.agent.route(bundle.Route)
+		if route == nil {
+			t.diagnose(hook.CodeBundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "no extension runs tools for the bundle's route")
+			continue
+		}
+		var bound []*boundTool
+		sound := true
+		for _, d := range bundle.Tools {
+			b, err := t.agent.bind(&routedTool{d, route}, bundle.ID)
+			switch {
+			case err != nil:
+				t.diagnose(hook.CodeBundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")
+				sound = false
+			case t.agent.tools.Load().byName[d.Name] != nil:
+				t.diagnose(hook.CodeToolConflict, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle belongs to the agent")
+				sound = false
+			default:
+				bound = append(bound, b)
+			}
+		}
+		if sound {
+			t.extra = append(t.extra, bound...)
+		}
+	}
+	t.seeTools()
+}
+
+// seeTools takes in the tools as they are now: they come and go between steps.
+func (t *turn) seeTools() {
+	t.tools = t.agent.tools.Load()
+	if len(t.extra) == 0 {
+		return
+	}
+	own := slices.DeleteFunc(slices.Clone(t.extra), func(b *boundTool) bool { return t.tools.byName[b.name] != nil })
+	t.tools = newToolset(slices.Concat(t.tools.tools, own))
+}
+
+// compilePrompt asks turn.pre_prompt_compile, builds the system prompt and shows
+// its manifest.
+func (t *turn) compilePrompt(said *submitted) EndReason {
+	if TurnPrePromptCompile.Active(t.snap) {
+		outcome, err := fire(t.ctx, t, TurnPrePromptCompile, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
+		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		if err != nil {
+			return t.failed(err)
+		}
+		t.state.Sections = outcome.Output.Sections
+	}
+	p := t.agent.compile(t.state.Sections)
+	t.system = p.text
+	if TurnPostPromptCompile.Active(t.snap) {
+		outcome, err := fire(t.ctx, t, TurnPostPromptCompile, PromptManifest{newInput(t.scope, p.manifest(t.so(), t.tools.declared))})
+		t.hear(Aside{Note: outcome.Output}, outcome.Diagnostics)
+		if err != nil {
+			return t.failed(err)
+		}
+	}
+	return ""
+}
+
+// messages makes the messages of what was submitted.
+func (said *submitted) messages(context []ContextEntry) []*Message {
+	messages := make([]*Message, 0, len(said.injected)+2)
+	for _, in := range said.injected {
+		messages = append(messages, &Message{Role: RoleUser, Kind: KindInjected, Parts: in.Parts, IsSkillInjection: in.IsSkillInjection})
+	}
+	user := &Message{Role: RoleUser, Kind: KindUser}
+	if said.text != "" {
+		user.Parts = append(user.Parts, Text(said.text))
+	}
+	user.Parts = append(user.Parts, said.parts...)
+	if said.text != said.typed {
+		user.PreModifiedText = &said.typed
+	}
+	messages = append(messages, user)
+	if len(context) > 0 {
+		messages = append(messages, &Message{Role: RoleUser, Kind: KindContext, Parts: contextParts(context)})
+	}
+	return messages
+}
+
+// commitPrompt stores the user message: from here on the turn can be resumed by
+// anyone who holds the store.
+func (t *turn) commitPrompt(said *submitted) EndReason {
+	if err := t.commit(said.messages(t.state.Context), nil, nil); err != nil {
+		return t.failed(err)
+	}
+	return ""
+}
+
+// answerInPlace ends the turn with an answer that is not the model's.
+func (t *turn) answerInPlace(said *submitted) EndReason {
+	reply := &Message{Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{Text(*said.reply)}, StopReason: StopEnd, Model: said.by}
+	t.text = *said.reply
+	t.closing(EndTurn)
+	if err := t.commit(append(said.messages(t.state.Context), reply), nil, nil); err != nil {
+		return t.failed(err)
+	}
+	t.emit(Event{Kind: EventTextDelta, Text: t.text})
+	t.emit(Event{Kind: EventModelResponse, Message: reply})
+	return EndTurn
+}

@@ -1,0 +1,138 @@
+package belay
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// reopen reads the session from the store again: a parked turn may have been
+// decided meanwhile, by anyone.
+func (t *turn) reopen() error {
+	t.session.doubt(t.base)
+	return t.session.open(t.ctx)
+}
+
+// openCalls is the last response's calls as the store has them, if they are not
+// answered. Hooks have judged them and are not asked again; the floor is, with
+// today's rules.
+func (t *turn) openCalls() *batch {
+	t.recall()
+	b := t.unanswered()
+	if b == nil {
+		return nil
+	}
+	t.each(b.calls, t.readmit, func(c *call, sudden any) {
+		c.refuse("belay", fmt.Sprintf("judging the call again came to a sudden end: %v", sudden), ClassDenied)
+	})
+	t.heedHalt(b)
+	return b
+}
+
+// unanswered reads the states of the last response's calls.
+func (t *turn) unanswered() *batch {
+	if len(t.session.messages) == 0 {
+		return nil
+	}
+	last := t.session.messages[len(t.session.messages)-1]
+	parts := last.Calls()
+	if len(parts) == 0 {
+		return nil
+	}
+	b := &batch{message: last}
+	for i, part := range parts {
+		c := t.newCall(part, i)
+		c.Step = last.Step
+		if part.Final != nil {
+			c.Input, c.original, c.rewriters = part.Final, part.Input, part.RewrittenBy
+		}
+		if at := slices.IndexFunc(t.session.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
+			r := t.session.calls[at]
+			c.state, c.Wait, c.result = r.State, r.Wait, r.Result
+		}
+		c.told = c.result != nil
+		for _, a := range t.session.asked { // what it waits for, or else the last that was asked about it
+			if a.Turn == t.state.ID && a.Call == c.ID && (c.approval == nil || c.approval.ID != c.Wait) {
+				c.approval = &a
+			}
+		}
+		b.calls = append(b.calls, c)
+	}
+	return b
+}
+
+// commitResumed stores what is about to run, as commitResponse does: if this
+// process ends too, it is not run once more.
+func (t *turn) commitResumed(b *batch) error {
+	if !slices.ContainsFunc(b.calls, func(c *call) bool { return c.result == nil && c.state != CallParked }) {
+		return nil
+	}
+	t.gather(b)
+	return t.commit(nil, b.records(b.message.Seq), b.approvals())
+}
+
+// readmit decides what becomes of a call that has no result yet.
+func (t *turn) readmit(c *call) {
+	if c.result != nil || !t.resolve(c) {
+		return
+	}
+	if c.state == CallStarted && !c.tool.traits.Idempotent {
+		c.answer(Failed(ClassAborted, interrupted))
+		return
+	}
+	approved := c.approval != nil && c.approval.Decided != nil && c.approval.Decided.Allow
+	if c.approval != nil && c.state == CallParked && c.Wait == c.approval.ID {
+		d := c.approval.Decided
+		switch {
+		case d == nil && c.approval.expired(time.Now()):
+			d = &Decision{By: "expiry", Reason: "nobody decided in time"}
+		case d == nil:
+			return // it still waits
+		}
+		t.decided(c, *d)
+		if !d.Allow {
+			return
+		}
+	}
+	switch a := t.askFloor(c, Authorization{}); {
+	case a.Decision == ToolPass, a.Decision == ToolAsk && approved:
+		if c.state == CallParked { // its tool parked it
+			c.state = CallStarted
+		}
+	default:
+		t.decide(c, a)
+	}
+}
+
+const interrupted = "The process ended while this call was running, so its result is lost. Whether it had an effect is not known: find out before you repeat it."
+
+// abandon ends a turn that is open in the store: its calls get aborted results.
+func (t *turn) abandon() error {
+	if err := t.reopen(); err != nil {
+		return err
+	}
+	open := t.session.state.Turn
+	if open == nil {
+		return ErrNoTurn
+	}
+	t.adopt(open)
+	if open.Ended != "" {
+		return nil
+	}
+	return t.answerOpen()
+}
+
+// answerOpen gives the calls that nobody answered aborted results.
+func (t *turn) answerOpen() error {
+	b := t.unanswered()
+	if b == nil {
+		return nil
+	}
+	for _, c := range b.calls {
+		if c.result == nil && c.state == CallStarted {
+			c.answer(Failed(ClassAborted, interrupted))
+		}
+	}
+	b.abort("The turn was ended before this call started.")
+	return t.commit([]*Message{b.results()}, b.records(b.message.Seq), nil)
+}

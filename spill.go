@@ -1,0 +1,90 @@
+package belay
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// fit makes a result fit for the model and the store: a failure that has a class,
+// render data that is JSON, text that is UTF-8 and not too long. What is too long
+// is cut in the middle, and kept whole in a file.
+func (t *turn) fit(c *call, r Result) Result {
+	if r.IsError {
+		orDefault(&r.Class, ClassFailed)
+	}
+	if r.Render != nil && !json.Valid(r.Render) {
+		r.Render = json.RawMessage(contentOf(string(r.Render)))
+	}
+	r.Text = validText(r.Text)
+	limit := t.agent.opts.Limits.ResultCharacters
+	if c.tool != nil && c.tool.traits.MaxResult > 0 {
+		limit = c.tool.traits.MaxResult
+	}
+	if len(r.Text) <= limit {
+		return r
+	}
+	size := utf8.RuneCountInString(r.Text)
+	if size <= limit {
+		return r
+	}
+	where := "the rest is lost"
+	if file, err := t.spill(c, r.Text); err == nil {
+		r.Spilled = file
+		where = "the whole is in " + file
+	} else {
+		t.agent.opts.Logger.WarnContext(t.base, "a long result could not be kept", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+	}
+	head, tail := limit*2/3, limit/3
+	first, _ := firstCharacters(r.Text, head)
+	r.Text = fmt.Sprintf("%s\n\n[... %d of %d characters left out; %s ...]\n\n%s",
+		first, size-head-tail, size, where, lastCharacters(r.Text, tail))
+	return r
+}
+
+// lastCharacters returns the last n code points of valid text.
+func lastCharacters(text string, n int) string {
+	at := len(text)
+	for ; n > 0 && at > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(text[:at])
+		at -= size
+	}
+	return text[at:]
+}
+
+// spill writes a text to a file that only this user can read. Its name is made
+// of where the call was, and cannot lead out of the directory.
+func (t *turn) spill(c *call, text string) (string, error) {
+	dir, err := t.agent.spillDir()
+	if err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }() // nothing was left to write
+	name := strings.ReplaceAll(reference(t.scope.Session, t.scope.Turn, fmt.Sprint(c.Step), c.ID), "/", "_") + ".txt"
+	name = strings.ReplaceAll(name, ":", "-")
+	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("spill: %w", err)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// spillDir makes the directory for long results when the first one comes.
+func (a *Agent) spillDir() (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.opts.SpillDir == "" {
+		dir, err := os.MkdirTemp("", "belay-")
+		if err != nil {
+			return "", err
+		}
+		a.opts.SpillDir = dir
+	}
+	return a.opts.SpillDir, os.MkdirAll(a.opts.SpillDir, 0o700)
+}

@@ -1,0 +1,98 @@
+package belay
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+)
+
+// fingerprint stands for a call together with its result.
+type fingerprint uint64
+
+var fingerprints = maphash.MakeSeed()
+
+func fingerprintOf(tool, input string, r *Result) fingerprint {
+	text := r.Text
+	if r.Spilled != "" { // each has a file of its own
+		text = strings.ReplaceAll(text, r.Spilled, "")
+	}
+	var h maphash.Hash
+	h.SetSeed(fingerprints)
+	for _, s := range []string{tool, input, text} {
+		h.WriteString(s)
+		h.WriteByte(0)
+	}
+	for i := range r.Media {
+		h.WriteString(r.Media[i].URL)
+		h.WriteByte(0)
+		h.Write(r.Media[i].Data)
+	}
+	return fingerprint(h.Sum64())
+}
+
+// circling notices a model that goes in circles: the same call with the same
+// result three times in a row, or two that take turns. The first time it is told
+// so; if it goes on, the turn is over.
+func (t *turn) circling(b *batch) bool {
+	found := false
+	before := len(t.recent)
+	for _, c := range b.calls {
+		mark := fingerprintOf(c.Tool, string(c.Input), c.result)
+		if slices.Contains(t.recent[before:], mark) {
+			continue // calls of one message are made at one time, and not again and again
+		}
+		t.recent = append(t.recent, mark)
+		found = found || circles(t.recent)
+	}
+	if n := len(t.recent) - 3; n > 0 {
+		t.recent = slices.Delete(t.recent, 0, n)
+	}
+	switch {
+	case !found:
+		return false
+	case t.state.Warned:
+		t.why = "the model made the same calls with the same results again and again"
+		return true
+	default:
+		t.state.Warned = true
+		t.tell(ReminderRuntime, "belay", "You are repeating calls whose results do not change. Do something else, or say what keeps you from it. Repeating them once more ends the turn.")
+		return false
+	}
+}
+
+// circles reports whether the last calls are AAA or ABAB.
+func circles(recent []fingerprint) bool {
+	n := len(recent)
+	if n >= 3 && recent[n-1] == recent[n-2] && recent[n-2] == recent[n-3] {
+		return true
+	}
+	return n >= 4 && recent[n-1] == recent[n-3] && recent[n-2] == recent[n-4] && recent[n-1] != recent[n-2]
+}
+
+// recall finds the last calls of the turn in the transcript, for a turn that is
+// resumed.
+func (t *turn) recall() {
+	inputs := make(map[string]string)
+	for _, m := range t.session.messages {
+		if m.Turn != t.state.ID {
+			continue
+		}
+		before := len(t.recent)
+		for i := range m.Parts {
+			switch p := &m.Parts[i]; {
+			case p.Call != nil && p.Call.Final != nil:
+				inputs[p.Call.ID] = string(p.Call.Final)
+			case p.Call != nil:
+				inputs[p.Call.ID] = string(p.Call.Input)
+			case p.Result != nil:
+				mark := fingerprintOf(p.Result.Tool, inputs[p.Result.Call], &p.Result.Result)
+				if !slices.Contains(t.recent[before:], mark) { // see circling
+					t.recent = append(t.recent, mark)
+				}
+			}
+		}
+	}
+	if n := len(t.recent) - 3; n > 0 {
+		t.recent = slices.Delete(t.recent, 0, n)
+	}
+}

@@ -1,0 +1,172 @@
+package belay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// toolset is the tools of an agent at a moment. It never changes: adding and
+// taking away makes another, which turns see from their next step on.
+type toolset struct {
+	tools    []*boundTool // in the order they came
+	byName   map[string]*boundTool
+	declared []ToolDeclaration // of those in scope
+}
+
+// boundTool is a tool with all that is worked out once.
+type boundTool struct {
+	Tool
+	name    string
+	owner   string
+	traits  ToolTraits
+	schema  *jsonschema.Resolved // nil takes any object
+	inScope bool
+}
+
+func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
+	if t == nil {
+		return nil, errors.New("a tool is nil")
+	}
+	d := t.Declaration()
+	b := &boundTool{Tool: t, name: d.Name, owner: owner, inScope: a.inScope(d.Name)}
+	if tt, ok := t.(TraitTool); ok {
+		b.traits = tt.Traits()
+	}
+	orDefault(&b.traits.Timeout, a.opts.Limits.Tool)
+	orDefault(&b.traits.MaxResult, a.opts.Limits.ResultCharacters)
+	if !validToolName(d.Name) {
+		return nil, fmt.Errorf("tool %q: name: want 1-128 of [A-Za-z0-9_-]", d.Name)
+	}
+	if len(d.InputSchema) == 0 {
+		return b, nil
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(d.InputSchema, &schema); err != nil {
+		return nil, fmt.Errorf("tool %q: input schema: %w", d.Name, err)
+	}
+	if schema.Type != "object" {
+		return nil, fmt.Errorf("tool %q: input schema: its type must be object: providers take no other", d.Name)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: input schema: %w", d.Name, err)
+	}
+	b.schema = resolved
+	return b, nil
+}
+
+func validToolName(name string) bool {
+	return name != "" && len(name) <= 128 && !strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	})
+}
+
+func (a *Agent) inScope(name string) bool {
+	if a.opts.Scope == nil {
+		return true
+	}
+	return slices.ContainsFunc(a.opts.Scope, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
+// changed makes a toolset of tools.
+func newToolset(tools []*boundTool) *toolset {
+	s := &toolset{tools: tools, byName: make(map[string]*boundTool, len(tools))}
+	for _, t := range tools {
+		s.byName[t.name] = t
+		if t.inScope {
+			s.declared = append(s.declared, t.Declaration())
+		}
+	}
+	return s
+}
+
+// names lists the tools in scope.
+func (s *toolset) names() []string {
+	names := make([]string, len(s.declared))
+	for i := range s.declared {
+		names[i] = s.declared[i].Name
+	}
+	return names
+}
+
+// Lease is what adding tools returns. Closing it takes them back.
+type Lease struct {
+	once  sync.Once
+	close func()
+}
+
+// Close takes back what was added: no call of a later step finds it. It never
+// waits, and twice is harmless.
+func (l *Lease) Close() error {
+	l.once.Do(l.close)
+	return nil
+}
+
+// AddTools adds tools, all or none, and returns the lease that takes them back.
+// Turns see both from their next step on.
+func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	now := a.tools.Load()
+	added := make([]*boundTool, 0, len(tools))
+	owned := make(map[string]bool, len(tools))
+	var problems []error
+	for _, t := range tools {
+		b, err := a.bind(t, "")
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+			continue
+		case now.byName[b.name] != nil || owned[b.name]:
+			problems = append(problems, fmt.Errorf("tool %q: the agent has another of that name", b.name))
+		}
+		owned[b.name] = true
+		added = append(added, b)
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("add tools: %w", errors.Join(problems...))
+	}
+	a.tools.Store(newToolset(slices.Concat(now.tools, added)))
+	return &Lease{close: func() { a.removeTools(added) }}, nil
+}
+
+func (a *Agent) removeTools(gone []*boundTool) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	a.tools.Store(newToolset(slices.DeleteFunc(slices.Clone(a.tools.Load().tools), func(t *boundTool) bool {
+		return slices.Contains(gone, t)
+	})))
+}
+
+// routedTool is a tool that a bundle declares and an extension runs.
+type routedTool struct {
+	declaration ToolDeclaration
+	route       RouteExtension
+}
+
+func (r *routedTool) Declaration() ToolDeclaration { return r.declaration }
+
+func (r *routedTool) Call(ctx context.Context, call *Invocation) (Result, error) {
+	return r.route.Route(ctx, call)
+}
+
+// route finds the extension that runs the tools of a bundle.
+func (a *Agent) route(name string) RouteExtension { //nolint:ireturn // it is one of several extensions
+	for _, e := range a.opts.Extensions {
+		if r, ok := e.(RouteExtension); ok && e.Name() == name {
+			return r
+		}
+	}
+	return nil
+}

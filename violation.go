@@ -1,0 +1,166 @@
+package belay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// validate checks an input against the tool's schema. It returns every
+// violation, each with a JSON pointer to its place.
+func (t *boundTool) validate(input json.RawMessage) []string {
+	var value any
+	if err := json.Unmarshal(input, &value); err != nil {
+		return []string{"(root): it is not JSON: " + err.Error()}
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return []string{"(root): it must be a JSON object"}
+	}
+	if t.schema == nil || t.schema.Validate(object) == nil {
+		return nil
+	}
+	var found []string
+	violations(t.schema.Schema(), value, "", &found)
+	if len(found) == 0 { // what only the whole schema can tell
+		found = append(found, "(root): "+t.schema.Validate(object).Error())
+	}
+	return found
+}
+
+// violations walks objects and arrays, so that each fault is found where it is
+// and one does not hide another. What a value is held against by itself is left
+// to the validator.
+func violations(s *jsonschema.Schema, value any, at string, found *[]string) {
+	report := func(at, message string) {
+		if at == "" {
+			at = "(root)"
+		}
+		*found = append(*found, at+": "+message)
+	}
+	if s == nil {
+		return
+	}
+	before := len(*found)
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range s.Required {
+			if _, ok := v[name]; !ok {
+				report(at+"/"+pointer(name), "it is required")
+			}
+		}
+		closed := s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil && len(s.PatternProperties) == 0
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			property, known := s.Properties[name]
+			switch {
+			case known:
+				violations(property, v[name], at+"/"+pointer(name), found)
+			case closed:
+				report(at+"/"+pointer(name), "there is no such property"+suggest(name, s.Properties))
+			}
+		}
+	case []any:
+		for i, item := range v {
+			violations(s.Items, item, at+"/"+strconv.Itoa(i), found)
+		}
+	}
+	if len(*found) > before {
+		return
+	}
+	alone := s.CloneSchemas()
+	resolved, err := alone.Resolve(nil)
+	if err != nil {
+		return // it refers to its surroundings: the whole schema speaks for it
+	}
+	if err := resolved.Validate(value); err != nil {
+		report(at, lastOf(err.Error()))
+	}
+}
+
+// lastOf cuts the places that the validator puts in front of what is wrong: a
+// pointer says it shorter.
+func lastOf(message string) string {
+	for strings.HasPrefix(message, "validating ") {
+		_, rest, ok := strings.Cut(message, ": ")
+		if !ok {
+			break
+		}
+		message = rest
+	}
+	return message
+}
+
+// pointer escapes a name for a JSON pointer.
+func pointer(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+func suggest(name string, properties map[string]*jsonschema.Schema) string {
+	known := make([]string, 0, len(properties))
+	for p := range properties {
+		known = append(known, p)
+	}
+	if near := nearest(name, known, 1); len(near) > 0 {
+		return fmt.Sprintf(" (did you mean %q?)", near[0])
+	}
+	return ""
+}
+
+// nearest returns up to n of the known names that are like the given one, the
+// most alike first.
+func nearest(name string, known []string, n int) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	if len(name) > 128 {
+		return nil // no tool and no property is called that
+	}
+	var near []candidate
+	for _, k := range known {
+		d := distance(strings.ToLower(name), strings.ToLower(k))
+		if d <= len(name)/3+1 || strings.Contains(k, name) || (k != "" && strings.Contains(name, k)) {
+			near = append(near, candidate{k, d})
+		}
+	}
+	slices.SortFunc(near, func(a, b candidate) int {
+		if a.distance != b.distance {
+			return a.distance - b.distance
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	names := make([]string, 0, n)
+	for _, c := range near[:min(n, len(near))] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// distance is the number of edits between two names.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

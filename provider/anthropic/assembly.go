@@ -1,0 +1,216 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+
+	"github.com/belay-run/belay"
+)
+
+// event is an event of a stream, as far as it is read. Types that are not known
+// are passed over, as the service asks.
+type event struct {
+	Type    string `json:"type"`
+	Index   int    `json:"index"`
+	Message struct {
+		Model string `json:"model"`
+		Usage tokens `json:"usage"`
+	} `json:"message"`
+	ContentBlock struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text"`
+		Thinking  string          `json:"thinking"`
+		Signature string          `json:"signature"`
+		Data      string          `json:"data"`
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Input     json.RawMessage `json:"input"`
+	} `json:"content_block"`
+	Delta struct {
+		Text        string `json:"text"`
+		Thinking    string `json:"thinking"`
+		Signature   string `json:"signature"`
+		PartialJSON string `json:"partial_json"`
+		StopReason  string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage tokens      `json:"usage"`
+	Error streamError `json:"error"`
+}
+
+// tokens are counted from the start of the response; what is missing has not
+// changed.
+type tokens struct {
+	Input         *int `json:"input_tokens"`
+	Output        *int `json:"output_tokens"`
+	CacheRead     *int `json:"cache_read_input_tokens"`
+	CacheCreation *int `json:"cache_creation_input_tokens"`
+}
+
+// assembly puts a response together from its events.
+type assembly struct {
+	parts   []piece
+	stop    string
+	model   string
+	usage   belay.Usage
+	stopped bool
+}
+
+// piece is a block under way.
+type piece struct {
+	kind      string
+	text      []byte // text, thinking, or the input of a call
+	signature string
+	data      string
+	id, name  string
+}
+
+// add takes the next event and returns what of it is worth telling at once.
+func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
+	var e event
+	switch raw.Type {
+	case "message_start", "content_block_start", "content_block_delta", "message_delta", "error":
+		if err := json.Unmarshal(raw.Data, &e); err != nil {
+			return belay.Chunk{}, fmt.Errorf("the event %s is not what was agreed: %w", raw.Type, err)
+		}
+	}
+	switch raw.Type {
+	case "message_start":
+		a.model = e.Message.Model
+		a.count(e.Message.Usage)
+	case "content_block_start":
+		return a.begin(&e)
+	case "content_block_delta":
+		return a.extend(&e)
+	case "message_delta":
+		a.stop = e.Delta.StopReason
+		a.count(e.Usage)
+	case "message_stop":
+		a.stopped = true
+	case "error":
+		return belay.Chunk{}, &e.Error
+	}
+	return belay.Chunk{}, nil
+}
+
+// begin begins a block. It may hold its first piece already.
+func (a *assembly) begin(e *event) (belay.Chunk, error) {
+	if e.Index != len(a.parts) {
+		return belay.Chunk{}, fmt.Errorf("block %d begins where block %d is due", e.Index, len(a.parts))
+	}
+	b := &e.ContentBlock
+	a.parts = append(a.parts, piece{kind: b.Type, id: b.ID, name: b.Name, data: b.Data})
+	e.Delta.Text, e.Delta.Thinking, e.Delta.Signature = b.Text, b.Thinking, b.Signature
+	if len(b.Input) > 0 && string(b.Input) != "{}" {
+		e.Delta.PartialJSON = string(b.Input)
+	}
+	return a.extend(e)
+}
+
+// extend adds to a block.
+func (a *assembly) extend(e *event) (belay.Chunk, error) {
+	if e.Index < 0 || e.Index >= len(a.parts) {
+		return belay.Chunk{}, fmt.Errorf("there is more of block %d, which did not begin", e.Index)
+	}
+	p, d := &a.parts[e.Index], &e.Delta
+	switch p.kind {
+	case "text":
+		p.text = append(p.text, d.Text...)
+		return belay.Chunk{Text: d.Text}, nil
+	case "thinking":
+		p.text = append(p.text, d.Thinking...)
+		p.signature += d.Signature
+		return belay.Chunk{Thinking: d.Thinking}, nil
+	case "tool_use":
+		p.text = append(p.text, d.PartialJSON...)
+		if d.PartialJSON != "" {
+			return belay.Chunk{Input: &belay.InputDelta{Call: p.id, Tool: p.name, Text: d.PartialJSON}}, nil
+		}
+	}
+	return belay.Chunk{}, nil
+}
+
+// count takes over the counts that an event states.
+func (a *assembly) count(t tokens) {
+	for _, c := range [...]struct{ to, from *int }{
+		{&a.usage.In, t.Input},
+		{&a.usage.Out, t.Output},
+		{&a.usage.CacheRead, t.CacheRead},
+		{&a.usage.CacheWrite, t.CacheCreation},
+	} {
+		if c.from != nil {
+			*c.to = *c.from
+		}
+	}
+}
+
+// response returns the whole of it.
+func (a *assembly) response() *belay.Response {
+	r := &belay.Response{Usage: a.usage, Model: a.model}
+	calls := 0
+	for i := range a.parts {
+		switch p := &a.parts[i]; p.kind {
+		case "text":
+			if len(p.text) > 0 {
+				r.Parts = append(r.Parts, belay.Text(string(p.text)))
+			}
+		case "thinking":
+			if len(p.text) > 0 || p.signature != "" {
+				r.Parts = append(r.Parts, p.thinking(opaque{Signature: p.signature}))
+			}
+		case "redacted_thinking":
+			r.Parts = append(r.Parts, p.thinking(opaque{Redacted: p.data}))
+		case "tool_use":
+			calls++
+			cut := a.stop == "max_tokens" && i == len(a.parts)-1
+			r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: p.call(cut)})
+		}
+	}
+	r.StopReason = stopReason(a.stop, calls)
+	return r
+}
+
+// thinking returns thinking with what the service wants back.
+func (p *piece) thinking(o opaque) belay.Part {
+	part := belay.Part{Type: belay.PartThinking, Text: string(p.text), Provider: provider}
+	if o != (opaque{}) {
+		part.Opaque, _ = json.Marshal(o) //nolint:errchkjson // two strings
+	}
+	return part
+}
+
+// call returns a tool call. The input of one that takes none may be missing, but
+// not if the response was cut off there: then it is as far as every input comes.
+func (p *piece) call(cut bool) *belay.CallPart {
+	call := &belay.CallPart{ID: p.id, Tool: p.name, Input: emptyObject}
+	switch {
+	case len(p.text) == 0 && cut:
+		call.Malformed = "{"
+	case len(p.text) == 0:
+	case isObject(p.text):
+		call.Input = p.text
+	default:
+		call.Malformed = string(p.text)
+	}
+	return call
+}
+
+// stopReason returns a stop reason of the service in our words. Only tools that
+// the service runs itself make it pause, and none are declared.
+func stopReason(reason string, calls int) belay.StopReason {
+	switch reason {
+	case "end_turn", "stop_sequence", "pause_turn":
+		return belay.StopEnd
+	case "tool_use":
+		return belay.StopToolUse
+	case "max_tokens", "model_context_window_exceeded":
+		return belay.StopMaxTokens
+	case "refusal":
+		return belay.StopRefusal
+	}
+	if calls > 0 {
+		return belay.StopToolUse
+	}
+	return belay.StopEnd
+}

@@ -1,0 +1,30 @@
+package anthropic_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	providertest.Test(t, providertest.StartAnthropic, func(t testing.TB, server providertest.Server) belay.Model {
+		t.Helper()
+		return open(server, nil)
+	})
+}
+
+// open opens a model that talks to a server.
+func open(server providertest.Server, o *anthropic.Options) *anthropic.Model {
+	if o == nil {
+		o = &anthropic.Options{}
+	}
+	o.URL, o.Key = server.URL(), server.Key()
+	return anthropic.New("claude-sonnet-4-5", o)
+}

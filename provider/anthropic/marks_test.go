@@ -1,0 +1,203 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/providertest"
+)
+
+// message makes a message.
+func message(role belay.Role, parts ...belay.Part) *belay.Message {
+	return &belay.Message{Role: role, Parts: parts}
+}
+
+// user makes a message of the user.
+func user(texts ...string) *belay.Message {
+	m := message(belay.RoleUser)
+	for _, text := range texts {
+		m.Parts = append(m.Parts, belay.Text(text))
+	}
+	return m
+}
+
+// reminder makes a message of a reminder.
+func reminder(text string) *belay.Message {
+	return message(belay.RoleUser, belay.Part{Type: belay.PartText, Text: text, IsReminder: true})
+}
+
+// said makes a message of the assistant.
+func said(text string) *belay.Message { return message(belay.RoleAssistant, belay.Text(text)) }
+
+// ask sends a request, with an empty reply, and returns what the server got.
+func ask(t testing.TB, server providertest.Server, model belay.Model, req *belay.Request) providertest.Request {
+	t.Helper()
+	server.Script(providertest.Reply{})
+	if _, err := answer(t, model, req); err != nil {
+		t.Fatal(err)
+	}
+	requests := server.Requests()
+	return requests[len(requests)-1]
+}
+
+// answer returns the response to a request.
+func answer(t testing.TB, model belay.Model, req *belay.Request) (*belay.Response, error) {
+	t.Helper()
+	for chunk, err := range model.Stream(t.Context(), req) {
+		if err != nil || chunk.Response != nil {
+			return chunk.Response, err
+		}
+	}
+	t.Fatal("the sequence ended without a response")
+	return nil, nil
+}
+
+// marked lists where a request has marks: tools, system, and texts of messages.
+func marked(t testing.TB, body []byte) []string {
+	t.Helper()
+	type markable struct {
+		Name         string          `json:"name"`
+		Text         string          `json:"text"`
+		ToolUseID    string          `json:"tool_use_id"`
+		CacheControl json.RawMessage `json:"cache_control"`
+	}
+	var r struct {
+		Tools    []markable `json:"tools"`
+		System   []markable `json:"system"`
+		Messages []struct {
+			Content []markable `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Concat(r.Tools, r.System)
+	for _, m := range r.Messages {
+		all = append(all, m.Content...)
+	}
+	var found []string
+	for _, m := range all {
+		if m.CacheControl != nil {
+			found = append(found, m.Name+m.Text+m.ToolUseID)
+		}
+	}
+	return found
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	tools := []belay.ToolDeclaration{{Name: "first"}, {Name: "second"}}
+	result := belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: "c1", Result: belay.Result{Text: "seen"}}}
+	call := message(belay.RoleAssistant, belay.Text("looking"), belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "c1", Tool: "first"}})
+	for _, test := range []struct {
+		rule string
+		req  belay.Request
+		want []string
+	}{
+		{"the system prompt covers the tools", belay.Request{System: "system", Tools: tools, Messages: []*belay.Message{user("a")}}, []string{"system", "a"}},
+		{"without a system prompt the last tool is marked", belay.Request{Tools: tools, Messages: []*belay.Message{user("a")}}, []string{"second", "a"}},
+		{"with neither the end alone is marked", belay.Request{Messages: []*belay.Message{user("a", "b")}}, []string{"b"}},
+		{"where the request before ended is marked too", belay.Request{System: "system", Messages: []*belay.Message{user("a"), said("A"), user("b"), said("B"), user("c")}}, []string{"system", "b", "c"}},
+		{"a result is marked", belay.Request{Messages: []*belay.Message{user("a"), call, message(belay.RoleUser, result)}}, []string{"a", "c1"}},
+		{"what is before the reminders at the end is marked too", belay.Request{System: "system", Messages: []*belay.Message{user("a"), said("A"), user("b"), reminder("r"), reminder("s")}}, []string{"system", "a", "b", "s"}},
+		{"a request of reminders has its end marked", belay.Request{Messages: []*belay.Message{reminder("r")}}, []string{"r"}},
+		{"a response is not marked for reminders behind it", belay.Request{Messages: []*belay.Message{user("a"), said("A"), reminder("r")}}, []string{"a", "r"}},
+		{"neighbours are one side", belay.Request{Messages: []*belay.Message{user("a"), user("b"), said("A"), said("B"), user("c"), user("d")}}, []string{"b", "d"}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			server := providertest.NewAnthropic(t, nil)
+			r := ask(t, server, open(server, nil), &test.req)
+			if diff := cmp.Diff(test.want, marked(t, r.Body)); diff != "" {
+				t.Errorf("marks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The bytes of a request, so that whoever changes them knows: it empties the
+// caches of everybody's sessions.
+func TestBody(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewAnthropic(t, nil)
+	unsigned := belay.Part{Type: belay.PartThinking, Text: "cut o", Provider: "anthropic", Opaque: json.RawMessage(`{}`)}
+	req := &belay.Request{System: "system", MaxTokens: 100, Tools: []belay.ToolDeclaration{{Name: "look", Description: "looks", InputSchema: json.RawMessage(`{ "type": "object" }`)}}, Messages: []*belay.Message{
+		user("a"), user("b", ""),
+		message(belay.RoleAssistant, unsigned, belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "c1", Tool: "look", Input: json.RawMessage(`{"at": 1}`)}}),
+		message(belay.RoleUser, belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: "c1", Result: belay.Failed("", "dark")}}),
+		reminder("r"),
+	}}
+	const want = `{"max_tokens":100,"model":"claude-sonnet-4-5",` +
+		`"system":[{"text":"system","cache_control":{"type":"ephemeral"},"type":"text"}],` +
+		`"tools":[{"input_schema":{"type":"object"},"name":"look","description":"looks"}],"stream":true,"messages":[` +
+		`{"role":"user","content":[{"text":"a","type":"text"},{"text":"b","type":"text","cache_control":{"type":"ephemeral"}}]},` +
+		`{"role":"assistant","content":[{"id":"c1","input":{"at":1},"name":"look","type":"tool_use"}]},` +
+		`{"role":"user","content":[{"tool_use_id":"c1","is_error":true,"content":[{"text":"dark","type":"text"}],"type":"tool_result","cache_control":{"type":"ephemeral"}},` +
+		`{"text":"r","type":"text","cache_control":{"type":"ephemeral"}}]}]}`
+	if diff := cmp.Diff(want, string(ask(t, server, open(server, nil), req).Body)); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+}
+
+// The messages are last in a request, so that not only its parts but the whole
+// of it extends the one before.
+func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewAnthropic(t, nil)
+	model := open(server, &anthropic.Options{Thinking: 2000})
+	req := &belay.Request{System: "system", Tools: []belay.ToolDeclaration{{Name: "first", Description: "does <this> & that"}}}
+	for i := range 10 {
+		req.Messages = append(req.Messages, user(fmt.Sprint("question ", i)), user("<more>"))
+		ask(t, server, model, req)
+		req.Messages = append(req.Messages, said(fmt.Sprint("answer ", i)))
+	}
+	unmark := func(r providertest.Request) []byte {
+		return bytes.ReplaceAll(r.Body, []byte(`,"cache_control":{"type":"ephemeral"}`), nil)
+	}
+	requests := server.Requests()
+	for i := 1; i < len(requests); i++ {
+		earlier, ok := bytes.CutSuffix(unmark(requests[i-1]), []byte(`]}]}`))
+		if !ok || !bytes.HasPrefix(unmark(requests[i]), earlier) {
+			t.Fatalf("request %d does not begin with request %d:\n%s\n%s", i+1, i, requests[i].Body, requests[i-1].Body)
+		}
+	}
+}
+
+// A message is encoded once: a change behind the runtime's back is not seen.
+func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewAnthropic(t, nil)
+	req := &belay.Request{Messages: []*belay.Message{user("as it was")}}
+	first := ask(t, server, open(server, nil), req)
+	req.Messages[0].Parts[0].Text = "as it is"
+	second := ask(t, server, open(server, nil), req)
+	if !bytes.Equal(first.Body, second.Body) {
+		t.Errorf("the message was encoded again: %s", second.Body)
+	}
+}
+
+// What precedes the messages is kept too, and told apart by what it says.
+func TestHeadsAreToldApart(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewAnthropic(t, nil)
+	model := open(server, nil)
+	schema := json.RawMessage(`{"type":"object","title":"a"}`)
+	for round := range 2 {
+		for i := range 12 {
+			// Each differs in one thing from the one before.
+			schema[len(schema)-3] = byte('a' + i/3) // the declarations share their bytes
+			req := &belay.Request{System: fmt.Sprint("system ", (i+1)/3), MaxTokens: 1000 + (i+2)/3, Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: schema}}, Messages: []*belay.Message{user("a")}}
+			r := ask(t, server, model, req)
+			if r.System != req.System || r.MaxTokens != req.MaxTokens || !bytes.Equal(r.Tools[0].InputSchema, schema) {
+				t.Errorf("round %d, request %d: got %q, %d, %s", round, i, r.System, r.MaxTokens, r.Tools[0].InputSchema)
+			}
+		}
+	}
+}

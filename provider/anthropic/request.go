@@ -1,0 +1,216 @@
+package anthropic
+
+import (
+	"bytes"
+	"slices"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/belay-run/belay"
+)
+
+// mark ends a block up to which the service caches the request.
+const mark = `,"cache_control":{"type":"ephemeral"}`
+
+// leastThinking is the smallest budget for thinking that the service takes.
+const leastThinking = 1024
+
+// place is a block of a request: that of a message, both by number.
+type place struct{ message, block int }
+
+// body builds the body of a request. The messages are last, so that a request
+// begins with the bytes of the one before it, marks aside.
+func (m *Model) body(req *belay.Request) ([]byte, error) {
+	head, err := m.head(req)
+	if err != nil {
+		return nil, err
+	}
+	size := len(head)
+	contents := make([]*content, 0, len(req.Messages))
+	for _, message := range req.Messages {
+		c, err := encoded(message)
+		if err != nil {
+			return nil, err
+		}
+		if len(c.blocks) > 0 {
+			contents = append(contents, c)
+			size += len(c.json) + len(`{"role":"assistant","content":[]},`)
+		}
+	}
+	marks := places(contents)
+	out := make([]byte, 0, size+len(marks)*len(mark)+len(`]}`))
+	out = append(out, head...)
+	for i, c := range contents {
+		switch {
+		case i > 0 && contents[i-1].role == c.role:
+			out = append(out, ',') // neighbours on one side are one message
+		case i > 0:
+			out = append(out, `]},`...)
+			fallthrough
+		default:
+			out = append(out, `{"role":"`...)
+			out = append(out, c.role...)
+			out = append(out, `","content":[`...)
+		}
+		out = appendMarked(out, c, i, marks)
+	}
+	if len(contents) > 0 {
+		out = append(out, `]}`...)
+	}
+	return append(out, `]}`...), nil
+}
+
+// appendMarked appends the blocks of message i, with the marks that are in it.
+func appendMarked(out []byte, c *content, i int, marks []place) []byte {
+	from := 0
+	for _, p := range marks {
+		if p.message == i {
+			inside := c.blocks[p.block].end - 1 // before the closing brace
+			out = append(out, c.json[from:inside]...)
+			out = append(out, mark...)
+			from = inside
+		}
+	}
+	return append(out, c.json[from:]...)
+}
+
+// places returns where the marks go, in order: where the request before this one
+// ended, which is behind what the user's side said before the last response; at
+// the end; and if that is a reminder, which may be gone from the next request,
+// before the reminders too. With the one in the head they are the four that the
+// service allows.
+func places(contents []*content) []place {
+	var marks []place
+	last := len(contents) - 1
+	end := find(contents, last, func(b block) bool { return b.markable })
+	if end.message < 0 {
+		return nil
+	}
+	start := sideStart(contents, last)
+	answer := sideStart(contents, start-1)
+	if before := find(contents, answer-1, func(b block) bool { return b.markable }); before.message >= 0 {
+		marks = append(marks, before)
+	}
+	if contents[end.message].blocks[end.block].reminder {
+		if said := find(contents, last, func(b block) bool { return b.markable && !b.reminder }); said.message >= start {
+			marks = append(marks, said)
+		}
+	}
+	return append(marks, end)
+}
+
+// find returns the last block that fits, in message i or before.
+func find(contents []*content, i int, fits func(block) bool) place {
+	for ; i >= 0; i-- {
+		for j, b := range slices.Backward(contents[i].blocks) {
+			if fits(b) {
+				return place{i, j}
+			}
+		}
+	}
+	return place{-1, -1}
+}
+
+// sideStart returns the first of the neighbours on one side that end with
+// message i.
+func sideStart(contents []*content, i int) int {
+	for i > 0 && contents[i-1].role == contents[i].role {
+		i--
+	}
+	return i
+}
+
+// head is the beginning of a request: everything up to its messages.
+type head struct {
+	system string
+	tools  []belay.ToolDeclaration
+	bound  int
+	json   []byte
+}
+
+// maxHeads is how many heads a model keeps. Agents that share a model differ in
+// their heads.
+const maxHeads = 8
+
+// head returns the beginning of a request. Sessions repeat it, so that the last
+// few are kept; one that is lost to a race is made again.
+func (m *Model) head(req *belay.Request) ([]byte, error) {
+	bound := req.MaxTokens
+	if bound <= 0 {
+		bound = m.bound()
+	}
+	var known []*head
+	if p := m.heads.Load(); p != nil {
+		known = *p
+	}
+	for _, h := range known {
+		if h.is(req, bound) {
+			return h.json, nil
+		}
+	}
+	data, err := m.encodeHead(req, bound)
+	if err != nil {
+		return nil, err
+	}
+	h := &head{req.System, slices.Clone(req.Tools), bound, data}
+	for i := range h.tools {
+		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
+	}
+	known = append([]*head{h}, known[:min(len(known), maxHeads-1)]...)
+	m.heads.Store(&known)
+	return data, nil
+}
+
+// is reports whether the request begins with this head.
+func (h *head) is(req *belay.Request, bound int) bool {
+	return h.bound == bound && h.system == req.System &&
+		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {
+			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
+		})
+}
+
+// encodeHead encodes the beginning of a request. The mark behind the system
+// prompt covers the tools too, which the service puts before it.
+func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, error) {
+	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(bound)}
+	for i := range req.Tools {
+		t := &req.Tools[i]
+		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schemaOf(t))}
+		if t.Description != "" {
+			tool.Description = param.NewOpt(t.Description)
+		}
+		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &tool})
+	}
+	switch {
+	case !blank(req.System):
+		params.System = []sdk.TextBlockParam{{Text: req.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+	case len(params.Tools) > 0:
+		params.Tools[len(params.Tools)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+	}
+	data, err := params.MarshalJSON()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it belongs to
+	}
+	return append(data[:len(data)-1], `,"stream":true,"messages":[`...), nil
+}
+
+// schemaOf returns the schema of a tool's input. The service wants one.
+func schemaOf(t *belay.ToolDeclaration) any {
+	if len(t.InputSchema) == 0 {
+		return map[string]string{"type": "object"}
+	}
+	return t.InputSchema
+}
+
+// thinkingFor returns the thinking that fits into a response.
+func (m *Model) thinkingFor(bound int) sdk.ThinkingConfigParamUnion {
+	if m.thinking == Adaptive {
+		return sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
+	}
+	budget := min(m.thinking, bound-1)
+	if budget < leastThinking {
+		return sdk.ThinkingConfigParamUnion{}
+	}
+	return sdk.ThinkingConfigParamOfEnabled(int64(budget))
+}

@@ -1,0 +1,99 @@
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+
+	"github.com/belay-run/belay"
+)
+
+// drainTime bounds the wait for the end of a stream behind its last event.
+const drainTime = 250 * time.Millisecond
+
+var errCut = errors.New("the stream ended before message_stop")
+
+// Stream sends a request and yields the response as it arrives.
+func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		attempt, cancel := context.WithCancel(ctx)
+		defer cancel()
+		answer, err := m.send(attempt, req) //nolint:bodyclose // events.Close does
+		if err != nil {
+			yield(belay.Chunk{}, unlessDone(ctx, err))
+			return
+		}
+		events := ssestream.NewDecoder(answer)
+		defer func() { _ = events.Close() }()
+		var a assembly
+		for events.Next() {
+			chunk, err := a.add(events.Event())
+			if err != nil {
+				yield(belay.Chunk{}, m.inStream(err))
+				return
+			}
+			if a.stopped {
+				drain(events, cancel)
+				yield(belay.Chunk{Response: a.response()}, nil)
+				return
+			}
+			if chunk != (belay.Chunk{}) && !yield(chunk, nil) {
+				return
+			}
+		}
+		err = errCut
+		if cause := events.Err(); cause != nil {
+			err = fmt.Errorf("%w: %w", errCut, cause)
+		}
+		yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
+	}
+}
+
+// drain reads a stream to its end, which lets the connection be used again. The
+// end is there by now, or it is not worth waiting for.
+func drain(events ssestream.Decoder, cancel func()) {
+	timer := time.AfterFunc(drainTime, cancel)
+	defer timer.Stop()
+	for events.Next() {
+		continue
+	}
+}
+
+// send sends a request and returns the answer, whose body is a stream of events.
+func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, error) {
+	switch {
+	case errors.Is(m.broken, errNoKey):
+		return nil, m.failed(belay.ModelAuth, m.broken)
+	case m.broken != nil:
+		return nil, m.failed(belay.ModelInvalid, m.broken)
+	}
+	body, err := m.body(req)
+	if err != nil {
+		return nil, m.failed(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
+	}
+	// The body is encoded already, so that the generic call is used: the one for
+	// messages would parse and copy all of it again.
+	var answer *http.Response
+	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", body, &answer); err != nil {
+		return nil, m.refused(answer, err)
+	}
+	return answer, nil
+}
+
+// unlessDone returns the error of an attempt, or that of its context if that is
+// why it failed.
+func unlessDone(ctx context.Context, err error) error {
+	done := ctx.Err()
+	if done == nil {
+		return err
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, done) {
+		return fmt.Errorf("%w: %w", done, cause)
+	}
+	return done
+}

@@ -1,0 +1,204 @@
+package providertest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// anthropicBlock is a block of content of any type. Which fields a type may have
+// is in blockFields.
+type anthropicBlock struct {
+	Type         string           `json:"type"`
+	CacheControl *anthropicMark   `json:"cache_control"`
+	Text         string           `json:"text"`
+	Thinking     *string          `json:"thinking"`
+	Signature    string           `json:"signature"`
+	Data         string           `json:"data"`
+	ID           string           `json:"id"`
+	Name         string           `json:"name"`
+	Input        json.RawMessage  `json:"input"`
+	ToolUseID    string           `json:"tool_use_id"`
+	Content      json.RawMessage  `json:"content"`
+	IsError      bool             `json:"is_error"`
+	Source       *anthropicSource `json:"source"`
+	Title        string           `json:"title"`
+	Context      string           `json:"context"`
+	Citations    json.RawMessage  `json:"citations"`
+}
+
+type anthropicSource struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
+	URL       string `json:"url"`
+}
+
+// blockFields are the fields that each type of block may have, beside its type.
+var blockFields = map[string][]string{
+	"text":              {"text", "cache_control", "citations"},
+	"thinking":          {"thinking", "signature"},
+	"redacted_thinking": {"data"},
+	"image":             {"source", "cache_control"},
+	"document":          {"source", "title", "context", "citations", "cache_control"},
+	"tool_use":          {"id", "name", "input", "cache_control"},
+	"tool_result":       {"tool_use_id", "content", "is_error", "cache_control"},
+}
+
+// callID is what the id of a call must look like.
+var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// block reads a block, and checks what can be seen without the others.
+func (c *anthropicChecked) block(at string, raw json.RawMessage) (*anthropicBlock, error) {
+	var fields map[string]json.RawMessage
+	var b anthropicBlock
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil, fmt.Errorf("%s: must be an object", at)
+	}
+	if err := strict(at, raw, &b); err != nil {
+		return nil, err
+	}
+	allowed, ok := blockFields[b.Type]
+	if !ok {
+		return nil, fmt.Errorf("%s.type: %q is not known", at, b.Type)
+	}
+	for name := range fields {
+		if name != "type" && !slices.Contains(allowed, name) {
+			return nil, fmt.Errorf("%s.%s.%s: extra inputs are not permitted", at, b.Type, name)
+		}
+	}
+	if err := c.mark(at, b.CacheControl); err != nil {
+		return nil, err
+	}
+	return &b, checkBlock(at, &b)
+}
+
+// checkBlock checks the fields of a block.
+func checkBlock(at string, b *anthropicBlock) error {
+	switch b.Type {
+	case "text":
+		if b.Text == "" {
+			return fmt.Errorf("%s: text content blocks must be non-empty", at)
+		}
+		if strings.TrimSpace(b.Text) == "" {
+			return fmt.Errorf("%s: text content blocks must contain non-whitespace text", at)
+		}
+	case "thinking":
+		if b.Thinking == nil {
+			return fmt.Errorf("%s.thinking: field required", at)
+		}
+		if b.Signature != signature(*b.Thinking) {
+			return fmt.Errorf("%s: invalid signature in thinking block: it is missing, or the thinking was changed", at)
+		}
+	case "redacted_thinking":
+		if !isRedacted(b.Data) {
+			return fmt.Errorf("%s: invalid data in redacted_thinking block", at)
+		}
+	case "tool_use":
+		switch {
+		case !callID.MatchString(b.ID):
+			return fmt.Errorf("%s.tool_use.id: %q must match %s", at, b.ID, callID)
+		case !toolName.MatchString(b.Name):
+			return fmt.Errorf("%s.tool_use.name: %q must match %s", at, b.Name, toolName)
+		case json.Unmarshal(b.Input, &map[string]json.RawMessage{}) != nil || string(b.Input) == "null":
+			return fmt.Errorf("%s.tool_use.input: must be an object", at)
+		}
+	case "tool_result":
+		if b.ToolUseID == "" {
+			return fmt.Errorf("%s.tool_result.tool_use_id: field required", at)
+		}
+	case "image", "document":
+		return checkSource(at, b)
+	}
+	return nil
+}
+
+// checkSource checks where an image or a document comes from.
+func checkSource(at string, b *anthropicBlock) error {
+	s := b.Source
+	if s == nil {
+		return fmt.Errorf("%s.source: field required", at)
+	}
+	types := []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+	if b.Type == "document" {
+		types = []string{"application/pdf"}
+	}
+	switch data, err := base64.StdEncoding.DecodeString(s.Data); {
+	case s.Type == "url" && strings.HasPrefix(s.URL, "http"):
+	case s.Type == "text" && b.Type == "document" && s.MediaType == "text/plain" && s.Data != "":
+	case s.Type != "base64":
+		return fmt.Errorf("%s.source.type: %q does not fit", at, s.Type)
+	case !slices.Contains(types, s.MediaType):
+		return fmt.Errorf("%s.source.media_type: %q is none of %s", at, s.MediaType, quoted(types))
+	case err != nil || len(data) == 0:
+		return fmt.Errorf("%s.source.data: must be non-empty base64", at)
+	}
+	return nil
+}
+
+// hear returns a block in belay's words.
+func (c *anthropicChecked) hear(at string, b *anthropicBlock) (belay.Part, error) {
+	switch b.Type {
+	case "thinking":
+		return belay.Part{Type: belay.PartThinking, Text: *b.Thinking}, nil
+	case "redacted_thinking":
+		return belay.Part{Type: belay.PartThinking, Opaque: encodeJSON(b.Data)}, nil
+	case "image", "document":
+		return belay.Part{Type: belay.PartMedia, Media: mediaOf(b)}, nil
+	case "tool_use":
+		return belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: b.ID, Tool: b.Name, Input: b.Input}}, nil
+	case "tool_result":
+		return c.hearResult(at, b)
+	default:
+		return belay.Text(b.Text), nil
+	}
+}
+
+// hearResult reads the result of a call.
+func (c *anthropicChecked) hearResult(at string, b *anthropicBlock) (belay.Part, error) {
+	part := belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: b.ToolUseID, Tool: c.names[b.ToolUseID]}}
+	result := &part.Result.Result
+	result.IsError = b.IsError
+	var blocks []json.RawMessage
+	if len(b.Content) > 0 && string(b.Content) != `""` {
+		var err error
+		if blocks, err = blocksOf(at+".content", b.Content); err != nil {
+			return part, err
+		}
+	}
+	if b.IsError && len(blocks) == 0 {
+		return part, fmt.Errorf("%s.tool_result: content cannot be empty if is_error is true", at)
+	}
+	for i, raw := range blocks {
+		at := fmt.Sprintf("%s.tool_result.content.%d", at, i)
+		inner, err := c.block(at, raw)
+		if err != nil {
+			return part, err
+		}
+		switch inner.Type {
+		case "text":
+			result.Text += inner.Text
+		case "image", "document":
+			result.Media = append(result.Media, *mediaOf(inner))
+		default:
+			return part, fmt.Errorf("%s: a result holds no block of type %q", at, inner.Type)
+		}
+	}
+	return part, nil
+}
+
+// mediaOf returns an image or a document that was checked.
+func mediaOf(b *anthropicBlock) *belay.Media {
+	m := &belay.Media{MIME: b.Source.MediaType, Name: b.Title, URL: b.Source.URL}
+	if b.Source.Type == "text" {
+		m.Data = []byte(b.Source.Data)
+	} else {
+		m.Data, _ = base64.StdEncoding.DecodeString(b.Source.Data) // it was checked
+	}
+	return m
+}

@@ -1,0 +1,245 @@
+package providertest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// frame is an event of a stream.
+type frame struct {
+	name  string
+	data  []byte
+	piece bool // it carries a scripted piece
+}
+
+// newFrame makes an event. Its data repeats the name.
+func newFrame(name string, fields map[string]any) frame {
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields["type"] = name
+	return frame{name: name, data: encodeJSON(fields)}
+}
+
+// signature is the signature of thinking: anybody can check it, and a changed
+// text needs another one.
+func signature(thinking string) string {
+	sum := sha256.Sum256([]byte("signed by providertest: " + thinking))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// redactedPrefix begins what the service hides, so that a change shows.
+const redactedPrefix = "redacted by providertest: "
+
+// redacted hides thinking so that its hiding can be checked.
+func redacted(secret string) string {
+	return base64.StdEncoding.EncodeToString([]byte(redactedPrefix + signature(secret)))
+}
+
+// isRedacted reports whether data was made by redacted.
+func isRedacted(data string) bool {
+	text, err := base64.StdEncoding.DecodeString(data)
+	rest, ok := strings.CutPrefix(string(text), redactedPrefix)
+	return err == nil && ok && len(rest) == len(signature(""))
+}
+
+// stream answers with the events of a reply.
+func (a *Anthropic) stream(w http.ResponseWriter, r *http.Request, request *Request, reply *Reply) {
+	out := &outlet{w: w, flush: http.NewResponseController(w).Flush, size: reply.Flush}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	pieces, held := 0, reply.Hold == nil
+	for i, f := range a.frames(reply) {
+		if !held && pieces == reply.Hold.After {
+			held = true
+			if !a.hold(r.Context(), reply.Hold) {
+				return
+			}
+		}
+		if b := reply.Break; b != nil && b.After == i {
+			a.mu.Lock()
+			request.Broken = true
+			a.mu.Unlock()
+			breakOff(out, b)
+			return
+		}
+		if reply.Delay > 0 && !a.wait(r.Context(), time.After(reply.Delay)) {
+			return
+		}
+		out.send(f)
+		if f.piece {
+			pieces++
+		}
+	}
+}
+
+// breakOff ends a stream early.
+func breakOff(out *outlet, b *Break) {
+	if e, ok := anthropicErrors[b.Error]; ok {
+		out.send(frame{name: "error", data: e.body()})
+	}
+	if !b.Clean && b.Error == "" {
+		panic(http.ErrAbortHandler) // drops the connection without a word
+	}
+	_ = out.flush() // so that an answer without events has its headers
+}
+
+// hold waits and reports whether to go on.
+func (a *Anthropic) hold(ctx context.Context, h *Hold) bool {
+	if h.Reached != nil {
+		close(h.Reached)
+	}
+	select {
+	case <-h.Until:
+		return true
+	case <-ctx.Done():
+	case <-a.closing:
+	}
+	return false
+}
+
+// wait waits for a moment and reports whether to go on.
+func (a *Anthropic) wait(ctx context.Context, moment <-chan time.Time) bool {
+	select {
+	case <-moment:
+		return true
+	case <-ctx.Done():
+	case <-a.closing:
+	}
+	return false
+}
+
+// outlet writes events, whole or in pieces of some bytes.
+type outlet struct {
+	w     http.ResponseWriter
+	flush func() error
+	size  int
+}
+
+// send sends an event. A client that has left is noticed elsewhere.
+func (o *outlet) send(f frame) {
+	text := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", f.name, f.data)
+	for len(text) > 0 {
+		n := len(text)
+		if o.size > 0 {
+			n = min(n, o.size)
+		}
+		_, _ = o.w.Write(text[:n])
+		_ = o.flush()
+		text = text[n:]
+	}
+}
+
+// frames returns the events of a reply.
+func (a *Anthropic) frames(reply *Reply) []frame {
+	usage := reply.usage()
+	early := usage
+	early.Out = 1 // what comes out is counted as it comes
+	frames := []frame{
+		newFrame("message_start", map[string]any{"message": a.message([]any{}, nil, anthropicUsage(early))}),
+		newFrame("ping", nil),
+	}
+	for i, p := range reply.Parts {
+		block, deltas := anthropicParts(p)
+		frames = append(frames, newFrame("content_block_start", map[string]any{"index": i, "content_block": block}))
+		for _, d := range deltas {
+			f := newFrame("content_block_delta", map[string]any{"index": i, "delta": d.fields})
+			f.piece = d.piece
+			frames = append(frames, f)
+		}
+		frames = append(frames, newFrame("content_block_stop", map[string]any{"index": i}))
+	}
+	return append(frames,
+		newFrame("message_delta", map[string]any{
+			"delta": map[string]any{"stop_reason": stopWord(reply), "stop_sequence": nil},
+			"usage": map[string]any{"output_tokens": usage.Out},
+		}),
+		newFrame("message_stop", nil))
+}
+
+// delta is how a block goes on.
+type delta struct {
+	fields map[string]any
+	piece  bool // it carries a scripted piece
+}
+
+// anthropicParts returns how a block begins and how it goes on.
+func anthropicParts(p Part) (block map[string]any, deltas []delta) {
+	var kind, field string
+	switch p.Kind {
+	case PartThinking:
+		block = map[string]any{"type": "thinking", "thinking": "", "signature": ""}
+		kind, field = "thinking_delta", "thinking"
+	case PartRedacted:
+		return map[string]any{"type": "redacted_thinking", "data": redacted(strings.Join(p.Pieces, ""))}, nil
+	case PartCall:
+		block = map[string]any{"type": "tool_use", "id": p.ID, "name": p.Tool, "input": map[string]any{}}
+		kind, field = "input_json_delta", "partial_json"
+		deltas = []delta{{map[string]any{"type": kind, field: ""}, false}} // as the service does
+	default:
+		block = map[string]any{"type": "text", "text": ""}
+		kind, field = "text_delta", "text"
+	}
+	for _, piece := range p.Pieces {
+		deltas = append(deltas, delta{map[string]any{"type": kind, field: piece}, true})
+	}
+	if p.Kind == PartThinking {
+		deltas = append(deltas, delta{map[string]any{"type": "signature_delta", "signature": signature(strings.Join(p.Pieces, ""))}, false})
+	}
+	return block, deltas
+}
+
+// whole answers without a stream.
+func (a *Anthropic) whole(w http.ResponseWriter, reply *Reply) {
+	content := []any{}
+	for _, p := range reply.Parts {
+		block, _ := anthropicParts(p)
+		text := strings.Join(p.Pieces, "")
+		switch p.Kind {
+		case PartText:
+			block["text"] = text
+		case PartThinking:
+			block["thinking"], block["signature"] = text, signature(text)
+		case PartRedacted: // it is whole from the start
+		case PartCall:
+			if json.Valid([]byte(text)) {
+				block["input"] = json.RawMessage(text)
+			}
+		}
+		content = append(content, block)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(encodeJSON(a.message(content, stopWord(reply), anthropicUsage(reply.usage())))) // a client that has left is no fault
+}
+
+// message returns a message of the service.
+func (a *Anthropic) message(content []any, stop any, usage map[string]any) map[string]any {
+	return map[string]any{
+		"id": "msg_of_a_test", "type": "message", "role": "assistant", "model": "model-of-a-test",
+		"content": content, "stop_reason": stop, "stop_sequence": nil, "usage": usage,
+	}
+}
+
+// anthropicUsage returns counts as the service states them.
+func anthropicUsage(u belay.Usage) map[string]any {
+	return map[string]any{
+		"input_tokens": u.In, "output_tokens": u.Out,
+		"cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite,
+	}
+}
+
+// stopWord returns the service's word for why the model stopped. It shares
+// belay's words.
+func stopWord(reply *Reply) string {
+	if reply.StopWord != "" {
+		return reply.StopWord
+	}
+	return string(reply.stopReason())
+}

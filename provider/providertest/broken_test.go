@@ -1,0 +1,378 @@
+package providertest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/providertest"
+)
+
+// stream is a model made of a function.
+type stream func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error]
+
+func (s stream) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return s(ctx, req)
+}
+
+// sound opens a model that is not broken.
+func sound(_ testing.TB, server providertest.Server) belay.Model {
+	return anthropic.New("claude-sonnet-4-5", &anthropic.Options{URL: server.URL(), Key: server.Key()})
+}
+
+// asking breaks what a model is asked.
+func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
+	return func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			copied := *req
+			copied.Messages = nil
+			for _, message := range req.Messages {
+				var c belay.Message
+				data, err := json.Marshal(message)
+				if err != nil || json.Unmarshal(data, &c) != nil {
+					panic("a message cannot be copied")
+				}
+				copied.Messages = append(copied.Messages, &c)
+			}
+			change(&copied)
+			return m.Stream(ctx, &copied)
+		})
+	}
+}
+
+// parts breaks the parts of all messages that a model is asked with.
+func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
+	return asking(func(req *belay.Request) {
+		for _, m := range req.Messages {
+			for i := range m.Parts {
+				change(&m.Parts[i])
+			}
+		}
+	})
+}
+
+// telling breaks what a model yields.
+func telling(change func(c belay.Chunk, err error) (belay.Chunk, error)) func(belay.Model) belay.Model {
+	return func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			return func(yield func(belay.Chunk, error) bool) {
+				for c, err := range m.Stream(ctx, req) {
+					if !yield(change(c, err)) {
+						return
+					}
+				}
+			}
+		})
+	}
+}
+
+// responding breaks the responses of a model.
+func responding(change func(r *belay.Response)) func(belay.Model) belay.Model {
+	return telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
+		if c.Response != nil {
+			change(c.Response)
+		}
+		return c, err
+	})
+}
+
+// failing breaks the errors of a model.
+func failing(change func(e *belay.ModelError)) func(belay.Model) belay.Model {
+	return telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
+		if e := (*belay.ModelError)(nil); errors.As(err, &e) {
+			change(e)
+		}
+		return c, err
+	})
+}
+
+// calls breaks the calls of responses.
+func calls(change func(c *belay.CallPart)) func(belay.Model) belay.Model {
+	return responding(func(r *belay.Response) {
+		for _, p := range r.Parts {
+			if p.Call != nil {
+				change(p.Call)
+			}
+		}
+	})
+}
+
+// pouring reads the whole response in a goroutine that nobody can stop.
+func pouring(m belay.Model) belay.Model {
+	return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+		return func(yield func(belay.Chunk, error) bool) {
+			type item struct {
+				chunk belay.Chunk
+				err   error
+			}
+			items := make(chan item)
+			go func() { // ends when all is taken: it is what the rules must find
+				defer close(items)
+				for c, err := range m.Stream(context.WithoutCancel(ctx), req) {
+					items <- item{c, err}
+				}
+			}()
+			for i := range items {
+				if !yield(i.chunk, i.err) {
+					// Free it later, so that only the rule finds it.
+					time.AfterFunc(5*impatience, func() {
+						for range items {
+							continue
+						}
+					})
+					return
+				}
+			}
+		}
+	})
+}
+
+// impatience is how long the rules wait for broken models.
+const impatience = 300 * time.Millisecond
+
+// faults are broken models, each with rules that must find the fault.
+var faults = []struct {
+	fault string
+	model func(belay.Model) belay.Model
+	rules []string
+}{
+	{"tells all at the end", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
+		return belay.Chunk{Response: c.Response}, err
+	}), []string{"text arrives in pieces and then whole", "the input of parallel calls arrives in pieces that name their call", "a slow stream is told as it comes", "cancelling a slow stream ends the request"}},
+	{"sends the response twice", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			return func(yield func(belay.Chunk, error) bool) {
+				for c, err := range m.Stream(ctx, req) {
+					if !yield(c, err) || c.Response != nil && !yield(c, nil) {
+						return
+					}
+				}
+			}
+		})
+	}, []string{"the last chunk alone carries the response"}},
+	{"puts calls first", responding(func(r *belay.Response) {
+		slices.SortStableFunc(r.Parts, func(a, b belay.Part) int { return len(b.Type) - len(a.Type) })
+	}), []string{"thinking, text and calls keep their order"}},
+	{"leaves a missing input missing", calls(func(c *belay.CallPart) {
+		if string(c.Input) == "{}" {
+			c.Input = nil
+		}
+	}), []string{"a call without input has an empty object"}},
+	{"keeps empty text", responding(func(r *belay.Response) { r.Parts = append([]belay.Part{belay.Text("")}, r.Parts...) }), []string{"empty text is no part, and is not sent back"}},
+	{"knows ASCII only", responding(func(r *belay.Response) {
+		for i := range r.Parts {
+			r.Parts[i].Text = strings.Map(func(c rune) rune { return c & 0x7f }, r.Parts[i].Text)
+		}
+	}), []string{"characters survive a stream that is cut anywhere"}},
+	{"cuts long inputs", calls(func(c *belay.CallPart) {
+		if len(c.Input) > 1<<20 {
+			c.Input = json.RawMessage("{}")
+		}
+	}), []string{"an input of a megabyte arrives and is sent back"}},
+	{"hides what is malformed", calls(func(c *belay.CallPart) { c.Malformed = "" }), []string{"a call that is cut off by the bound on the response is malformed", "an input that is JSON but no object is malformed"}},
+	{"knows one stop reason", responding(func(r *belay.Response) { r.StopReason = belay.StopEnd }), []string{"a refusal is a response", "a response that is cut off by its bound says so"}},
+	{"counts no cached tokens", responding(func(r *belay.Response) { r.Usage.CacheRead, r.Usage.CacheWrite = 0, 0 }), []string{"tokens are counted, cached ones apart"}},
+	{"does not bear an empty response", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
+		if c.Response != nil && len(c.Response.Parts) == 0 {
+			return belay.Chunk{}, errors.New("empty")
+		}
+		return c, err
+	}), []string{"a response with nothing in it is no failure"}},
+
+	{"sends no system prompt", asking(func(req *belay.Request) { req.System = "" }), []string{"system prompt, tools and bound are sent as declared"}},
+	{"sends a system prompt of its own", asking(func(req *belay.Request) { req.System += "Be nice." }), []string{"a request may have no system prompt and no tools"}},
+	{"wants schemas", asking(func(req *belay.Request) {
+		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t belay.ToolDeclaration) bool { return t.InputSchema == nil })
+	}), []string{"a tool without a schema is declared all the same"}},
+	{"forgets reminders", asking(func(req *belay.Request) {
+		req.Messages = slices.DeleteFunc(req.Messages, func(m *belay.Message) bool { return m.Parts[0].IsReminder })
+	}), []string{"neighbours on one side are taken as one"}},
+	{"takes errors for results", parts(func(p *belay.Part) {
+		if p.Result != nil {
+			p.Result.IsError = false
+		}
+	}), []string{"results and errors of parallel calls reach the model", "an error that says nothing is an error all the same"}},
+	{"does not look at images of tools", parts(func(p *belay.Part) {
+		if p.Result != nil {
+			p.Result.Media = nil
+		}
+	}), []string{"images of the user and of tools reach the model"}},
+	{"sends every file as an image", parts(func(p *belay.Part) {
+		if p.Media != nil && p.Media.Name != "" {
+			p.Media.MIME, p.Media.Data, p.Media.URL = "image/png", nil, "nowhere"
+		}
+	}), []string{"a file that the service does not take is no failure"}},
+	{"sends what is for people", parts(func(p *belay.Part) {
+		if p.Result != nil {
+			p.Result.Text += string(p.Result.Render)
+		}
+	}), []string{"render, final inputs and what was typed stay here"}},
+	{"changes the request", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			req.Messages[0].Parts[0].Text += "!"
+			return m.Stream(ctx, req)
+		})
+	}, []string{"the request is left as it was"}},
+	{"is for one at a time", func(m belay.Model) belay.Model {
+		var busy sync.Mutex
+		var asked atomic.Int64
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			return func(yield func(belay.Chunk, error) bool) {
+				if asked.Add(1) > 1 && busy.TryLock() {
+					yield(belay.Chunk{}, errors.New("busy"))
+					return
+				}
+				m.Stream(ctx, req)(yield)
+			}
+		})
+	}, []string{"many may ask at once with the same messages"}},
+
+	{"forgets signatures", parts(func(p *belay.Part) { p.Opaque = nil }), []string{"thinking is carried back unchanged"}},
+	{"improves its thinking", parts(func(p *belay.Part) {
+		if p.Type == belay.PartThinking {
+			p.Text += "!"
+		}
+	}), []string{"thinking is carried back unchanged", "a strict server accepts a whole conversation"}},
+	{"takes all thinking for its own", parts(func(p *belay.Part) {
+		p.Provider = "anthropic"
+		if p.Opaque == nil {
+			p.Opaque = json.RawMessage(`{"signature":"made up"}`)
+		}
+	}), []string{"thinking of another provider is left out", "thinking that was cut off is left out"}},
+	{"counts its requests in the prompt", func(m belay.Model) belay.Model {
+		var n atomic.Int64
+		return asking(func(req *belay.Request) { req.System += fmt.Sprint(n.Add(1)) })(m)
+	}, []string{"consecutive requests extend each other byte for byte", "a retry sends the same bytes"}},
+	{"says when a message was made", func(m belay.Model) belay.Model {
+		var seen sync.Map
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			first := req.Messages[0]
+			if _, ok := seen.LoadOrStore(first, true); !ok && len(req.Messages) > 1 {
+				req = &belay.Request{System: req.System + "?", Tools: req.Tools, Messages: req.Messages}
+			}
+			return m.Stream(ctx, req)
+		})
+	}, []string{"a transcript that was stored and loaded is sent with the same bytes"}},
+
+	{"blames the server", failing(func(e *belay.ModelError) { e.Kind = belay.ModelServer }), []string{
+		"429 without Retry-After is rate limited", "an overloaded service is overloaded", "401 and 403 are failures of authentication",
+		"a request that does not fit the window is too long", "400 and 404 are invalid", "no answer is a failure of the network",
+		"an error in the stream is a failure of its kind", "a connection that drops at any event is a failure of the network",
+		"a stream that ends early at any event is a failure of the network",
+	}},
+	{"blames the network", failing(func(e *belay.ModelError) { e.Kind = belay.ModelNetwork }), []string{"500, 502 and 503 are failures of the server"}},
+	{"waits for nothing", failing(func(e *belay.ModelError) { e.RetryAfter = 0 }), []string{"429 with seconds says how long to wait", "429 with a date says how long to wait"}},
+	{"goes back in time", failing(func(e *belay.ModelError) { e.RetryAfter -= time.Hour }), []string{"429 with a date that is past, or with nonsense, waits for nothing"}},
+	{"tries again", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			return func(yield func(belay.Chunk, error) bool) {
+				for _, err := range m.Stream(ctx, req) {
+					if err != nil {
+						break
+					}
+				}
+				m.Stream(ctx, req)(yield)
+			}
+		})
+	}, []string{"an attempt that fails is not tried again"}},
+	{"takes a broken response for a whole one", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			return func(yield func(belay.Chunk, error) bool) {
+				told := false
+				for c, err := range m.Stream(ctx, req) {
+					if err != nil && told {
+						yield(belay.Chunk{Response: &belay.Response{}}, nil)
+						return
+					}
+					told = true
+					if !yield(c, err) {
+						return
+					}
+				}
+			}
+		})
+	}, []string{"a connection that drops at any event is a failure of the network", "a stream that ends early at any event is a failure of the network"}},
+
+	{"does not listen to its context", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			return m.Stream(context.WithoutCancel(ctx), req)
+		})
+	}, []string{"cancelling a slow stream ends the request", "cancelling between two events that are far apart ends the request", "cancelling before the answer begins ends the request", "a context that is done from the start sends nothing", "a deadline is the context's error"}},
+	{"reads on when it is left", pouring, []string{"leaving at the first chunk ends the request", "leaving in the middle of a burst ends the request"}},
+	{"leaves a goroutine behind", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			go func() { <-time.After(5 * impatience) }() // ends, but too late
+			return m.Stream(ctx, req)
+		})
+	}, []string{"a response that was heard out leaves nothing behind", "leaving at the first chunk ends the request"}},
+	{"does not wait to be asked", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			for range m.Stream(ctx, req) {
+				break
+			}
+			return m.Stream(ctx, req)
+		})
+	}, []string{"a sequence that nobody ranges over sends nothing"}},
+}
+
+func TestRulesFindFaults(t *testing.T) {
+	t.Parallel()
+	checks := map[string]func(t testing.TB, open func(t testing.TB, server providertest.Server) belay.Model){}
+	for _, r := range providertest.AnthropicRules(impatience) {
+		checks[r.Name] = r.Check
+	}
+	found := map[string]bool{"the key is in no error": true} // has a test of its own
+	for _, f := range faults {
+		for _, name := range f.rules {
+			found[name] = true
+			check, ok := checks[name]
+			if !ok {
+				t.Errorf("there is no rule %q", name)
+				continue
+			}
+			t.Run(f.fault+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				failures := probed(t, func(t testing.TB) {
+					check(t, func(t testing.TB, server providertest.Server) belay.Model { return f.model(sound(t, server)) })
+				})
+				if len(failures) == 0 {
+					t.Errorf("the rule does not find that the model %s", f.fault)
+				}
+			})
+		}
+	}
+	for name := range checks {
+		if !found[name] {
+			t.Errorf("no broken model shows that the rule %q can fail", name)
+		}
+	}
+}
+
+func TestRuleFindsTheKey(t *testing.T) {
+	t.Parallel()
+	for _, r := range providertest.AnthropicRules(impatience) {
+		if r.Name != "the key is in no error" {
+			continue
+		}
+		failures := probed(t, func(t testing.TB) {
+			r.Check(t, func(t testing.TB, server providertest.Server) belay.Model {
+				return failing(func(e *belay.ModelError) { e.Err = errors.New(server.Key()) })(sound(t, server))
+			})
+		})
+		if len(failures) == 0 {
+			t.Error("the rule does not find the key in an error")
+		}
+		return
+	}
+	t.Error("there is no rule about the key")
+}

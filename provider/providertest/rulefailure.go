@@ -1,0 +1,132 @@
+package providertest
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// failureRules are about attempts that fail.
+var failureRules = []rule{
+	{"429 without Retry-After is rate limited", func(s *scene) {
+		s.user("hello")
+		e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelRateLimited}}, belay.ModelRateLimited)
+		s.wantEqual("the status", e.Status, http.StatusTooManyRequests)
+		s.wantEqual("the time to wait", e.RetryAfter, time.Duration(0))
+	}},
+	{"429 with seconds says how long to wait", func(s *scene) {
+		s.user("hello")
+		e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelRateLimited, RetryAfter: "7"}}, belay.ModelRateLimited)
+		s.wantEqual("the time to wait", e.RetryAfter, 7*time.Second)
+	}},
+	{"429 with a date says how long to wait", func(s *scene) {
+		s.user("hello")
+		date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+		e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelRateLimited, RetryAfter: date}}, belay.ModelRateLimited)
+		if e.RetryAfter < 59*time.Minute || e.RetryAfter > time.Hour {
+			s.Errorf("the time to wait: got %v, want about an hour", e.RetryAfter)
+		}
+	}},
+	{"429 with a date that is past, or with nonsense, waits for nothing", func(s *scene) {
+		s.user("hello")
+		for _, after := range []string{time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), "soon", "-5", "NaN"} {
+			e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelRateLimited, RetryAfter: after}}, belay.ModelRateLimited)
+			s.wantEqual("the time to wait after "+after, e.RetryAfter, time.Duration(0))
+		}
+	}},
+	{"an overloaded service is overloaded", func(s *scene) {
+		s.user("hello")
+		e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelOverloaded, RetryAfter: "3"}}, belay.ModelOverloaded)
+		s.wantEqual("the time to wait", e.RetryAfter, 3*time.Second)
+	}},
+	{"500, 502 and 503 are failures of the server", func(s *scene) {
+		s.user("hello")
+		for _, status := range []int{500, 502, 503} {
+			e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelServer, Status: status}}, belay.ModelServer)
+			s.wantEqual("the status", e.Status, status)
+		}
+	}},
+	{"401 and 403 are failures of authentication", func(s *scene) {
+		s.user("hello")
+		for _, status := range []int{401, 403} {
+			e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelAuth, Status: status}}, belay.ModelAuth)
+			s.wantEqual("the status", e.Status, status)
+		}
+	}},
+	{"a request that does not fit the window is too long", func(s *scene) {
+		s.user("hello")
+		s.fails(Reply{Refusal: &Refusal{Kind: belay.ModelTooLong}}, belay.ModelTooLong)
+		s.fails(Reply{Refusal: &Refusal{Kind: belay.ModelTooLong, Status: http.StatusRequestEntityTooLarge, Message: "the body is too large"}}, belay.ModelTooLong)
+	}},
+	{"400 and 404 are invalid", func(s *scene) {
+		s.user("hello")
+		for _, status := range []int{400, 404} {
+			e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelInvalid, Status: status, Message: "there is a mistake"}}, belay.ModelInvalid)
+			s.wantEqual("the status", e.Status, status)
+			if !strings.Contains(e.Error(), "there is a mistake") {
+				s.Errorf("the error does not repeat what the service says: %v", e)
+			}
+		}
+	}},
+	{"an attempt that fails is not tried again", func(s *scene) {
+		s.user("hello")
+		for i, kind := range []belay.ModelErrorKind{belay.ModelRateLimited, belay.ModelOverloaded, belay.ModelServer, belay.ModelNetwork} {
+			s.fails(Reply{Refusal: &Refusal{Kind: kind}}, kind)
+			s.wantEqual("the number of requests", len(s.server.Requests()), i+1)
+		}
+	}},
+	{"the key is in no error", func(s *scene) {
+		s.user("hello")
+		said := "the key " + s.server.Key() + " is not known"
+		for _, kind := range []belay.ModelErrorKind{belay.ModelAuth, belay.ModelInvalid, belay.ModelServer} {
+			if e := s.fail(Reply{Refusal: &Refusal{Kind: kind, Message: said}}, kind); strings.Contains(e.Error(), s.server.Key()) {
+				s.Errorf("the key is in the error: %v", e)
+			}
+		}
+	}},
+	{"no answer is a failure of the network", func(s *scene) {
+		s.user("hello")
+		s.fails(Reply{Refusal: &Refusal{Kind: belay.ModelNetwork}}, belay.ModelNetwork)
+		s.server.Close()
+		s.fails(Reply{}, belay.ModelNetwork)
+	}},
+	{"an error in the stream is a failure of its kind", func(s *scene) {
+		s.user("hello")
+		for _, kind := range []belay.ModelErrorKind{belay.ModelOverloaded, belay.ModelServer} {
+			for after := range 4 {
+				s.fails(Reply{Parts: []Part{Text("Good ", "morning!")}, Break: &Break{After: after, Error: kind}}, kind)
+			}
+		}
+	}},
+	{"a connection that drops at any event is a failure of the network", func(s *scene) { breakEverywhere(s, false) }},
+	{"a stream that ends early at any event is a failure of the network", func(s *scene) { breakEverywhere(s, true) }},
+}
+
+// breakEverywhere breaks a stream off at each of its events in turn.
+func breakEverywhere(s *scene, clean bool) {
+	s.Helper()
+	reply := Reply{Parts: []Part{Thinking("Left", " or right?"), Text("Left."), Call("c1", "look", `{"at":`, `"left"}`), Call("c2", "wait")}}
+	s.user("look")
+	for after := range 1000 {
+		broken := reply
+		broken.Break = &Break{After: after, Clean: clean}
+		s.server.Script(broken)
+		o := s.ask(s.Context())
+		if o.err == nil {
+			if s.last().Broken {
+				s.Fatalf("after %d events: the response is taken as complete: %s", after, shown(o.response))
+			}
+			if o.response == nil {
+				s.Fatalf("after %d events: there is neither a response nor an error", after)
+			}
+			s.wantParts(o.response.Parts, thought("Left or right?"), belay.Text("Left."), called("c1", "look", `{"at":"left"}`), called("c2", "wait", `{}`))
+			return
+		}
+		if e, ok := o.err.(*belay.ModelError); !ok || e.Kind != belay.ModelNetwork { //nolint:errorlint // it must be the error itself
+			s.Errorf("after %d events: want an error of kind %s, got %v", after, belay.ModelNetwork, o.err)
+		}
+	}
+	s.Errorf("the response is never complete")
+}

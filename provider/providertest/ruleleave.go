@@ -1,0 +1,186 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// leaveRules are about leaving a response before its end.
+var leaveRules = []rule{
+	{"cancelling a slow stream ends the request", func(s *scene) {
+		s.leavesNothing(func(ctx context.Context) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			s.user("hello")
+			s.server.Script(Reply{Parts: []Part{Text("one ", "two")}, Hold: &Hold{After: 1}})
+			s.wantCancelled(ctx, func(chunk belay.Chunk) {
+				if chunk.Text != "" {
+					cancel()
+				}
+			})
+		})
+	}},
+	{"cancelling between two events that are far apart ends the request", func(s *scene) {
+		s.leavesNothing(func(ctx context.Context) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			s.user("hello")
+			s.server.Script(Reply{Parts: []Part{Text(strings.Split(strings.Repeat("many words ", 5000), " ")...)}, Delay: 5 * time.Millisecond})
+			s.wantCancelled(ctx, func(chunk belay.Chunk) {
+				if chunk.Text != "" {
+					cancel()
+				}
+			})
+		})
+	}},
+	{"cancelling before the answer begins ends the request", func(s *scene) {
+		s.leavesNothing(func(ctx context.Context) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			s.user("hello")
+			reached := make(chan struct{})
+			s.server.Script(Reply{Parts: []Part{Text("one")}, Hold: &Hold{Reached: reached}})
+			go func() { // ends when the request has come, or with the rule
+				select {
+				case <-reached:
+				case <-ctx.Done():
+				}
+				cancel()
+			}()
+			s.wantCancelled(ctx, func(belay.Chunk) {})
+		})
+	}},
+	{"a context that is done from the start sends nothing", func(s *scene) {
+		ctx, cancel := context.WithCancel(s.Context())
+		cancel()
+		s.user("hello")
+		if o := s.ask(ctx); !errors.Is(o.err, context.Canceled) {
+			s.Errorf("want the error of the context, got %v", o.err)
+		}
+		s.wantEqual("the number of requests", len(s.server.Requests()), 0)
+	}},
+	{"a deadline is the context's error", func(s *scene) {
+		ctx, cancel := context.WithTimeout(s.Context(), 20*time.Millisecond)
+		defer cancel()
+		s.user("hello")
+		s.server.Script(Reply{Hold: &Hold{}})
+		if o := s.ask(ctx); !errors.Is(o.err, context.DeadlineExceeded) {
+			s.Errorf("want the error of the context, got %v", o.err)
+		}
+	}},
+	{"leaving at the first chunk ends the request", func(s *scene) {
+		s.leavesNothing(func(ctx context.Context) {
+			s.user("hello")
+			s.server.Script(Reply{Parts: []Part{Text("one ", "two")}, Hold: &Hold{After: 1}})
+			for _, err := range s.model.Stream(ctx, &s.talk) {
+				if err != nil {
+					s.Errorf("the request failed: %v", err)
+				}
+				break
+			}
+			s.wantDone()
+		})
+	}},
+	{"leaving in the middle of a burst ends the request", func(s *scene) {
+		s.leavesNothing(func(ctx context.Context) {
+			s.user("hello")
+			s.server.Script(Reply{Parts: []Part{Text(strings.Split(strings.Repeat("many words ", 1000), " ")...)}})
+			next, stop := iter.Pull2(s.model.Stream(ctx, &s.talk))
+			for range 10 {
+				if _, err, ok := next(); err != nil || !ok {
+					s.Errorf("the response ended: %v", err)
+				}
+			}
+			stop()
+			s.wantDone()
+		})
+	}},
+	{"a response that was heard out leaves nothing behind", func(s *scene) {
+		s.leavesNothing(func(ctx context.Context) {
+			s.user("hello")
+			s.server.Script(Reply{Parts: []Part{Text("one ", "two")}})
+			if o := s.ask(ctx); o.err != nil {
+				s.Errorf("the request failed: %v", o.err)
+			}
+			s.wantDone()
+		})
+	}},
+	{"a sequence that nobody ranges over sends nothing", func(s *scene) {
+		s.user("hello")
+		_ = s.model.Stream(s.Context(), &s.talk)
+		s.wantEqual("the number of requests", len(s.server.Requests()), 0)
+	}},
+}
+
+// wantCancelled asks and expects the context to end it.
+func (s *scene) wantCancelled(ctx context.Context, see func(belay.Chunk)) {
+	s.Helper()
+	var last error
+	for chunk, err := range s.model.Stream(ctx, &s.talk) {
+		if last = err; err == nil {
+			see(chunk)
+		}
+	}
+	if !errors.Is(last, context.Canceled) {
+		s.Errorf("want the sequence to end with the error of its context, got %v", last)
+	}
+	s.wantDone()
+}
+
+// wantDone waits for the server to be finished with the last request.
+func (s *scene) wantDone() {
+	s.Helper()
+	r := s.last()
+	select {
+	case <-r.Done:
+	case <-time.After(s.patience):
+		s.Errorf("the request is still under way: the connection is held")
+	}
+}
+
+// leavesNothing runs f, closes the server and waits for every goroutine that f
+// started to end. It knows them by a label, which they inherit, so that other
+// tests may run at the same time.
+func (s *scene) leavesNothing(f func(ctx context.Context)) {
+	s.Helper()
+	label := fmt.Sprintf("scene %p", s)
+	pprof.Do(s.Context(), pprof.Labels("providertest", label), f)
+	s.server.Close()
+	deadline := time.After(s.patience)
+	look := time.NewTicker(2 * time.Millisecond) // nothing signals the end of a goroutine
+	defer look.Stop()
+	for {
+		left := labelled(label)
+		if left == "" {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-deadline:
+			s.Errorf("a goroutine is left behind:\n%s", left)
+			return
+		}
+	}
+}
+
+// labelled returns the stacks of the goroutines that carry a label.
+func labelled(label string) string {
+	var all strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		return err.Error()
+	}
+	var found []string
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, label) {
+			found = append(found, stack)
+		}
+	}
+	return strings.Join(found, "\n\n")
+}

@@ -1,0 +1,195 @@
+package providertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// scene is where a rule is played: a server, a model that talks to it and a
+// conversation.
+type scene struct {
+	testing.TB
+
+	server Server
+	model  belay.Model
+	talk   belay.Request
+	// patience is how long a rule waits for something that must happen.
+	patience time.Duration
+}
+
+func newScene(t testing.TB, patience time.Duration, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) *scene {
+	t.Helper()
+	server := start(t)
+	// A model that hangs is freed by the loss of its server.
+	watchdog := time.AfterFunc(3*patience, server.Close)
+	t.Cleanup(func() { watchdog.Stop() })
+	return &scene{TB: t, server: server, model: open(t, server), patience: patience, talk: belay.Request{
+		System: "You are tested.",
+		Tools: []belay.ToolDeclaration{
+			{Name: "look", Description: "looks at something", InputSchema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"string"}}}`)},
+			{Name: "wait", Description: "waits", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		},
+	}}
+}
+
+// outcome is what came of a request.
+type outcome struct {
+	chunks   []belay.Chunk
+	response *belay.Response
+	err      error
+}
+
+// text joins the deltas of a kind.
+func (o *outcome) text(of func(belay.Chunk) string) string {
+	var b strings.Builder
+	for _, c := range o.chunks {
+		b.WriteString(of(c))
+	}
+	return b.String()
+}
+
+// ask streams the response to the conversation so far.
+func (s *scene) ask(ctx context.Context) outcome {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	var o outcome
+	for chunk, err := range s.model.Stream(ctx, &s.talk) {
+		if o.response != nil || o.err != nil {
+			s.Errorf("the sequence goes on behind its end: chunk %+v, error %v", chunk, err)
+		}
+		if o.err = err; err == nil {
+			o.chunks = append(o.chunks, chunk)
+			o.response = chunk.Response
+		}
+	}
+	return o
+}
+
+// answer scripts a reply, asks, takes the response into the conversation and
+// returns it.
+func (s *scene) answer(reply Reply) (*belay.Response, outcome) {
+	s.Helper()
+	s.server.Script(reply)
+	o := s.ask(s.Context())
+	if o.err != nil {
+		s.Fatalf("the request failed: %v", o.err)
+	}
+	if o.response == nil {
+		s.Fatalf("the sequence ended without a response")
+	}
+	s.say(belay.RoleAssistant, o.response.Parts...)
+	return o.response, o
+}
+
+// fail scripts a reply that must fail, asks and returns the error.
+func (s *scene) fail(reply Reply, want belay.ModelErrorKind) *belay.ModelError {
+	s.Helper()
+	s.server.Script(reply)
+	o := s.ask(s.Context())
+	if o.response != nil {
+		s.Errorf("the attempt must fail, and there is a response: %+v", o.response)
+	}
+	var failure *belay.ModelError
+	if !errors.As(o.err, &failure) {
+		s.Fatalf("want a *belay.ModelError of kind %s, got %v", want, o.err)
+	}
+	if failure.Kind != want {
+		s.Errorf("want an error of kind %s, got %v", want, failure)
+	}
+	return failure
+}
+
+// fails scripts a reply that must fail, and asks.
+func (s *scene) fails(reply Reply, want belay.ModelErrorKind) {
+	s.Helper()
+	_ = s.fail(reply, want) // it has been looked at
+}
+
+// say adds a message to the conversation.
+func (s *scene) say(role belay.Role, parts ...belay.Part) {
+	kind := belay.KindUser
+	if role == belay.RoleAssistant {
+		kind = belay.KindAssistant
+	}
+	s.talk.Messages = append(s.talk.Messages, &belay.Message{Seq: int64(len(s.talk.Messages) + 1), Role: role, Kind: kind, Parts: parts})
+}
+
+// user adds what the user says.
+func (s *scene) user(text string) { s.say(belay.RoleUser, belay.Text(text)) }
+
+// result makes the result of a call.
+func result(call, tool string, r belay.Result) belay.Part {
+	return belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: call, Tool: tool, Result: r}}
+}
+
+// last returns the last request, and fails if it was refused.
+func (s *scene) last() Request {
+	s.Helper()
+	requests := s.server.Requests()
+	if len(requests) == 0 {
+		s.Fatalf("the server got no request")
+	}
+	r := requests[len(requests)-1]
+	if r.Refused != "" {
+		s.Fatalf("the server refused the request: %s\n%.2000s", r.Refused, r.Body)
+	}
+	return r
+}
+
+// heard returns the parts that the server heard one side say, of some type.
+func heard(r *Request, role belay.Role, kind belay.PartType) []belay.Part {
+	var parts []belay.Part
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			if m.Role == role && p.Type == kind {
+				parts = append(parts, p)
+			}
+		}
+	}
+	return parts
+}
+
+// wantEqual compares two values and shows them as JSON.
+func (s *scene) wantEqual(what string, got, want any) {
+	s.Helper()
+	if !reflect.DeepEqual(got, want) {
+		s.Errorf("%s: got %s, want %s", what, shown(got), shown(want))
+	}
+}
+
+// shown returns a value as JSON, cut to a bearable length.
+func shown(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%+v", v)
+	}
+	return fmt.Sprintf("%.1000s", data)
+}
+
+// wantParts compares the parts of a response, apart from what is opaque.
+func (s *scene) wantParts(got []belay.Part, want ...belay.Part) {
+	s.Helper()
+	plain := make([]belay.Part, 0, len(got))
+	for _, p := range got {
+		p.Opaque, p.Provider = nil, ""
+		plain = append(plain, p)
+	}
+	s.wantEqual("the parts of the response", plain, want)
+}
+
+// thought makes a part of thinking.
+func thought(text string) belay.Part { return belay.Part{Type: belay.PartThinking, Text: text} }
+
+// called makes a part of a tool call.
+func called(id, tool, input string) belay.Part {
+	return belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: id, Tool: tool, Input: json.RawMessage(input)}}
+}

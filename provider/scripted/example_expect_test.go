@@ -1,0 +1,39 @@
+package scripted_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+// A step that expects something makes a test of the script: a request that
+// differs fails, and the error says where and how.
+func ExampleExpect() {
+	model, err := scripted.Parse("script.yaml", []byte(`
+steps:
+  - expect:
+      user: weather
+      tools: [forecast]
+    calls:
+      - {tool: forecast, input: {city: Oslo}}
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	request := &belay.Request{
+		Tools: []belay.ToolDeclaration{{Name: "forecast"}},
+		Messages: []*belay.Message{
+			{Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text("What is for lunch?")}},
+		},
+	}
+	for _, err := range model.Stream(context.Background(), request) {
+		fmt.Println(err)
+	}
+	fmt.Println("left:", model.Left())
+	// Output:
+	// model scripted/script: invalid: script.yaml:3: step 1: the request is not as expected: the newest message of the user lacks "weather", it is "What is for lunch?"
+	// left: 1
+}

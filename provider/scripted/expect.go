@@ -1,0 +1,166 @@
+package scripted
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Expect says what a request must look like. What is left out may be anything.
+type Expect struct {
+	// System must be in the system prompt.
+	System string `yaml:"system"`
+	// User must be in the newest message of the user.
+	User string `yaml:"user"`
+	// Reminders must each be in a reminder, whichever.
+	Reminders []string `yaml:"reminders"`
+	// Results are what came of the calls that the model made last: all of them,
+	// in order.
+	Results []Result `yaml:"results"`
+	// Tools must be advertised, and NoTools must not.
+	Tools   []string `yaml:"tools"`
+	NoTools []string `yaml:"no_tools"`
+}
+
+// Result is what is expected of a call.
+type Result struct {
+	// Call and Tool are the call's id and tool, if they matter.
+	Call string `yaml:"call"`
+	Tool string `yaml:"tool"`
+	// Text must be in the result.
+	Text string `yaml:"text"`
+	// IsError must be what the result says: a result that is not said to fail
+	// must not fail.
+	IsError bool `yaml:"is_error"`
+}
+
+// check says how a request differs, or nothing.
+func (e *Expect) check(req *belay.Request) error {
+	var diff []string
+	differ := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
+	if !strings.Contains(req.System, e.System) {
+		differ("the system prompt lacks %q, it is %s", e.System, excerpt(req.System))
+	}
+	if user := newestUser(req); !strings.Contains(user, e.User) {
+		differ("the newest message of the user lacks %q, it is %s", e.User, excerpt(user))
+	}
+	for _, want := range e.Reminders {
+		if !reminds(req, want) {
+			differ("no reminder has %q", want)
+		}
+	}
+	if e.Results != nil {
+		diff = append(diff, checkResults(e.Results, newestResults(req))...)
+	}
+	for _, name := range e.Tools {
+		if !advertised(req, name) {
+			differ("tool %q is not advertised, only %s", name, toolNames(req))
+		}
+	}
+	for _, name := range e.NoTools {
+		if advertised(req, name) {
+			differ("tool %q is advertised", name)
+		}
+	}
+	if diff == nil {
+		return nil
+	}
+	return fmt.Errorf("the request is not as expected: %s", strings.Join(diff, "; "))
+}
+
+func checkResults(want []Result, got []*belay.ResultPart) []string {
+	var diff []string
+	differ := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
+	if len(want) != len(got) {
+		differ("%d results came instead of %d", len(got), len(want))
+	}
+	for i := range min(len(want), len(got)) {
+		w, g, n := want[i], got[i], i+1
+		if w.Call != "" && w.Call != g.Call {
+			differ("result %d is of call %q, not of %q", n, g.Call, w.Call)
+		}
+		if w.Tool != "" && w.Tool != g.Tool {
+			differ("result %d is of tool %q, not of %q", n, g.Tool, w.Tool)
+		}
+		if !strings.Contains(g.Text, w.Text) {
+			differ("result %d lacks %q, it is %s", n, w.Text, excerpt(g.Text))
+		}
+		switch {
+		case w.IsError && !g.IsError:
+			differ("result %d is no failure, it is %s", n, excerpt(g.Text))
+		case g.IsError && !w.IsError:
+			differ("result %d is a failure: %s", n, excerpt(g.Text))
+		}
+	}
+	return diff
+}
+
+// newestUser is the text of the last message that a person sent.
+func newestUser(req *belay.Request) string {
+	for _, m := range slices.Backward(req.Messages) {
+		if m.Kind == belay.KindUser {
+			return m.Text()
+		}
+	}
+	return ""
+}
+
+// newestResults are those that came after the last thing the model said.
+func newestResults(req *belay.Request) []*belay.ResultPart {
+	start := 0
+	for i, m := range slices.Backward(req.Messages) {
+		if m.Role == belay.RoleAssistant {
+			start = i + 1
+			break
+		}
+	}
+	var results []*belay.ResultPart
+	for _, m := range req.Messages[start:] {
+		for i := range m.Parts {
+			if r := m.Parts[i].Result; r != nil {
+				results = append(results, r)
+			}
+		}
+	}
+	return results
+}
+
+func reminds(req *belay.Request, text string) bool {
+	for _, m := range req.Messages {
+		for i := range m.Parts {
+			if p := &m.Parts[i]; p.IsReminder && strings.Contains(p.Text, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func advertised(req *belay.Request, name string) bool {
+	return slices.ContainsFunc(req.Tools, func(d belay.ToolDeclaration) bool { return d.Name == name })
+}
+
+func toolNames(req *belay.Request) string {
+	if len(req.Tools) == 0 {
+		return "none"
+	}
+	names := make([]string, len(req.Tools))
+	for i := range req.Tools {
+		names[i] = req.Tools[i].Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// excerpt quotes the beginning of a text.
+func excerpt(text string) string {
+	const most = 80
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return fmt.Sprintf("%q...", text[:i])
+		}
+	}
+	return fmt.Sprintf("%q", text)
+}

@@ -1,0 +1,121 @@
+package scripted
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/belay-run/belay"
+)
+
+// defaultKeep is how many requests a model remembers.
+const defaultKeep = 1000
+
+// Options are the settings of a model. The zero value is valid.
+type Options struct {
+	// Name is provider/name. Defaults to scripted/script, or to the name of the
+	// file that the script was read from.
+	Name string `yaml:"name"`
+	// Window is how many tokens a request may take, by the estimate that
+	// Step.Usage describes. A longer one fails with ModelTooLong, and the script
+	// stays where it is. Defaults to no limit.
+	Window int `yaml:"window"`
+	// MaxOutput and Price are told by Info and change nothing else.
+	MaxOutput int         `yaml:"max_output"`
+	Price     belay.Price `yaml:"price"`
+	// Repeat plays the last step again for each request after it. Defaults to
+	// failing with ModelInvalid.
+	Repeat bool `yaml:"repeat"`
+	// FollowTranscript finds the step by the conversation: after n messages of
+	// the assistant comes step n+1. So one model serves many sessions, and goes
+	// on where a session was left by another process. A failed attempt adds no
+	// message: a fault is met again by each retry. Defaults to one step after
+	// the other, in the order of requests.
+	FollowTranscript bool `yaml:"follow_transcript"`
+	// Cache counts what a request has in common with the one before, from its
+	// beginning on, as read from a cache. It changes estimated usage only.
+	Cache bool `yaml:"cache"`
+	// Keep is how many requests are remembered, the newest; negative means
+	// none. Defaults to 1000.
+	Keep int `yaml:"keep"`
+	// Pace is that of the steps that have none.
+	Pace Pace `yaml:"pace"`
+}
+
+// Model is a [belay.InfoModel] that plays a script.
+type Model struct {
+	// What Fork shares; never changed.
+	options Options
+	takes   []*take
+
+	mu     sync.Mutex // guards the rest
+	played int        // steps, repetitions too
+	record record
+	before *belay.Request // the last one, for Cache
+}
+
+var _ belay.InfoModel = (*Model)(nil)
+
+// New makes a model that plays steps.
+func New(steps []Step, options *Options) *Model {
+	m := &Model{takes: make([]*take, len(steps))}
+	if options != nil {
+		m.options = *options
+	}
+	m.options.Name = cmp.Or(m.options.Name, "scripted/script")
+	m.options.Keep = cmp.Or(m.options.Keep, defaultKeep)
+	ids := &ids{prefix: "call_"}
+	for i, step := range steps {
+		m.takes[i] = m.ready(step, i+1, ids)
+	}
+	return m
+}
+
+func (m *Model) ready(step Step, number int, ids *ids) *take {
+	step.Calls = slices.Clone(step.Calls)
+	step.Pace = step.Pace.or(m.options.Pace)
+	return ready(step, fmt.Sprintf("step %d", number), ids)
+}
+
+// Info describes the model as its options do.
+func (m *Model) Info() belay.ModelInfo {
+	return belay.ModelInfo{Name: m.options.Name, Window: m.options.Window, MaxOutput: m.options.MaxOutput, Price: m.options.Price}
+}
+
+// Stream plays the next step. A step is taken when the sequence is ranged over,
+// so a sequence that is ranged over twice is two requests.
+func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) { m.play(ctx, req, yield) }
+}
+
+// Fork makes a model that plays the same script from the start and has a record
+// of its own: one for each conversation.
+func (m *Model) Fork() *Model { return &Model{options: m.options, takes: m.takes} }
+
+// Rewind goes back to the start of the script, as if nothing had been asked.
+func (m *Model) Rewind() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.played, m.record, m.before = 0, record{}, nil
+}
+
+// Left is how many steps come after the last that was played; of several
+// conversations, by the one that got furthest. A test that ends with some left
+// did not get where its script leads.
+func (m *Model) Left() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(0, len(m.takes)-m.played)
+}
+
+// Requests returns the requests that the model was sent, oldest first, those
+// that failed too: the newest as many as Options.Keep says. The slices are
+// copies; the messages are shared.
+func (m *Model) Requests() []belay.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.record.all()
+}

@@ -1,0 +1,39 @@
+package scripted
+
+import "github.com/goccy/go-yaml/ast"
+
+// line is where a node begins.
+func line(node ast.Node) int {
+	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		node = m.Values[0]
+	}
+	if v, ok := node.(*ast.MappingValueNode); ok {
+		node = v.Key
+	}
+	if node == nil || node.GetToken() == nil {
+		return 1
+	}
+	return node.GetToken().Position.Line
+}
+
+// stepNodes are the steps of a script whose shape is right, as far as they are
+// written out where they belong.
+func stepNodes(root ast.Node) []ast.Node {
+	m, ok := root.(ast.MapNode)
+	if !ok {
+		return nil
+	}
+	for entries := m.MapRange(); entries.Next(); {
+		if entries.Key().GetToken().Value != "steps" {
+			continue
+		}
+		value := entries.Value()
+		if anchor, ok := value.(*ast.AnchorNode); ok {
+			value = anchor.Value
+		}
+		if list, ok := value.(*ast.SequenceNode); ok {
+			return list.Values
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package scripted
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// file is a script as it is written.
+type file struct {
+	Options `yaml:",inline"`
+
+	Steps []Step `yaml:"steps"`
+}
+
+// Load reads a script from a file.
+func Load(path string) (*Model, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load a script: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a script. The package comment describes the format. The name is
+// that of the file, for errors.
+func Parse(name string, data []byte) (*Model, error) {
+	parsed, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, located(name, err)
+	}
+	if len(parsed.Docs) > 1 {
+		return nil, fmt.Errorf("%s:%d: a second document begins here: a file holds one script", name, line(parsed.Docs[1].Body))
+	}
+	var root ast.Node
+	if len(parsed.Docs) == 1 {
+		root = parsed.Docs[0].Body
+	}
+	if root == nil || root.Type() == ast.NullType {
+		return nil, fmt.Errorf("%s:1: the script is empty: it needs the key %q", name, "steps")
+	}
+	if err := checkShape(name, root); err != nil {
+		return nil, err
+	}
+	var f file
+	// The parser has refused keys that stand twice in a mapping; what is left are
+	// keys that take the place of merged ones.
+	if err := yaml.NodeToValue(root, &f, yaml.Strict(), yaml.AllowDuplicateMapKey()); err != nil {
+		return nil, located(name, err)
+	}
+	if len(f.Steps) == 0 {
+		return nil, fmt.Errorf("%s:%d: the script has no steps: write at least one below %q", name, line(root), "steps")
+	}
+	nodes := stepNodes(root)
+	for i := range f.Steps {
+		step := &f.Steps[i]
+		step.at = name
+		if i < len(nodes) {
+			step.at = fmt.Sprintf("%s:%d", name, line(nodes[i]))
+		}
+		if err := step.Fault.contradiction(); err != nil {
+			return nil, fmt.Errorf("%s: step %d: fault: %w", step.at, i+1, err)
+		}
+	}
+	f.Name = cmp.Or(f.Name, "scripted/"+strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
+	return New(f.Steps, &f.Options), nil
+}
+
+// contradiction says whether a fault asks for two things at once.
+func (f *Fault) contradiction() error {
+	if f == nil {
+		return nil
+	}
+	ways := 0
+	for _, is := range []bool{f.Cut, f.Hang, f.Kind != "" || f.Status != 0 || f.RetryAfter != 0 || f.Message != ""} {
+		if is {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return errors.New("an attempt fails in one way: with cut, with hang, or with an error that has a kind")
+	}
+	return nil
+}
+
+// located puts the place of an error of the YAML library in front of what it
+// says, without the excerpt that it adds.
+func located(name string, err error) error {
+	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
+		return fmt.Errorf("%s:%d: %s", name, e.GetToken().Position.Line, e.GetMessage())
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

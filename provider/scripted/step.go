@@ -1,0 +1,92 @@
+package scripted
+
+import (
+	"context"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// Step is one answer of the model. The zero step is an answer without content.
+type Step struct {
+	// Thinking, Text and Calls are what the model says, in this order. Calls of
+	// one step are parallel.
+	Thinking string `yaml:"thinking"`
+	Text     string `yaml:"text"`
+	Calls    []Call `yaml:"calls"`
+	// Stop says why the model stopped. Defaults to tool_use if there are calls,
+	// else end_turn.
+	Stop belay.StopReason `yaml:"stop"`
+	// Usage is what the answer took. Defaults to an estimate: one token for four
+	// bytes of what was sent and said, and 1000 for a picture or a file.
+	Usage belay.Usage `yaml:"usage"`
+	// Pace says how the answer arrives. What it leaves out is that of the model.
+	Pace Pace `yaml:"pace"`
+	// Fault makes the attempt fail.
+	Fault *Fault `yaml:"fault"`
+	// Expect says what the request must look like. A request that differs fails,
+	// and the step stays to be played.
+	Expect *Expect `yaml:"expect"`
+	// Compute makes the step that is played in place of this one, of which only
+	// Expect counts. An error fails the attempt: a [*belay.ModelError] as it is,
+	// any other as ModelInvalid. It may be called by many requests at a time.
+	Compute func(ctx context.Context, req *belay.Request) (Step, error) `yaml:"-"`
+
+	at string // where the step was written, if it was in a file
+}
+
+// Call is a tool call.
+type Call struct {
+	// ID defaults to call_N for the Nth call of the script, and to call_S_N for
+	// the Nth of a computed step S. Give two calls the same to see what comes of
+	// it.
+	ID   string `yaml:"id"`
+	Tool string `yaml:"tool"`
+	// Input is JSON text if it is a string, []byte or json.RawMessage, else a
+	// value to encode as JSON; nil is {}. Text that is no JSON object arrives as
+	// Malformed, as when a model stops in the middle of a call.
+	Input any `yaml:"input"`
+}
+
+// Whole is the Chunk of a response that comes at once, without deltas.
+const Whole = -1
+
+// Pace says how a response arrives.
+type Pace struct {
+	// Delay passes before anything arrives, a fault too.
+	Delay time.Duration `yaml:"delay"`
+	// Pause passes between chunks.
+	Pause time.Duration `yaml:"pause"`
+	// Chunk is how many characters arrive together. Defaults to word by word.
+	Chunk int `yaml:"chunk"`
+}
+
+// or fills in what p leaves out.
+func (p Pace) or(model Pace) Pace {
+	if p.Delay == 0 {
+		p.Delay = model.Delay
+	}
+	if p.Pause == 0 {
+		p.Pause = model.Pause
+	}
+	if p.Chunk == 0 {
+		p.Chunk = model.Chunk
+	}
+	return p
+}
+
+// Fault is how an attempt fails.
+type Fault struct {
+	// Kind, Status, RetryAfter and Message are those of the error. Kind defaults
+	// to ModelServer.
+	Kind       belay.ModelErrorKind `yaml:"kind"`
+	Status     int                  `yaml:"status"`
+	RetryAfter time.Duration        `yaml:"retry_after"`
+	Message    string               `yaml:"message"`
+	// After is how many chunks arrive first.
+	After int `yaml:"after"`
+	// Cut ends the stream with neither a response nor an error.
+	Cut bool `yaml:"cut"`
+	// Hang sends nothing more until the context is cancelled.
+	Hang bool `yaml:"hang"`
+}

@@ -1,0 +1,59 @@
+package scripted
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/belay-run/belay"
+)
+
+// mediaBytes is what a picture or a file counts, whatever its size: providers
+// do not charge for pictures by the byte either.
+const mediaBytes = 4000
+
+// tokens estimates how many tokens some bytes are.
+func tokens(size int) int { return (size + 3) / 4 }
+
+// sizeOf counts the bytes of a request, and those that it has in common with
+// the one before from its beginning on.
+func sizeOf(req, before *belay.Request) (size, common int) {
+	size = len(req.System)
+	for i := range req.Tools {
+		size += len(req.Tools[i].Name) + len(req.Tools[i].Description) + len(req.Tools[i].InputSchema)
+	}
+	same := before != nil && req.System == before.System && slices.EqualFunc(req.Tools, before.Tools, sameTool)
+	if same {
+		common = size
+	}
+	for i, m := range req.Messages {
+		n := messageSize(m)
+		size += n
+		same = same && i < len(before.Messages) && before.Messages[i] == m
+		if same {
+			common += n
+		}
+	}
+	return size, common
+}
+
+func messageSize(m *belay.Message) int {
+	size := 0
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		size += len(p.Text)
+		if p.Call != nil {
+			size += len(p.Call.Tool) + max(len(p.Call.Input), len(p.Call.Malformed))
+		}
+		if p.Result != nil {
+			size += len(p.Result.Text) + mediaBytes*len(p.Result.Media)
+		}
+		if p.Media != nil {
+			size += mediaBytes
+		}
+	}
+	return size
+}
+
+func sameTool(a, b belay.ToolDeclaration) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
+}

@@ -1,0 +1,53 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+)
+
+// ask stores an approval, unless it is decided already. The store's lock is
+// held.
+func (s *Store) ask(se *session, a *belay.Approval) {
+	known, ok := s.approvals[a.ID]
+	if !ok {
+		known = &approval{of: se}
+		s.approvals[a.ID] = known
+		se.approvals = append(se.approvals, known)
+	}
+	if known.Decided == nil {
+		known.Approval = *a
+		known.Approval = known.copied()
+	}
+}
+
+// copied returns a copy that shares nothing that can be changed.
+func (a *approval) copied() belay.Approval {
+	own := a.Approval
+	if own.Decided != nil {
+		decision := *own.Decided
+		own.Decided = &decision
+	}
+	return own
+}
+
+// Decide stores the decision of a pending approval, once. With ErrDecided,
+// ErrWrongHash and ErrExpired it returns the approval as it stands. An approval
+// expires when the store's clock reaches Expires.
+func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+	if ctx.Err() != nil {
+		return belay.Approval{}, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := s.approvals[d.Approval]
+	if !ok {
+		return belay.Approval{}, fmt.Errorf("decide approval %q: %w", d.Approval, belay.ErrNotFound)
+	}
+	if err := a.Accepts(d, s.now()); err != nil {
+		return a.copied(), fmt.Errorf("decide %w", err)
+	}
+	a.Decided = &d
+	return a.copied(), nil
+}

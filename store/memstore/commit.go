@@ -1,0 +1,129 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Commit writes all of c or nothing. What can refuse comes first, the journal
+// and the queue last; what follows cannot fail.
+func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	se, ok := s.sessions[c.Session]
+	if !ok || !se.held || se.epoch != c.Epoch {
+		return fmt.Errorf("commit to session %q with epoch %d: %w", c.Session, c.Epoch, belay.ErrFenced)
+	}
+	if err := s.follows(se, c); err != nil {
+		return fmt.Errorf("commit to session %q: %w", c.Session, err)
+	}
+	if err := s.record(ctx, c); err != nil {
+		return fmt.Errorf("commit to session %q: %w", c.Session, err)
+	}
+	for _, m := range c.Messages {
+		se.say(m)
+	}
+	for i := range c.Calls {
+		se.place(&c.Calls[i])
+	}
+	for i := range c.Approvals {
+		s.ask(se, &c.Approvals[i])
+	}
+	if c.State != nil {
+		se.remember(c.State)
+	}
+	return nil
+}
+
+// follows refuses a commit that does not follow on what is stored.
+func (s *Store) follows(se *session, c *belay.Commit) error {
+	last := int64(len(se.messages))
+	for _, m := range c.Messages {
+		if last++; m.Seq != last {
+			return fmt.Errorf("message %d comes where %d is the next: %w", m.Seq, last, belay.ErrConflict)
+		}
+	}
+	for i := range c.Calls {
+		if at := c.Calls[i].Message; at < 1 || at > last {
+			return fmt.Errorf("call %q is of message %d and the last one is %d: %w", c.Calls[i].ID, at, last, belay.ErrConflict)
+		}
+	}
+	for i := range c.Approvals {
+		a := &c.Approvals[i]
+		if known, ok := s.approvals[a.ID]; a.Session != c.Session || ok && known.of != se {
+			return fmt.Errorf("approval %q is of another session: %w", a.ID, belay.ErrConflict)
+		}
+	}
+	return nil
+}
+
+// record stores the runs and jobs of a commit, all or none.
+func (s *Store) record(ctx context.Context, c *belay.Commit) error {
+	switch {
+	case len(c.Jobs) > 0:
+		// The queue stores the runs through commitJournal, in place of the one
+		// run that it is given.
+		return s.queue.Enqueue(context.WithValue(ctx, commitRuns{}, c.Runs), hook.Run{}, c.Jobs)
+	case len(c.Runs) > 0:
+		return s.journal.Append(ctx, c.Runs)
+	default:
+		return nil
+	}
+}
+
+// say adds a message.
+func (se *session) say(m *belay.Message) {
+	se.messages = append(se.messages, m)
+	switch {
+	case m.IsCompaction:
+		se.visible = belay.Visible(se.messages) // as long as what it keeps
+	case se.visible != nil:
+		se.visible = append(se.visible, m)
+	}
+	if m.Kind == belay.KindAssistant {
+		se.response = m.Seq
+		clear(se.calls) // let go of inputs and results
+		se.calls, se.asked = se.calls[:0], len(se.approvals)
+	}
+}
+
+// place puts a call where it belongs. Nobody asks for those of earlier responses
+// again, so they are not kept.
+func (se *session) place(c *belay.Call) {
+	if c.Message != se.response {
+		return
+	}
+	at, found := slices.BinarySearchFunc(se.calls, c.Index, func(have belay.Call, index int) int {
+		return cmp.Compare(have.Index, index)
+	})
+	if found {
+		se.calls[at] = *c
+	} else {
+		se.calls = slices.Insert(se.calls, at, *c)
+	}
+}
+
+// remember replaces the session's state by a copy.
+func (se *session) remember(state *belay.SessionState) {
+	old := se.state.Turn
+	se.state = *state
+	if state.Turn != nil {
+		if old == nil { // between turns a session does without
+			old = new(belay.TurnState)
+		}
+		*old = *state.Turn
+		se.state.Turn = old
+	}
+	if state.ForkedFrom != nil {
+		se.fork = *state.ForkedFrom
+		se.state.ForkedFrom = &se.fork
+	}
+}

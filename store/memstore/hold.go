@@ -1,0 +1,111 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/belay-run/belay"
+)
+
+// Open takes hold of a session, creating it if there is none, and reads it. It
+// copies no message and takes the same time for a session of any length. Every
+// hold has an epoch that no hold had before it.
+func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	se, ok := s.sessions[name]
+	if !ok {
+		se = &session{}
+		s.sessions[name] = se
+	}
+	if se.held && !se.expired {
+		return nil, fmt.Errorf("open session %q: %w", name, belay.ErrHeld)
+	}
+	s.epoch++
+	se.epoch, se.held, se.expired = s.epoch, true, false
+	return se.read(), nil
+}
+
+// read returns what Open tells. The store's lock is held.
+func (se *session) read() *belay.Stored {
+	visible := se.visible
+	if visible == nil {
+		visible = se.messages
+	}
+	stored := &belay.Stored{
+		Epoch:    se.epoch,
+		Messages: slices.Clip(visible), // whoever appends gets an array of their own
+		Last:     int64(len(se.messages)),
+		Calls:    slices.Clone(se.calls),
+		State:    se.state,
+	}
+	for _, a := range se.approvals[se.asked:] {
+		stored.Approvals = append(stored.Approvals, a.copied())
+	}
+	if se.state.Turn != nil {
+		turn := *se.state.Turn
+		stored.State.Turn = &turn
+	}
+	if se.state.ForkedFrom != nil {
+		fork := se.fork
+		stored.State.ForkedFrom = &fork
+	}
+	return stored
+}
+
+// Release lets go of a session. The wrong epoch is harmless.
+func (s *Store) Release(_ context.Context, name string, epoch int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if se, ok := s.sessions[name]; ok && se.epoch == epoch {
+		se.held = false
+	}
+	return nil
+}
+
+// Expire makes the holder of a session count as gone, as if its process had
+// ended: the next Open takes over. Until then the holder can still commit. It
+// is for tests.
+func (s *Store) Expire(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if se, ok := s.sessions[name]; ok {
+		se.expired = true
+	}
+}
+
+// Read yields the messages of a session behind the one numbered after, as they
+// are when the iteration begins.
+func (s *Store) Read(ctx context.Context, name string, after int64) iter.Seq2[*belay.Message, error] {
+	return func(yield func(*belay.Message, error) bool) {
+		messages, err := s.behind(name, after)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, m := range messages {
+			if ctx.Err() != nil {
+				yield(nil, context.Cause(ctx))
+				return
+			}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) behind(name string, after int64) ([]*belay.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	se, ok := s.sessions[name]
+	if !ok {
+		return nil, fmt.Errorf("read session %q: %w", name, belay.ErrNotFound)
+	}
+	return se.messages[min(max(after, 0), int64(len(se.messages))):], nil
+}

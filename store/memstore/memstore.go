@@ -1,0 +1,135 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Options are the settings of a Store. A nil pointer is valid.
+type Options struct {
+	// MaxRuns is how many records of hooks are kept, the newest. Defaults to
+	// 16,384.
+	MaxRuns int
+	// MaxJobs is how many jobs may wait. Defaults to 1,024.
+	MaxJobs int
+	// Clock is for tests. Defaults to the machine's clock.
+	Clock hook.Clock
+}
+
+// Store keeps sessions in memory.
+type Store struct {
+	clock   hook.Clock // nil: the machine's
+	journal *hook.MemoryJournal
+	queue   *hook.MemoryQueue
+
+	mu        sync.Mutex
+	epoch     int64 // of the newest hold on any session
+	sessions  map[string]*session
+	approvals map[string]*approval // by id, of all sessions
+}
+
+// session is one session. The store's lock guards it.
+type session struct {
+	epoch   int64 // of the newest hold
+	held    bool  // until it is released or taken over
+	expired bool  // the holder counts as gone
+
+	messages []*belay.Message // all of them; never written to but at the end
+	visible  []*belay.Message // what the model sees of them; nil: all
+	response int64            // the last response, 0 if there is none
+
+	calls     []belay.Call // those of the last response, by index
+	approvals []*approval  // in the order they were asked
+	asked     int          // the index of the first that is about the last response
+
+	state belay.SessionState // what it points to is the store's own
+	fork  belay.ForkPoint
+}
+
+// approval is a question with the session that asked it.
+type approval struct {
+	belay.Approval
+	of *session
+}
+
+// New makes an empty store.
+func New(opts *Options) *Store {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	s := &Store{
+		clock:     o.Clock,
+		journal:   hook.NewMemoryJournal(cmp.Or(max(o.MaxRuns, 0), 16384)),
+		sessions:  make(map[string]*session),
+		approvals: make(map[string]*approval),
+	}
+	s.queue = hook.NewMemoryQueue(commitJournal{s.journal}, &hook.MemoryQueueOptions{Capacity: o.MaxJobs, Clock: o.Clock})
+	return s
+}
+
+// Journal is where the records of hooks are. It is a [hook.ListJournal].
+func (s *Store) Journal() hook.Journal { return s.journal } //nolint:ireturn // belay.JournalStore wants it so
+
+// Queue is where background work waits. It is a [hook.ClaimQueue] and a
+// [hook.StatQueue].
+func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
+
+// Sessions lists the names of the sessions, sorted.
+func (s *Store) Sessions() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.sessions))
+}
+
+// Forget removes a session with its messages, calls and approvals. The records
+// of its hooks and its jobs stay: they are bounded by themselves.
+// belay.ErrNotFound: there is no such session. belay.ErrHeld: somebody holds it.
+func (s *Store) Forget(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	se, ok := s.sessions[name]
+	switch {
+	case !ok:
+		return fmt.Errorf("forget session %q: %w", name, belay.ErrNotFound)
+	case se.held && !se.expired:
+		return fmt.Errorf("forget session %q: %w", name, belay.ErrHeld)
+	}
+	for _, a := range se.approvals {
+		delete(s.approvals, a.ID)
+	}
+	delete(s.sessions, name)
+	return nil
+}
+
+func (s *Store) now() time.Time {
+	if s.clock != nil {
+		return s.clock.Now()
+	}
+	return time.Now()
+}
+
+// commitJournal is the journal as the queue sees it: for the jobs of a commit
+// it stores the commit's runs. The queue asks it last, when nothing else can
+// refuse the jobs any more, so that both are stored or neither.
+type commitJournal struct{ *hook.MemoryJournal }
+
+// commitRuns is the key of the runs that a commit stores with its jobs.
+type commitRuns struct{}
+
+func (j commitJournal) Append(ctx context.Context, runs []hook.Run) error {
+	if carried, ok := ctx.Value(commitRuns{}).([]hook.Run); ok {
+		runs = carried
+	}
+	return j.MemoryJournal.Append(ctx, runs)
+}
+
+var _ belay.JournalStore = (*Store)(nil)

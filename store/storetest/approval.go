@@ -1,0 +1,211 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// approvalRules say what a commit does to approvals.
+var approvalRules = []rule{
+	{"every field of an approval comes back", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.respond(t, "call-1", "call-2")
+		pending, decided := fullApproval("a", "approval-1"), fullApproval("a", "approval-2")
+		by := decision(decided, foreign)
+		decided.Decided, decided.Call = &by, "call-2"
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{pending, decided}})
+		h.wantApprovals(t, pending, decided)
+	}},
+	{"every field of an approval that is empty comes back empty", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.respond(t, "call-1")
+		bare := belay.Approval{ID: "approval-1", Session: "a", Call: "call-1", Asked: noon}
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{bare}})
+		h.wantApprovals(t, bare)
+	}},
+	{"a commit replaces an approval that is pending", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		asked.Reason, asked.Expires = "another", time.Time{}
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
+		h.wantApprovals(t, asked)
+		by := decision(asked, "cancel")
+		asked.Decided = &by
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
+		h.wantApprovals(t, asked)
+	}},
+	{"a commit leaves an approval that is decided, and is stored", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		by := decision(asked, "ann")
+		s.decide(t, by)
+		late := asked
+		other := decision(asked, "cancel")
+		late.Reason, late.Decided = "another", &other
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{late}, State: &belay.SessionState{Turns: 5}})
+		late.Decided = nil
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{late}})
+		asked.Decided = &by
+		h.wantApprovals(t, asked)
+		if got := h.reread(t).State.Turns; got != 5 {
+			t.Errorf("the rest of the commit was not stored: %d turns, want 5", got)
+		}
+	}},
+	{"only the approvals of the last response are opened", func(t testing.TB, s *subject) {
+		h, _ := s.asked(t)
+		h.say(t, "results")
+		h.respond(t, "call-1") // the ids of calls are unique within a message only
+		h.wantApprovals(t)
+		newer := fullApproval("a", "approval-2")
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{newer}})
+		h.wantApprovals(t, newer)
+	}},
+	{"a commit does not replace an approval of another session", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		other := s.hold(t, "b")
+		other.respond(t, "call-1")
+		foreignOne := asked
+		foreignOne.Session, foreignOne.Hash = "b", "sha256:other"
+		_ = other.try(context.Background(), belay.Commit{Approvals: []belay.Approval{foreignOne}})
+		h.wantApprovals(t, asked)
+		s.decide(t, decision(asked, "ann"))
+	}},
+}
+
+// decideRules say how an approval is decided.
+var decideRules = []rule{
+	{"a decision is stored and returned with every field", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		h.release(t)
+		by := decision(asked, foreign)
+		asked.Decided = &by
+		same(t, "what Decide returns", asked, s.decide(t, by))
+		same(t, "Approvals", []belay.Approval{asked}, s.look(t, "a").Approvals)
+	}},
+	{"a refusal is a decision", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		by := decision(asked, "ann")
+		by.Allow, by.Reason = false, ""
+		s.decide(t, by)
+		asked.Decided = &by
+		h.wantApprovals(t, asked)
+	}},
+	{"a session that is held is decided about too, and stays held", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		s.decide(t, decision(asked, "ann"))
+		s.wantHeld(t)
+		h.say(t, "it is still mine")
+	}},
+	{"an approval that is not there is ErrNotFound", func(t testing.TB, s *subject) {
+		_, asked := s.asked(t)
+		other := decision(asked, "ann")
+		other.Approval = "approval-9"
+		s.refuseDecision(t, belay.ErrNotFound, other)
+	}},
+	{"a decision about another input is ErrWrongHash and leaves it pending", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		wrong := decision(asked, "ann")
+		for _, hash := range []string{"", "sha256:other", asked.Hash + " ", asked.Hash[:len(asked.Hash)-1]} {
+			wrong.Hash = hash
+			s.refuseDecision(t, belay.ErrWrongHash, wrong)
+		}
+		h.wantApprovals(t, asked)
+		s.decide(t, decision(asked, "ann"))
+	}},
+	{"a second decision is ErrDecided and the first stands", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		first, second := decision(asked, "ann"), decision(asked, "bob")
+		second.Allow = false
+		s.decide(t, first)
+		s.refuseDecision(t, belay.ErrDecided, second)
+		s.refuseDecision(t, belay.ErrDecided, first)
+		asked.Decided = &first
+		h.wantApprovals(t, asked)
+	}},
+	{"an approval that was committed with its decision is ErrDecided", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		by := decision(asked, "a hook")
+		asked.Decided = &by
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
+		s.refuseDecision(t, belay.ErrDecided, decision(asked, "ann"))
+	}},
+	{"an approval that has expired is ErrExpired and stays pending", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		asked.Expires = noon.AddDate(-20, 0, 0)
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
+		s.refuseDecision(t, belay.ErrExpired, decision(asked, "ann"))
+		h.wantApprovals(t, asked)
+	}},
+	{"an approval without Expires does not expire", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		asked.Asked, asked.Expires = noon.AddDate(-20, 0, 0), time.Time{}
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
+		s.decide(t, decision(asked, "ann"))
+	}},
+	{"an approval that was decided in time is ErrDecided when it has expired", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		by := decision(asked, "ann")
+		asked.Expires, asked.Decided = noon.AddDate(-20, 0, 0), &by
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
+		s.refuseDecision(t, belay.ErrDecided, decision(asked, "bob"))
+	}},
+	{"an approval of an earlier response can still be decided, once", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		h.respond(t, "call-1")
+		s.decide(t, decision(asked, "ann"))
+		s.refuseDecision(t, belay.ErrDecided, decision(asked, "bob"))
+	}},
+	{"parallel calls have approvals of their own", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.respond(t, "call-1", "call-2")
+		one, two := fullApproval("a", "approval-1"), fullApproval("a", "approval-2")
+		two.Call = "call-2"
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{one, two}})
+		by := decision(two, "ann")
+		s.decide(t, by)
+		two.Decided = &by
+		h.wantApprovals(t, one, two)
+	}},
+}
+
+// asked opens a session with a call that waits for an approval.
+func (s *subject) asked(t testing.TB) (*hold, belay.Approval) {
+	t.Helper()
+	h := s.hold(t, "a")
+	calls := judged(h.respond(t, "call-1"))
+	asked := fullApproval("a", "approval-1")
+	calls[0].State, calls[0].Wait = belay.CallParked, asked.ID
+	h.commit(t, belay.Commit{Calls: calls, Approvals: []belay.Approval{asked}})
+	return h, asked
+}
+
+// wantApprovals asserts which approvals are opened.
+func (h *hold) wantApprovals(t testing.TB, want ...belay.Approval) {
+	t.Helper()
+	same(t, "Approvals", want, byID(h.reread(t).Approvals))
+}
+
+// decide decides what must be accepted.
+func (s *subject) decide(t testing.TB, d belay.Decision) belay.Approval {
+	t.Helper()
+	a, err := s.Decide(context.Background(), d)
+	if err != nil {
+		t.Fatalf("Decide(%s by %s): %v", d.Approval, d.By, err)
+	}
+	return a
+}
+
+// refuseDecision decides what must be refused with an error that is want and
+// none of the others.
+func (s *subject) refuseDecision(t testing.TB, want error, d belay.Decision) {
+	t.Helper()
+	_, err := s.Decide(context.Background(), d)
+	for _, e := range []error{belay.ErrNotFound, belay.ErrWrongHash, belay.ErrDecided, belay.ErrExpired} {
+		if errors.Is(err, e) != errors.Is(want, e) {
+			t.Errorf("Decide(%s by %s) gave the error %v, want one that is %q", d.Approval, d.By, err, want)
+			return
+		}
+	}
+}

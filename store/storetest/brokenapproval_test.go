@@ -1,0 +1,159 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// approvalFaults are about approvals and how they are decided.
+var approvalFaults = []fault{
+	{"keeps the first form of an approval", onCommit(func(f *flawed, c *belay.Commit) {
+		c.Approvals = slices.DeleteFunc(c.Approvals, func(a belay.Approval) bool { return f.asked(a.ID).ID != "" })
+	}), []string{"a commit replaces an approval that is pending"}},
+	{"lets a commit overwrite any approval", onOpen(func(f *flawed, _ string, stored *belay.Stored) {
+		for i := range stored.Approvals {
+			stored.Approvals[i] = f.asked(stored.Approvals[i].ID)
+		}
+	}), []string{"a commit leaves an approval that is decided, and is stored"}},
+	{"lets a commit overwrite the approvals of other sessions", func(f *flawed) {
+		all := make(map[string]belay.Approval)
+		onCommit(func(_ *flawed, c *belay.Commit) {
+			for _, a := range c.Approvals {
+				all[a.ID] = a
+			}
+		})(f)
+		onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
+			for i := range stored.Approvals {
+				stored.Approvals[i] = all[stored.Approvals[i].ID]
+			}
+		})(f)
+	}, []string{"a commit does not replace an approval of another session"}},
+	{"refuses a commit with an approval that is decided", func(f *flawed) {
+		decided := make(map[string]bool)
+		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+			decided[d.Approval] = true
+			return f.inner.Decide(ctx, d)
+		}
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			for _, a := range c.Approvals {
+				if decided[a.ID] {
+					return belay.ErrDecided
+				}
+			}
+			return f.inner.Commit(ctx, c)
+		}
+	}, []string{"a commit leaves an approval that is decided, and is stored"}},
+	{"opens approvals by the ids of calls", onOpen(func(f *flawed, session string, stored *belay.Stored) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		stored.Approvals = nil
+		for _, a := range f.approvals {
+			if a.Session == session && slices.ContainsFunc(stored.Calls, func(c belay.Call) bool { return c.ID == a.Call }) {
+				stored.Approvals = append(stored.Approvals, a)
+			}
+		}
+	}), []string{"only the approvals of the last response are opened"}},
+	{"returns an approval without its decision", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		a, err := f.inner.Decide(ctx, d)
+		a.Decided = nil
+		return a, err
+	}), []string{"a decision is stored and returned with every field"}},
+	{"forgets who decided", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		d.By = ""
+		return f.inner.Decide(ctx, d)
+	}), []string{"a decision is stored and returned with every field", "of many decisions one is stored"}},
+	{"takes every decision for a yes", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		d.Allow = true
+		return f.inner.Decide(ctx, d)
+	}), []string{"a refusal is a decision"}},
+	{"lets go of a session that is decided about", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		session := f.asked(d.Approval).Session
+		return must(f.inner.Decide(ctx, d))(f.inner.Release(ctx, session, f.known()[session]))
+	}), []string{"a session that is held is decided about too, and stays held"}},
+	{"says that everything has been decided", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		a, err := f.inner.Decide(ctx, d)
+		if err != nil {
+			err = belay.ErrDecided
+		}
+		return a, err
+	}), []string{
+		"an approval that is not there is ErrNotFound", "a decision about another input is ErrWrongHash and leaves it pending",
+		"an approval that has expired is ErrExpired and stays pending",
+	}},
+	{"does not look at the hash", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		d.Hash = f.asked(d.Approval).Hash
+		return f.inner.Decide(ctx, d)
+	}), []string{"a decision about another input is ErrWrongHash and leaves it pending"}},
+	{"lets the last decision stand", func(f *flawed) {
+		last := make(map[string]*belay.Decision)
+		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+			a, err := f.inner.Decide(ctx, d)
+			if errors.Is(err, belay.ErrDecided) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				last[d.Approval] = &d
+				return a, nil
+			}
+			return a, err
+		}
+		onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
+			for i := range stored.Approvals {
+				if d := last[stored.Approvals[i].ID]; d != nil {
+					stored.Approvals[i].Decided = d
+				}
+			}
+		})(f)
+	}, []string{
+		"a second decision is ErrDecided and the first stands", "an approval that was committed with its decision is ErrDecided",
+		"of many decisions one is stored", "an approval of an earlier response can still be decided, once",
+		"an approval that was pending when the process ended can be decided, once",
+	}},
+	{"does not look at the time", func(f *flawed) {
+		f.inner = memstore.New(&memstore.Options{Clock: hooktest.NewClock(time.Time{}.AddDate(1, 0, 0))})
+		f.open, f.commit, f.release, f.decide = f.inner.Open, f.inner.Commit, f.inner.Release, f.inner.Decide
+	}, []string{"an approval that has expired is ErrExpired and stays pending"}},
+	{"lets expire what has no time", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		if f.asked(d.Approval).Expires.Before(time.Now()) {
+			return belay.Approval{}, belay.ErrExpired
+		}
+		return f.inner.Decide(ctx, d)
+	}), []string{"an approval without Expires does not expire", "an approval that was decided in time is ErrDecided when it has expired"}},
+	{"forgets the approvals of earlier responses", func(f *flawed) {
+		old := make(map[string]bool)
+		onCommit(func(f *flawed, c *belay.Commit) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if len(c.Messages) > 0 && c.Messages[0].Kind == belay.KindAssistant {
+				for id := range f.approvals {
+					old[id] = true
+				}
+			}
+		})(f)
+		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+			if old[d.Approval] {
+				return belay.Approval{}, belay.ErrNotFound
+			}
+			return f.inner.Decide(ctx, d)
+		}
+	}, []string{"an approval of an earlier response can still be decided, once"}},
+	{"decides about all calls at once", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
+		for i := range stored.Approvals {
+			if by := stored.Approvals[i].Decided; by != nil {
+				for j := range stored.Approvals {
+					stored.Approvals[j].Decided = by
+				}
+			}
+		}
+	}), []string{"parallel calls have approvals of their own"}},
+}
+
+// must joins an error to what was returned with another.
+func must(a belay.Approval, err error) func(error) (belay.Approval, error) {
+	return func(other error) (belay.Approval, error) { return a, errors.Join(err, other) }
+}

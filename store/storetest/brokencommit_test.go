@@ -1,0 +1,206 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// commitFaults are about what a commit is, and what is left of one that was
+// refused.
+var commitFaults = []fault{
+	{"stores the first message of a commit", onCommit(func(_ *flawed, c *belay.Commit) {
+		c.Messages = c.Messages[:min(len(c.Messages), 1)]
+	}), []string{"messages follow one another without a gap"}},
+	{"leaves out what is there already", func(f *flawed) {
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			last := int64(len(f.said(c.Session)))
+			c.Messages = slices.DeleteFunc(c.Messages, func(m *belay.Message) bool { return m.Seq <= last })
+			if err := f.inner.Commit(ctx, c); !errors.Is(err, belay.ErrConflict) {
+				return err
+			}
+			return nil
+		}
+	}, []string{"a message that is there already is ErrConflict", "of many commits of one message one is stored"}},
+	{"numbers the messages itself", onCommit(func(f *flawed, c *belay.Commit) {
+		for i, m := range c.Messages {
+			m.Seq = int64(len(f.said(c.Session)) + i + 1)
+		}
+	}), []string{
+		"a message that leaves a gap is ErrConflict", "a gap within a commit is ErrConflict", "a commit that conflicts changes nothing",
+		"a message that is there already is ErrConflict",
+	}},
+	{"leaves out calls of messages that are not there", onCommit(func(f *flawed, c *belay.Commit) {
+		last := int64(len(f.said(c.Session)) + len(c.Messages))
+		c.Calls = slices.DeleteFunc(c.Calls, func(call belay.Call) bool { return call.Message < 1 || call.Message > last })
+	}), []string{"a call of a message that is not there is ErrConflict"}},
+	{"refuses a commit of nothing", func(f *flawed) {
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			if len(c.Messages)+len(c.Calls)+len(c.Approvals)+len(c.Runs)+len(c.Jobs) == 0 && c.State == nil {
+				return errors.New("nothing to commit")
+			}
+			return f.inner.Commit(ctx, c)
+		}
+	}, []string{"a commit of nothing is harmless"}},
+	{"stores no state beside messages", onCommit(func(_ *flawed, c *belay.Commit) {
+		if len(c.Messages) > 0 {
+			c.State = nil
+		}
+	}), []string{"a commit carries everything at once"}},
+	{"keeps the caller's state", func(f *flawed) {
+		kept := make(map[string]*belay.SessionState)
+		take := f.take
+		f.take = func(c *belay.Commit) belay.Commit {
+			if c.State != nil {
+				kept[c.Session] = c.State
+			}
+			return take(c)
+		}
+		onOpen(func(_ *flawed, session string, stored *belay.Stored) {
+			if state := kept[session]; state != nil {
+				stored.State = *state
+			}
+		})(f)
+	}, []string{"what a caller does to its commit afterwards does not show", "what a caller does to what it opened does not show"}},
+	{"stores messages alone when it is cancelled", func(f *flawed) {
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			if ctx.Err() != nil {
+				c.State, c.Calls = nil, nil
+				return errors.Join(ctx.Err(), f.inner.Commit(context.WithoutCancel(ctx), c))
+			}
+			return f.inner.Commit(ctx, c)
+		}
+	}, []string{"a commit that is cancelled is stored whole or not at all"}},
+	{"says nothing when it is cancelled", onRefusal(func(_ context.Context, _ *flawed, _ *belay.Commit, err error) error {
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	}), []string{"a commit that is cancelled is stored whole or not at all"}},
+	{"stores the runs of a commit that it refuses", onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
+		for _, run := range c.Runs {
+			_ = f.inner.Journal().Append(ctx, []hook.Run{run})
+		}
+		return err
+	}), []string{
+		"a commit that is fenced changes nothing", "a commit that conflicts changes nothing",
+		"a commit with a run that has ended otherwise changes nothing", "a commit with a job that is not sound changes nothing",
+		"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
+	}},
+	{"stores the state of a commit that it refuses", refusedPart(func(c *belay.Commit) *belay.Commit {
+		return &belay.Commit{State: c.State}
+	}), everyRefusal},
+	{"stores the calls of a commit that it refuses", refusedPart(func(c *belay.Commit) *belay.Commit {
+		return &belay.Commit{Calls: c.Calls}
+	}), everyRefusal},
+	{"stores the approvals of a commit that it refuses", refusedPart(func(c *belay.Commit) *belay.Commit {
+		return &belay.Commit{Approvals: c.Approvals}
+	}), everyRefusal},
+	{"stores the jobs of a commit that it refuses", refusedPart(func(c *belay.Commit) *belay.Commit {
+		return &belay.Commit{Jobs: c.Jobs}
+	}), []string{
+		"a commit that is fenced changes nothing", "a commit that conflicts changes nothing",
+		"a commit with a run that has ended otherwise changes nothing",
+	}},
+	{"writes the transcript before the journal and the queue", func(f *flawed) {
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			transcript, records := *c, belay.Commit{Session: c.Session, Epoch: c.Epoch, Runs: c.Runs, Jobs: c.Jobs}
+			transcript.Runs, transcript.Jobs = nil, nil
+			if err := f.inner.Commit(ctx, &transcript); err != nil {
+				return err
+			}
+			return f.inner.Commit(ctx, &records)
+		}
+	}, []string{
+		"a commit with a run that has ended otherwise changes nothing", "a commit with a job that is not sound changes nothing",
+		"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
+	}},
+	{"leaves out jobs that do not fit", onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
+		if !errors.Is(err, hook.ErrQueueFull) {
+			return err
+		}
+		c.Jobs = nil
+		return f.inner.Commit(ctx, c)
+	}), []string{"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing"}},
+	{"leaves out jobs that are not sound", onCommit(func(_ *flawed, c *belay.Commit) {
+		c.Jobs = slices.DeleteFunc(c.Jobs, func(job hook.Job) bool { return job.ID == "" })
+	}), []string{"a commit with a job that is not sound changes nothing"}},
+	{"refuses everything once it has refused", func(f *flawed) {
+		refused := false
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			if refused {
+				return errors.New("current transaction is aborted")
+			}
+			err := f.inner.Commit(ctx, c)
+			refused = err != nil
+			return err
+		}
+	}, []string{"what was refused can be committed when the reason is gone"}},
+	{"loses a commit now and then", func(f *flawed) {
+		lost := make(chan struct{}, 1)
+		lost <- struct{}{}
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			if len(c.Messages) > 0 && c.Messages[0].Seq == 6 {
+				select {
+				case <-lost:
+					return nil
+				default:
+				}
+			}
+			return f.inner.Commit(ctx, c)
+		}
+	}, []string{"many sessions are written at once and nothing is lost"}},
+	{"stores a message at a time", func(f *flawed) {
+		reads := make(chan struct{})
+		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
+			return func(yield func(*belay.Message, error) bool) {
+				for m, err := range f.inner.Read(ctx, session, after) {
+					if !yield(m, err) {
+						return
+					}
+				}
+				select {
+				case reads <- struct{}{}:
+				default:
+				}
+			}
+		}
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			for _, m := range c.Messages {
+				one := belay.Commit{Session: c.Session, Epoch: c.Epoch, Messages: []*belay.Message{m}}
+				if err := f.inner.Commit(ctx, &one); err != nil {
+					return err
+				}
+				for range 2 { // the second one began after the message was stored
+					select {
+					case <-reads:
+					case <-time.After(20 * time.Millisecond):
+					}
+				}
+			}
+			return nil
+		}
+	}, []string{"a reader sees a commit whole or not at all"}},
+}
+
+// everyRefusal is every rule about a commit that is refused and changes nothing.
+var everyRefusal = []string{
+	"a commit that is fenced changes nothing", "a commit that conflicts changes nothing",
+	"a commit with a run that has ended otherwise changes nothing", "a commit with a job that is not sound changes nothing",
+	"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
+}
+
+// refusedPart stores a part of what is refused.
+func refusedPart(part func(c *belay.Commit) *belay.Commit) func(f *flawed) {
+	return onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
+		some := part(c)
+		some.Session, some.Epoch = c.Session, f.known()[c.Session]
+		_ = f.inner.Commit(ctx, some)
+		return err
+	})
+}

@@ -1,0 +1,156 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// holdFaults are about who has a session.
+var holdFaults = []fault{
+	{"begins with something", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
+		if stored.Last == 0 {
+			stored.State.Turns = 1
+		}
+	}), []string{"a session that is new is empty"}},
+	{"lets anybody in", func(f *flawed) {
+		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
+			f.inner.Expire(session)
+			return f.inner.Open(ctx, session)
+		}
+	}, []string{
+		"a session that is held is ErrHeld", "of many who open a session one gets it",
+		"a session that is held is decided about too, and stays held",
+	}},
+	{"hands out one session at a time", func(f *flawed) {
+		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
+			for other := range f.known() {
+				if other != session {
+					return nil, belay.ErrHeld
+				}
+			}
+			return f.inner.Open(ctx, session)
+		}
+	}, []string{"a session that is held is ErrHeld", "sessions whose names look alike are apart"}},
+	{"never lets go", func(f *flawed) {
+		f.release = func(context.Context, string, int64) error { return nil }
+	}, []string{"a session that was released can be opened", "each hold has a higher epoch than the one before"}},
+	{"gives every hold the same epoch", func(f *flawed) {
+		epochs := make(map[string]int64)
+		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
+			stored, err := f.inner.Open(ctx, session)
+			if err == nil {
+				epochs[session], stored.Epoch = stored.Epoch, 7
+			}
+			return stored, err
+		}
+		translated := func(session string, epoch int64) int64 {
+			if epoch == 7 {
+				return epochs[session]
+			}
+			return -1
+		}
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			c.Epoch = translated(c.Session, c.Epoch)
+			return f.inner.Commit(ctx, c)
+		}
+		f.release = func(ctx context.Context, session string, epoch int64) error {
+			return f.inner.Release(ctx, session, translated(session, epoch))
+		}
+	}, []string{
+		"each hold has a higher epoch than the one before", "a commit of a former holder is ErrFenced",
+		"whoever takes over has a higher epoch and fences off the former holder", "the hold of a process that has ended can be taken over",
+		"a second release does not let go of another's hold", "a commit without messages is fenced too",
+	}},
+	{"lets go whatever the epoch", func(f *flawed) {
+		f.release = func(ctx context.Context, session string, _ int64) error {
+			return f.inner.Release(ctx, session, f.known()[session])
+		}
+	}, []string{
+		"a release with the wrong epoch is harmless", "a second release does not let go of another's hold",
+		"whoever takes over has a higher epoch and fences off the former holder",
+	}},
+	{"refuses to let go with the wrong epoch", func(f *flawed) {
+		f.release = func(ctx context.Context, session string, epoch int64) error {
+			if f.known()[session] != epoch {
+				return belay.ErrFenced
+			}
+			return f.inner.Release(ctx, session, epoch)
+		}
+	}, []string{"a release with the wrong epoch is harmless", "a release of a session that is not there is harmless"}},
+	{"makes the session that is released", func(f *flawed) {
+		f.release = func(ctx context.Context, session string, epoch int64) error {
+			if _, ok := f.known()[session]; !ok {
+				stored, err := f.inner.Open(ctx, session)
+				return errors.Join(err, f.inner.Release(ctx, session, stored.Epoch))
+			}
+			return f.inner.Release(ctx, session, epoch)
+		}
+	}, []string{"a release of a session that is not there is harmless"}},
+	{"does not tell upper from lower case", func(f *flawed) {
+		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
+			return f.inner.Open(ctx, strings.ToLower(session))
+		}
+	}, []string{"sessions whose names look alike are apart"}},
+	{"does not look at the epoch", func(f *flawed) {
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			c.Epoch = f.known()[c.Session]
+			return f.inner.Commit(ctx, c)
+		}
+	}, []string{
+		"a commit with another epoch is ErrFenced", "a commit of a former holder is ErrFenced", "a commit that is fenced changes nothing",
+		"whoever takes over has a higher epoch and fences off the former holder",
+	}},
+	{"refuses with errors of its own", onRefusal(func(context.Context, *flawed, *belay.Commit, error) error {
+		return errors.New("constraint violated")
+	}), []string{
+		"a commit with another epoch is ErrFenced", "a message that is there already is ErrConflict",
+		"a commit with jobs that do not fit is hook.ErrQueueFull and changes nothing",
+		"a commit with a run that has ended otherwise changes nothing", "of many commits of one message one is stored",
+	}},
+	{"makes the session that is committed to", func(f *flawed) {
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			if _, ok := f.known()[c.Session]; !ok {
+				stored, err := f.inner.Open(ctx, c.Session)
+				if err != nil {
+					return err
+				}
+				c.Epoch = stored.Epoch
+			}
+			return f.inner.Commit(ctx, c)
+		}
+	}, []string{"a commit to a session that nobody opened is ErrFenced"}},
+	{"takes commits after the release", onRefusal(func(ctx context.Context, f *flawed, c *belay.Commit, err error) error {
+		if !errors.Is(err, belay.ErrFenced) || f.known()[c.Session] != c.Epoch {
+			return err
+		}
+		stored, err := f.inner.Open(ctx, c.Session)
+		if err != nil {
+			return err
+		}
+		c.Epoch = stored.Epoch
+		return errors.Join(f.inner.Commit(ctx, c), f.inner.Release(ctx, c.Session, c.Epoch))
+	}), []string{"a commit after the release is ErrFenced"}},
+	{"fences messages alone", func(f *flawed) {
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			if len(c.Messages) == 0 {
+				c.Epoch = f.known()[c.Session]
+			}
+			return f.inner.Commit(ctx, c)
+		}
+	}, []string{"a commit without messages is fenced too"}},
+	{"forgets everything when it is opened anew", func(f *flawed) {
+		f.reopen = func() {
+			fresh := memstore.New(nil)
+			f.inner = fresh
+			f.open, f.commit, f.release, f.read, f.decide = fresh.Open, fresh.Commit, fresh.Release, fresh.Read, fresh.Decide
+			f.journal = fresh.Journal
+		}
+	}, []string{
+		"what was committed outlives the process", "an approval that was pending when the process ended can be decided, once",
+		"the hold of a process that has ended can be taken over",
+	}},
+}

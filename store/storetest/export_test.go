@@ -1,0 +1,37 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// NamedRule is a rule of the suite, so that tests can hold broken stores against
+// it.
+type NamedRule struct {
+	Name  string
+	Check func(t testing.TB, s belay.Store, opts Options)
+}
+
+// Rules are the rules of Test.
+func Rules() []NamedRule {
+	var named []NamedRule
+	for _, r := range rules() {
+		named = append(named, NamedRule{r.name, func(t testing.TB, s belay.Store, opts Options) {
+			r.check(t, &subject{Store: s, opts: opts})
+		}})
+	}
+	return named
+}
+
+// The samples that tests look at.
+var (
+	FullMessage  = fullMessage
+	FullCall     = fullCall
+	FullState    = fullState
+	FullApproval = fullApproval
+	Decision     = decision
+)
+
+// Same is the comparison of the suite.
+var Same = same

@@ -1,0 +1,88 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/belay-run/belay"
+)
+
+// ErrInjected is what a commit fails with if its plan has no other error.
+var ErrInjected = errors.New("storetest: the commit was made to fail")
+
+// Plan says which commits of a faulty store fail. The zero value lets none fail
+// and counts them. It must not be copied, nor its fields changed while the store
+// is in use.
+type Plan struct {
+	// Commit is the number of the commit that fails, counted from 1. Defaults to
+	// none.
+	Commit int
+	// Stored makes it fail after it was stored, as when the connection breaks
+	// before the answer comes. Defaults to failing with nothing stored.
+	Stored bool
+	// Rest makes all commits after it fail too, with nothing stored, as when the
+	// store is gone. Defaults to failing once.
+	Rest bool
+	// Err is what it fails with. Defaults to ErrInjected.
+	Err error
+
+	commits atomic.Int64
+}
+
+// Commits counts the commits that were tried, those that failed included.
+func (p *Plan) Commits() int { return int(p.commits.Load()) }
+
+// Failed reports whether the commit that was to fail has been tried.
+func (p *Plan) Failed() bool { return p.Commit > 0 && p.Commits() >= p.Commit }
+
+// Faulty wraps a store so that a commit fails as planned. Everything else is
+// passed on. The result is a [belay.JournalStore] if the store is one.
+func Faulty(store belay.Store, plan *Plan) belay.Store {
+	if js, ok := store.(belay.JournalStore); ok {
+		return &faultyJournal{js, plan}
+	}
+	return &faulty{store, plan}
+}
+
+type faulty struct {
+	belay.Store
+
+	plan *Plan
+}
+
+func (f *faulty) Commit(ctx context.Context, c *belay.Commit) error {
+	return f.plan.commit(ctx, f.Store, c)
+}
+
+type faultyJournal struct {
+	belay.JournalStore
+
+	plan *Plan
+}
+
+func (f *faultyJournal) Commit(ctx context.Context, c *belay.Commit) error {
+	return f.plan.commit(ctx, f.JournalStore, c)
+}
+
+// commit commits to the store, or fails. What the store itself refuses is not
+// made to fail in another way.
+func (p *Plan) commit(ctx context.Context, store belay.Store, c *belay.Commit) error {
+	n := int(p.commits.Add(1))
+	fails := p.Commit > 0 && (n == p.Commit || p.Rest && n > p.Commit)
+	if fails && (!p.Stored || n > p.Commit) {
+		return p.failure()
+	}
+	err := store.Commit(ctx, c)
+	if err == nil && fails {
+		return p.failure()
+	}
+	return err
+}
+
+func (p *Plan) failure() error {
+	if p.Err != nil {
+		return p.Err
+	}
+	return ErrInjected
+}

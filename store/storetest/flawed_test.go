@@ -1,0 +1,238 @@
+package storetest_test
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/memstore"
+	"github.com/belay-run/belay/store/storetest"
+)
+
+// flawed is a store with a place for each fault. As newFlawed makes it, it keeps
+// every rule. What it is given goes through JSON, as in a database.
+type flawed struct {
+	inner *memstore.Store
+	// The places for faults, one for each method.
+	open    func(ctx context.Context, session string) (*belay.Stored, error)
+	commit  func(ctx context.Context, c *belay.Commit) error
+	release func(ctx context.Context, session string, epoch int64) error
+	read    func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error]
+	decide  func(ctx context.Context, d belay.Decision) (belay.Approval, error)
+	journal func() hook.Journal
+	reopen  func()
+	// take makes the store's own copy of what it is given.
+	take func(c *belay.Commit) belay.Commit
+
+	// What faults look at.
+	mu        sync.Mutex
+	epochs    map[string]int64 // of the newest hold
+	messages  map[string][]*belay.Message
+	calls     map[string][]belay.Call // all that were committed
+	approvals map[string]belay.Approval
+}
+
+func newFlawed() *flawed {
+	f := &flawed{
+		inner: memstore.New(&memstore.Options{MaxJobs: 8}), epochs: make(map[string]int64), messages: make(map[string][]*belay.Message),
+		calls: make(map[string][]belay.Call), approvals: make(map[string]belay.Approval),
+	}
+	f.open, f.commit, f.release, f.read, f.decide = f.inner.Open, f.inner.Commit, f.inner.Release, f.inner.Read, f.inner.Decide
+	f.journal = f.inner.Journal
+	f.take = func(c *belay.Commit) belay.Commit {
+		own := *c
+		own.Messages, own.Calls, own.Approvals, own.State = ownCopy(c.Messages), ownCopy(c.Calls), ownCopy(c.Approvals), ownCopy(c.State)
+		return own
+	}
+	f.reopen = func() {
+		for session := range f.known() {
+			f.inner.Expire(session)
+		}
+	}
+	return f
+}
+
+// known returns the sessions that were opened, with their epochs.
+func (f *flawed) known() map[string]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.epochs)
+}
+
+// said returns the messages of a session that were stored.
+func (f *flawed) said(session string) []*belay.Message {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.messages[session])
+}
+
+// asked returns an approval as it was last committed.
+func (f *flawed) asked(id string) belay.Approval {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.approvals[id]
+}
+
+func (f *flawed) Open(ctx context.Context, session string) (*belay.Stored, error) {
+	stored, err := f.open(ctx, session)
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.epochs[session] = stored.Epoch
+	}
+	return stored, err
+}
+
+func (f *flawed) Commit(ctx context.Context, c *belay.Commit) error {
+	own := f.take(c)
+	err := f.commit(ctx, &own)
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.messages[c.Session] = append(f.messages[c.Session], own.Messages...)
+		f.calls[c.Session] = append(f.calls[c.Session], own.Calls...)
+		for _, a := range own.Approvals {
+			f.approvals[a.ID] = a
+		}
+	}
+	return err
+}
+
+func (f *flawed) Release(ctx context.Context, session string, epoch int64) error {
+	return f.release(ctx, session, epoch)
+}
+
+func (f *flawed) Read(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
+	return f.read(ctx, session, after)
+}
+
+func (f *flawed) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+	return f.decide(ctx, d)
+}
+
+func (f *flawed) Journal() hook.Journal { return f.journal() }
+
+func (f *flawed) Queue() hook.Queue { return f.inner.Queue() }
+
+// ownCopy sends a value through JSON.
+func ownCopy[T any](v T) T {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	var own T
+	if err := json.Unmarshal(data, &own); err != nil {
+		panic(err)
+	}
+	return own
+}
+
+// options are what the suite needs to hold a flawed store against all rules.
+func options() storetest.Options {
+	return storetest.Options{
+		Expire: func(_ testing.TB, s belay.Store, session string) { s.(*flawed).inner.Expire(session) },
+		Reopen: func(_ testing.TB, s belay.Store) belay.Store {
+			s.(*flawed).reopen()
+			return s
+		},
+	}
+}
+
+func TestFlawedKeepsTheRulesItIsToBreak(t *testing.T) {
+	t.Parallel()
+	opts := options()
+	storetest.Test(t, func(testing.TB) belay.Store { return newFlawed() }, &opts)
+}
+
+// The changes that faults make, each to what is stored or to what comes out.
+
+// onCommit changes what is committed.
+func onCommit(change func(f *flawed, c *belay.Commit)) func(f *flawed) {
+	return func(f *flawed) {
+		commit := f.commit
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			change(f, c)
+			return commit(ctx, c)
+		}
+	}
+}
+
+// onMessage changes each message that is committed.
+func onMessage(change func(m *belay.Message)) func(f *flawed) {
+	return onCommit(func(_ *flawed, c *belay.Commit) {
+		for _, m := range c.Messages {
+			change(m)
+		}
+	})
+}
+
+// onOpen changes what is opened.
+func onOpen(change func(f *flawed, session string, stored *belay.Stored)) func(f *flawed) {
+	return func(f *flawed) {
+		open := f.open
+		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
+			stored, err := open(ctx, session)
+			if err == nil {
+				change(f, session, stored)
+			}
+			return stored, err
+		}
+	}
+}
+
+// onRefusal does something more, and tells something else, when a commit is
+// refused.
+func onRefusal(change func(ctx context.Context, f *flawed, c *belay.Commit, err error) error) func(f *flawed) {
+	return func(f *flawed) {
+		commit := f.commit
+		f.commit = func(ctx context.Context, c *belay.Commit) error {
+			err := commit(ctx, c)
+			if err != nil {
+				return change(ctx, f, c, err)
+			}
+			return nil
+		}
+	}
+}
+
+// onRead changes the messages that are read.
+func onRead(change func(messages []*belay.Message, err error) ([]*belay.Message, error)) func(f *flawed) {
+	return func(f *flawed) {
+		read := f.read
+		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
+			return func(yield func(*belay.Message, error) bool) {
+				var messages []*belay.Message
+				var failed error
+				for m, err := range read(ctx, session, after) {
+					if err != nil {
+						failed = err
+						break
+					}
+					messages = append(messages, m)
+				}
+				messages, failed = change(messages, failed)
+				for _, m := range messages {
+					if !yield(m, nil) {
+						return
+					}
+				}
+				if failed != nil {
+					yield(nil, failed)
+				}
+			}
+		}
+	}
+}
+
+// onDecide changes how something is decided.
+func onDecide(change func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error)) func(f *flawed) {
+	return func(f *flawed) {
+		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) { return change(ctx, f, d) }
+	}
+}

@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// holdRules say who may have a session open.
+var holdRules = []rule{
+	{"a session that is new is empty", func(t testing.TB, s *subject) {
+		_, stored := s.take(t, "a")
+		same(t, "Stored", belay.Stored{Epoch: stored.Epoch}, *stored)
+	}},
+	{"a session that is held is ErrHeld", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		s.wantHeld(t)
+		h.say(t, "it is still mine")
+		s.hold(t, "b") // another one is not
+	}},
+	{"a session that was released can be opened", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.say(t, "one")
+		h.release(t)
+		if _, stored := s.take(t, "a"); stored.Last != 1 {
+			t.Errorf("the last message is %d, want 1", stored.Last)
+		}
+	}},
+	{"each hold has a higher epoch than the one before", func(t testing.TB, s *subject) {
+		before := int64(0)
+		for range 3 {
+			h := s.hold(t, "a")
+			if h.epoch <= before {
+				t.Errorf("the epoch is %d after %d", h.epoch, before)
+			}
+			before = h.epoch
+			h.release(t)
+		}
+	}},
+	{"a release with the wrong epoch is harmless", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		for _, epoch := range []int64{0, -1, h.epoch - 1, h.epoch + 1} {
+			if err := s.Release(context.Background(), "a", epoch); err != nil {
+				t.Errorf("Release with epoch %d in place of %d: %v", epoch, h.epoch, err)
+			}
+		}
+		s.wantHeld(t)
+		h.say(t, "it is still mine")
+	}},
+	{"a second release does not let go of another's hold", func(t testing.TB, s *subject) {
+		former := s.hold(t, "a")
+		former.release(t)
+		former.release(t)
+		h := s.hold(t, "a")
+		former.release(t)
+		s.wantHeld(t)
+		h.say(t, "it is still mine")
+	}},
+	{"a release of a session that is not there is harmless", func(t testing.TB, s *subject) {
+		if err := s.Release(context.Background(), "a", 1); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		s.wantMissing(t)
+	}},
+	{"sessions whose names look alike are apart", func(t testing.TB, s *subject) {
+		names := []string{"a", "A", " a", "a ", "á", "a%", "a_", "%", "a/b", "a.b", foreign, strings.Repeat("n", 256)}
+		for _, name := range names {
+			s.hold(t, name).say(t, "this is "+name)
+		}
+		for _, name := range names {
+			if got := s.read(t, name, 0); len(got) != 1 || got[0].Text() != "this is "+name {
+				t.Errorf("session %q has %d messages that are not its own", name, len(got))
+			}
+		}
+	}},
+}
+
+// fenceRules say who may commit.
+var fenceRules = []rule{
+	{"a commit with another epoch is ErrFenced", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		for _, epoch := range []int64{0, -1, h.epoch - 1, h.epoch + 1} {
+			other := *h
+			other.epoch = epoch
+			other.refuse(t, belay.ErrFenced, belay.Commit{Messages: []*belay.Message{user(1, "fenced")}})
+		}
+		h.say(t, "one")
+	}},
+	{"a commit to a session that nobody opened is ErrFenced", func(t testing.TB, s *subject) {
+		h := &hold{s: s, session: "a", epoch: 1}
+		h.refuse(t, belay.ErrFenced, belay.Commit{Messages: []*belay.Message{user(1, "fenced")}})
+		s.wantMissing(t)
+	}},
+	{"a commit after the release is ErrFenced", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.release(t)
+		h.refuse(t, belay.ErrFenced, belay.Commit{Messages: []*belay.Message{user(1, "fenced")}})
+	}},
+	{"a commit of a former holder is ErrFenced", func(t testing.TB, s *subject) {
+		former := s.hold(t, "a")
+		former.release(t)
+		h := s.hold(t, "a")
+		former.refuse(t, belay.ErrFenced, belay.Commit{Messages: []*belay.Message{user(1, "fenced")}})
+		h.say(t, "one")
+	}},
+	{"a commit without messages is fenced too", func(t testing.TB, s *subject) {
+		former := s.hold(t, "a")
+		former.release(t)
+		h := s.hold(t, "a")
+		former.refuse(t, belay.ErrFenced, belay.Commit{State: &belay.SessionState{Turns: 9}})
+		former.refuse(t, belay.ErrFenced, belay.Commit{})
+		if got := h.reread(t).State.Turns; got != 0 {
+			t.Errorf("the fenced commit wrote its state: %d turns, want 0", got)
+		}
+	}},
+	{"whoever takes over has a higher epoch and fences off the former holder", func(t testing.TB, s *subject) {
+		former := s.hold(t, "a")
+		former.say(t, "one")
+		s.expire(t, "a")
+		h := s.hold(t, "a")
+		if h.epoch <= former.epoch {
+			t.Errorf("the epoch is %d after %d", h.epoch, former.epoch)
+		}
+		former.refuse(t, belay.ErrFenced, belay.Commit{Messages: []*belay.Message{user(2, "fenced")}})
+		former.release(t)
+		s.wantHeld(t)
+		h.say(t, "two")
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2)
+	}},
+}
+
+// expire makes the holder of a session count as gone, or skips the rule.
+func (s *subject) expire(t testing.TB, session string) {
+	t.Helper()
+	if s.opts.Expire == nil {
+		t.Skip("storetest: there is no Options.Expire")
+	}
+	s.opts.Expire(t, s.Store, session)
+}
+
+// wantHeld asserts that the session "a" cannot be opened.
+func (s *subject) wantHeld(t testing.TB) {
+	t.Helper()
+	if _, err := s.Open(context.Background(), "a"); !errors.Is(err, belay.ErrHeld) {
+		t.Errorf("Open gave the error %v, want one that is %q", err, belay.ErrHeld)
+	}
+}
+
+// wantMissing asserts that there is no session "a".
+func (s *subject) wantMissing(t testing.TB) {
+	t.Helper()
+	yielded := 0
+	for m, err := range s.Read(context.Background(), "a", 0) {
+		yielded++
+		if m != nil || !errors.Is(err, belay.ErrNotFound) {
+			t.Errorf("Read yields (%v, %v), want an error that is %q", m, err, belay.ErrNotFound)
+		}
+	}
+	if yielded != 1 {
+		t.Errorf("Read yields %d times, want an error that is %q, once", yielded, belay.ErrNotFound)
+	}
+}

@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// readRules say what Read yields.
+var readRules = []rule{
+	{"a session that is not there is ErrNotFound", func(t testing.TB, s *subject) {
+		s.wantMissing(t)
+		s.wantMissing(t) // reading makes none
+		s.hold(t, "b")
+		s.wantMissing(t)
+	}},
+	{"a session without messages yields nothing", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		wantNumbers(t, "the messages", s.read(t, "a", 0))
+		h.release(t)
+		wantNumbers(t, "the messages", s.read(t, "a", 0))
+		wantNumbers(t, "the messages", s.read(t, "a", 5))
+	}},
+	{"reading begins behind any message", func(t testing.TB, s *subject) {
+		s.hold(t, "a").say(t, "one", "two", "three", "four")
+		for after, want := range map[int64][]int64{-1: {1, 2, 3, 4}, 0: {1, 2, 3, 4}, 1: {2, 3, 4}, 3: {4}, 4: {}, 9: {}} {
+			wantNumbers(t, "the messages", s.read(t, "a", after), want...)
+		}
+	}},
+	{"many messages are yielded in order", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		var want []int64
+		for i := range int64(12) {
+			texts := make([]string, 100)
+			h.say(t, texts...)
+			for j := range int64(100) {
+				want = append(want, i*100+j+1)
+			}
+		}
+		wantNumbers(t, "the messages", s.read(t, "a", 0), want...)
+		wantNumbers(t, "the messages", s.read(t, "a", 1150), want[1150:]...)
+	}},
+	{"reading needs no hold and takes none", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.say(t, "one")
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1) // while it is held
+		h.say(t, "two")
+		h.release(t)
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2) // while it is not
+		s.hold(t, "a")
+	}},
+	{"reading sees what came before a compaction", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.say(t, "one", "two")
+		h.compact(t, 0)
+		h.say(t, "four")
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2, 3, 4)
+		wantNumbers(t, "the messages", s.read(t, "a", 1), 2, 3, 4)
+	}},
+	{"a reading can be left and taken up anew", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.say(t, "one", "two", "three")
+		messages := s.Read(context.Background(), "a", 0)
+		for round := range 2 {
+			var got []*belay.Message
+			for m, err := range messages {
+				if err != nil {
+					t.Fatalf("Read: %v", err)
+				}
+				if got = append(got, m); len(got) == 2 {
+					break
+				}
+			}
+			wantNumbers(t, "the messages", got, 1, 2)
+			if round == 0 {
+				h.say(t, "four") // nothing is locked by the one that was left
+			}
+		}
+	}},
+	{"a cancelled reading ends with an error", func(t testing.TB, s *subject) {
+		s.hold(t, "a").say(t, "one", "two")
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		var last error
+		for _, err := range s.Read(ctx, "a", 0) {
+			last = err
+		}
+		if last == nil || errors.Is(last, belay.ErrNotFound) {
+			t.Errorf("the reading ended with %v, want the error of its context", last)
+		}
+	}},
+}

@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// noon is when the samples are from. The fraction is one that databases keep.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+
+// foreign is text that an encoding can spoil: several scripts, characters of
+// one to four bytes, combining marks, both directions, what JSON, HTML and SQL
+// escape, and line ends.
+const foreign = "naïve Ελληνικά 日本語 العربية e\u0301 👩\u200d🚀 \"quoted\" 'single' \\back `tick` <b>&amp;</b> %s $1 ?1 \t tab\r\nline\u2028 \ufeff end"
+
+// user is a message of a person.
+func user(seq int64, text string) *belay.Message {
+	return &belay.Message{
+		Seq: seq, Turn: "turn-1", Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)},
+		Time: noon.Add(time.Duration(seq) * time.Second),
+	}
+}
+
+// response is a message of the model with calls of these ids.
+func response(seq int64, ids ...string) *belay.Message {
+	m := user(seq, fmt.Sprintf("response %d", seq))
+	m.Role, m.Kind, m.Step = belay.RoleAssistant, belay.KindAssistant, 1
+	for _, id := range ids {
+		m.Parts = append(m.Parts, belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: id, Tool: "grep", Input: json.RawMessage(`{"for":"` + id + `"}`)}})
+	}
+	return m
+}
+
+// summary is a compaction that keeps the messages from keep on, or none.
+func summary(seq, keep int64) *belay.Message {
+	m := user(seq, "what was said so far")
+	m.Kind, m.IsCompaction, m.Keep = belay.KindCompaction, true, keep
+	return m
+}
+
+// judged are the calls of a response, about to run.
+func judged(m *belay.Message) []belay.Call {
+	var calls []belay.Call
+	for i, c := range m.Calls() {
+		calls = append(calls, belay.Call{Message: m.Seq, Index: i, ID: c.ID, Tool: c.Tool, State: belay.CallJudged, Input: c.Input})
+	}
+	return calls
+}
+
+// fullResult is a result with every field set.
+func fullResult() belay.Result {
+	return belay.Result{
+		Text: foreign, IsError: true, Class: belay.ClassTimeout, Spilled: "out/1.txt", Final: true,
+		Media:  []belay.Media{{MIME: "image/png", Name: "a.png", Data: everyByte(), URL: "https://example.com/a.png"}},
+		Render: json.RawMessage(`{"diff":["+a","-b"],"<html>":null}`),
+	}
+}
+
+// fullMessage has every field of a message set and parts of every type, which
+// have every field set among them.
+func fullMessage(seq int64) *belay.Message {
+	original, result := foreign, fullResult()
+	return &belay.Message{
+		Seq: seq, Turn: "turn " + foreign, Step: 7, Role: belay.RoleAssistant, Kind: belay.KindAssistant, Time: noon,
+		Parts: []belay.Part{
+			belay.Text(foreign),
+			{Type: belay.PartText, Text: "a reminder", IsReminder: true},
+			{
+				Type: belay.PartThinking, Text: "hm", Provider: "anthropic",
+				Opaque: json.RawMessage(`{"signature":"` + strings.Repeat("A/+=", 500) + `","b":1,"a":[true,null,{"z":1.50,"y":12345678901234567890}]}`),
+			},
+			{Type: belay.PartMedia, Media: &belay.Media{MIME: "application/pdf", Name: foreign, Data: everyByte(), URL: "https://example.com/?a=1&b=<2>"}},
+			{Type: belay.PartCall, Call: &belay.CallPart{
+				ID: "call-1", Tool: "write", Input: json.RawMessage(`{"path":"b","body":"<&>","n":1e2,"empty":{},"list":[]}`),
+				Malformed: `{"path":"b","bo`, Final: json.RawMessage(`{"path":"c"}`), RewrittenBy: []string{"first", "second"},
+			}},
+			{Type: belay.PartResult, Result: &belay.ResultPart{Call: "call-1", Tool: "write", Result: result}},
+		},
+		PreModifiedText: &original, IsSkillInjection: true, IsCompaction: true, Keep: seq,
+		Model: "model-1", StopReason: belay.StopToolUse,
+		Usage: &belay.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.1},
+	}
+}
+
+// everyByte is data that is no text.
+func everyByte() []byte {
+	data := make([]byte, 256)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	return data
+}
+
+// fullCall is a call with every field set.
+func fullCall(message int64, index int) belay.Call {
+	result := fullResult()
+	return belay.Call{
+		Message: message, Index: index, ID: "call " + foreign, Tool: "write", State: belay.CallDone,
+		Input: json.RawMessage(`{"path":"c","b":1,"a":2.0}`), Wait: "approval-1", Result: &result,
+	}
+}
+
+// fullState is a state with every field set.
+func fullState() belay.SessionState {
+	return belay.SessionState{
+		Turns: 3, Last: belay.EndParked, Usage: belay.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.25},
+		Pending:    []belay.PendingReminder{{Reminder: belay.Reminder{Text: foreign, Ephemeral: true, From: "hook"}, Kind: belay.ReminderBlocked}},
+		Reminders:  belay.ReminderSettings{Standing: foreign, HideOutput: true, HideContext: true},
+		ForkedFrom: &belay.ForkPoint{Session: "origin", Seq: 12},
+		Turn: &belay.TurnState{
+			ID: "turn-3", Step: 2, Text: foreign, Usage: belay.Usage{In: 5, Out: 6, CacheRead: 7, CacheWrite: 8, Cost: 0.5}, Parked: true,
+			Policy:   belay.SetPolicy(belay.PolicyAnd("test.writes").Set(true), belay.PolicyMin[int]("test.steps").Set(4)).Policy,
+			Context:  []belay.ContextEntry{{ID: "fact", Text: foreign, From: "hook"}},
+			Sections: []belay.PromptSection{{ID: "rules", Title: "Rules", Body: foreign, Order: 2, Budget: 100, From: []string{"hook", "other"}}},
+			Bundles: []belay.ToolBundle{{ID: "bundle", Route: "route", From: "hook", Tools: []belay.ToolDeclaration{
+				{Name: "tool", Description: foreign, InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)},
+			}}},
+			Continuations: 1, Warned: true, Ended: belay.EndBudget, Missed: 2,
+		},
+	}
+}
+
+// fullApproval is a pending approval with every field set but the decision.
+func fullApproval(session, id string) belay.Approval {
+	return belay.Approval{
+		ID: id, Session: session, Turn: "turn " + foreign, Call: "call-1", Tool: "write", Hash: "sha256:" + strings.Repeat("0f", 32),
+		Reason: foreign, By: "floor", Asked: noon, Expires: noon.AddDate(100, 0, 0),
+	}
+}
+
+// decision answers an approval.
+func decision(a belay.Approval, by string) belay.Decision {
+	return belay.Decision{Approval: a.ID, Hash: a.Hash, Allow: true, By: by, Reason: foreign, Time: noon.Add(time.Hour)}
+}
+
+// sampleRun is a record with an id and a state.
+func sampleRun(id string, state hook.State) hook.Run {
+	return hook.Run{
+		ID: id, Subscription: "sample", Phase: "tool.pre", State: state, Scope: hook.Scope{Session: "a", Turn: "turn-1", Step: 1}, Started: noon,
+	}
+}
+
+// sampleJob is a job whose id and key are made of a name.
+func sampleJob(name string) hook.Job {
+	return hook.Job{
+		Handler: "sample", Reference: "a/1", Key: "key:" + name, ID: name, Subscription: "sample", Phase: "turn.post_turn", Run: "run",
+		Scope: hook.Scope{Session: "a", Turn: "turn-1"},
+	}
+}

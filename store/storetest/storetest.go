@@ -1,0 +1,63 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// Options are the settings of Test. A nil pointer is valid.
+type Options struct {
+	// Reopen ends the use of a store as the end of its process would, without
+	// releasing anything, and opens anew what it has stored. Defaults to none:
+	// the rules about what outlives a process are skipped.
+	Reopen func(t testing.TB, s belay.Store) belay.Store
+	// Expire makes the holder of a session count as gone, so that the next Open
+	// takes over. Defaults to none: the rules about takeovers are skipped.
+	Expire func(t testing.TB, s belay.Store, session string)
+}
+
+// Test holds an implementation of [belay.Store] against everything that the
+// interface promises. open returns an empty store. Clean up with t.Cleanup.
+//
+// Times may come back rounded to a microsecond and in another zone. JSON may
+// come back with other white space and other escapes, but with the same keys in
+// the same order and numbers spelled as they were.
+//
+// For the rules about a queue that is full, the queue must be a
+// [hook.StatQueue] with a capacity of at most 4,096.
+func Test(t *testing.T, open func(t testing.TB) belay.Store, opts *Options) {
+	t.Helper()
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	var skipped []string
+	for _, r := range rules() {
+		t.Run(r.name, func(t *testing.T) {
+			defer func() {
+				if t.Skipped() {
+					skipped = append(skipped, r.name)
+				}
+			}()
+			r.check(t, &subject{Store: open(t), opts: o})
+		})
+	}
+	if len(skipped) > 0 {
+		t.Logf("storetest: not covered, because the store lacks an optional interface or an option was not given:\n  %s", strings.Join(skipped, "\n  "))
+	}
+}
+
+// rule is one thing that a store must do. Its name says what.
+type rule struct {
+	name  string
+	check func(t testing.TB, s *subject)
+}
+
+// rules is every rule of the suite.
+func rules() []rule {
+	return slices.Concat(holdRules, fenceRules, commitRules, refusalRules, messageRules, windowRules, callRules, stateRules,
+		readRules, approvalRules, decideRules, journalRules, parallelRules, reopenRules)
+}

@@ -25,7 +25,7 @@ type promise struct {
 }
 
 func main() {
-	if !report(os.Stdout, os.Stderr, hookPromises()) {
+	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises())) {
 		os.Exit(1)
 	}
 }

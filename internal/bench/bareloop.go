@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay"
+)
+
+// instant is a model that answers at once: it calls the tool, and when it has
+// the result it is done.
+type instant struct{}
+
+func (instant) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		answer := &belay.Response{Parts: []belay.Part{belay.Text("done")}, StopReason: belay.StopEnd, Usage: belay.Usage{In: 100, Out: 10}}
+		if last := req.Messages[len(req.Messages)-1]; last.Parts[0].Result == nil {
+			answer.Parts = []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "call_1", Tool: "echo", Input: json.RawMessage(`{"text":"hello"}`)}}}
+			answer.StopReason = belay.StopToolUse
+		}
+		yield(belay.Chunk{Response: answer}, nil)
+	}
+}
+
+type echoInput struct {
+	Text string `json:"text" jsonschema:"what to say"`
+}
+
+func echo(_ context.Context, in echoInput) (string, error) { return in.Text, nil }
+
+var echoTool = belay.NewTool("echo", "says it again", echo, nil)
+
+// bareTurns is the floor of a turn: the loop that everyone writes first. It has
+// no hooks, no limits, no record and no mercy, and checks the tool's input with
+// the same validator.
+func bareTurns() (func(n int), error) {
+	var schema jsonschema.Schema
+	declaration := echoTool.Declaration()
+	if err := json.Unmarshal(declaration.InputSchema, &schema); err != nil {
+		return nil, err
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, err
+	}
+	model, tools := instant{}, []belay.ToolDeclaration{declaration}
+	return func(n int) {
+		var history []*belay.Message
+		for range n {
+			history = append(history, &belay.Message{Role: belay.RoleUser, Parts: []belay.Part{belay.Text("say hello")}})
+			for calls := 1; calls > 0; {
+				calls = 0
+				results := &belay.Message{Role: belay.RoleUser}
+				for chunk, err := range model.Stream(ctx, &belay.Request{Messages: history, Tools: tools}) {
+					must(err)
+					history = append(history, &belay.Message{Role: belay.RoleAssistant, Parts: chunk.Response.Parts})
+				}
+				for _, part := range history[len(history)-1].Parts {
+					if part.Call == nil {
+						continue
+					}
+					calls++
+					var value any
+					must(json.Unmarshal(part.Call.Input, &value))
+					must(resolved.Validate(value))
+					var in echoInput
+					must(json.Unmarshal(part.Call.Input, &in))
+					text, err := echo(ctx, in)
+					must(err)
+					results.Parts = append(results.Parts, belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{
+						Call: part.Call.ID, Tool: part.Call.Tool, Result: belay.Result{Text: text},
+					}})
+				}
+				if calls > 0 {
+					history = append(history, results)
+				}
+			}
+		}
+	}, nil
+}
+
+func must(err error) {
+	if err != nil {
+		panic("bench: " + err.Error())
+	}
+}

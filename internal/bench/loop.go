@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// loopPromises are those of the loop.
+func loopPromises() []promise {
+	return []promise{
+		{"turn", 3, turnRatio},
+		{"turn-allocs", 150, turnAllocs},
+		{"thousand-turns", 1.15, thousandTurns},
+		{"ten-tools-wall", 2, tenTools},
+		{"idle-session-bytes", 1024, idleSessionBytes},
+		{"idle-session-goroutines", 0, idleSessionGoroutines},
+		{"anthropic-overhead-us", 200, sdkOverhead},
+	}
+}
+
+// noOpinion is a handler that has none.
+func noOpinion[In any, Out hook.Output](context.Context, In) (out Out, err error) { return out, err }
+
+// tenHooks are spread over a turn as hooks are: most of them on tools.
+func tenHooks() []hook.Subscription {
+	return []hook.Subscription{
+		belay.UserPromptSubmit.On("prompt", noOpinion, nil),
+		belay.TurnPrePolicy.On("policy", noOpinion, nil),
+		belay.TurnPrePromptContext.On("context", noOpinion, nil),
+		belay.ModelPre.On("before", noOpinion, nil),
+		belay.ModelPost.On("after", noOpinion, nil),
+		belay.ToolPre.On("gate-1", noOpinion, nil),
+		belay.ToolPre.On("gate-2", noOpinion, nil),
+		belay.ToolPost.On("result", noOpinion, nil),
+		belay.TurnStop.On("stop", noOpinion, nil),
+		belay.TurnPostTurn.On("end", noOpinion, nil),
+	}
+}
+
+func benchAgent() (*belay.Agent, *memstore.Store, error) {
+	store := memstore.New(nil)
+	agent, err := belay.New(instant{}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: tenHooks(), Store: store})
+	return agent, store, err
+}
+
+// turns takes turns in a session of their own, which is forgotten afterwards, as
+// the floor forgets its history.
+func turns() (func(n int), error) {
+	agent, store, err := benchAgent()
+	return func(n int) {
+		s := agent.Session("turns")
+		for range n {
+			takeTurn(s)
+		}
+		must(s.Close(ctx))
+		must(store.Forget("turns"))
+	}, err
+}
+
+func takeTurn(s *belay.Session) {
+	turn, err := s.Turn(ctx, "say hello")
+	must(err)
+	if turn.Reason != belay.EndTurn {
+		panic("bench: the turn ended " + string(turn.Reason))
+	}
+}
+
+// turnRatio is what a turn with one tool and ten hooks costs against the bare
+// loop.
+func turnRatio() (float64, error) {
+	ours, err := turns()
+	if err != nil {
+		return 0, err
+	}
+	bare, err := bareTurns()
+	if err != nil {
+		return 0, err
+	}
+	return ratio(ours, bare), nil
+}
+
+func turnAllocs() (float64, error) {
+	ours, err := turns()
+	if err != nil {
+		return 0, err
+	}
+	return allocs(ours), nil
+}
+
+// thousandTurns is what a turn costs late in a long session against early in it.
+func thousandTurns() (float64, error) {
+	ratios := make([]float64, rounds)
+	for i := range ratios {
+		agent, _, err := benchAgent()
+		if err != nil {
+			return 0, err
+		}
+		s := agent.Session("long")
+		took := make([]float64, 1000)
+		for n := range took {
+			start := time.Now()
+			takeTurn(s)
+			took[n] = float64(time.Since(start))
+		}
+		ratios[i] = median(took[900:]) / median(took[100:200])
+	}
+	return median(ratios), nil
+}
+
+// tenTools is what a turn with ten calls of 50 ms in one message takes against
+// the 50 ms of one: they overlap, hooks or not.
+func tenTools() (float64, error) {
+	const each = 50 * time.Millisecond
+	slow := belay.NewTool("echo", "says it again, slowly", func(_ context.Context, in echoInput) (string, error) {
+		time.Sleep(each) // the tool's own work
+		return in.Text, nil
+	}, nil)
+	agent, err := belay.New(manyCalls{10}, &belay.Options{Tools: []belay.Tool{slow}, Hooks: tenHooks(), Store: memstore.New(nil)})
+	if err != nil {
+		return 0, err
+	}
+	best := time.Hour
+	for i := range 5 {
+		start := time.Now()
+		takeTurn(agent.Session(fmt.Sprint(i)))
+		best = min(best, time.Since(start))
+	}
+	return float64(best) / float64(each), nil
+}
+
+// idleSessionBytes is what a session keeps between turns, beyond its messages.
+func idleSessionBytes() (float64, error) {
+	const sessions = 2000
+	agent, _, err := benchAgent()
+	if err != nil {
+		return 0, err
+	}
+	for range 1500 {
+		takeTurn(agent.Session("warm")) // until the journal, which is bounded, is full
+	}
+	before := heap()
+	for i := range sessions {
+		takeTurn(agent.Session(strconv.Itoa(i)))
+	}
+	grown := heap() - before
+	messages := heap()
+	kept := make([][]*belay.Message, sessions)
+	for i := range sessions {
+		for m, err := range agent.Session(strconv.Itoa(i)).Messages(ctx) {
+			if err != nil {
+				return 0, err
+			}
+			kept[i] = append(kept[i], copyOf(m))
+		}
+	}
+	messages = heap() - messages
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(agent)
+	return (grown - messages) / sessions, nil
+}
+
+func idleSessionGoroutines() (float64, error) {
+	agent, _, err := benchAgent()
+	if err != nil {
+		return 0, err
+	}
+	takeTurn(agent.Session("warm"))
+	before := runtime.NumGoroutine()
+	for i := range 100 {
+		takeTurn(agent.Session(strconv.Itoa(i)))
+	}
+	after := runtime.NumGoroutine()
+	runtime.KeepAlive(agent)
+	return float64(after - before), nil
+}
+
+// copyOf is a message of its own, to see what one takes.
+func copyOf(m *belay.Message) *belay.Message {
+	c := &belay.Message{Seq: m.Seq, Turn: strings.Clone(m.Turn), Role: m.Role, Kind: m.Kind, Parts: slices.Clone(m.Parts)}
+	if m.Usage != nil {
+		usage := *m.Usage
+		c.Usage = &usage
+	}
+	for i := range c.Parts {
+		if call := c.Parts[i].Call; call != nil {
+			own := *call
+			own.Input = slices.Clone(call.Input)
+			c.Parts[i].Call = &own
+		}
+		if result := c.Parts[i].Result; result != nil {
+			own := *result
+			own.Text = strings.Clone(result.Text)
+			c.Parts[i].Result = &own
+		}
+	}
+	return c
+}
+
+// manyCalls is an instant model that makes several calls in one message.
+type manyCalls struct{ n int }
+
+func (m manyCalls) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		for chunk, err := range (instant{}).Stream(ctx, req) {
+			if parts := chunk.Response.Parts; parts[0].Call != nil {
+				for i := range m.n - 1 {
+					call := *parts[0].Call
+					call.Input = fmt.Appendf(nil, `{"text":"hello %d"}`, i)
+					chunk.Response.Parts = append(chunk.Response.Parts, belay.Part{Type: belay.PartCall, Call: &call})
+				}
+			}
+			if !yield(chunk, err) {
+				return
+			}
+		}
+	}
+}

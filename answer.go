@@ -10,8 +10,8 @@ import (
 
 // Note is the answer at an observe phase, and part of every other answer.
 type Note struct {
-	// Output is shown to people as the hook's output. Like an audit note it
-	// takes the capability audit.
+	// Output is shown to people as the hook's output, and to the model with its
+	// next request. Like an audit note it takes the capability audit.
 	Output string `json:"output,omitempty" jsonschema:"text shown as the hook's output"`
 	// Audit notes go into the record of the run.
 	Audit []hook.Audit `json:"audit,omitempty" jsonschema:"notes for the record; they must quote nothing of what was said"`

@@ -12,12 +12,15 @@ import (
 	"time"
 )
 
+// approvalPrefix begins the ids of approvals.
+const approvalPrefix = "ap-"
+
 // askApproval puts the question whether a call may run: to hooks that may answer
 // in a person's place, and if they do not, to a person.
 func (t *turn) askApproval(c *call, a Authorization) {
 	now := time.Now()
 	c.approval = &Approval{
-		ID: "ap-" + strings.ToLower(rand.Text()), Session: t.scope.Session, Turn: t.scope.Turn, Call: c.ID, Tool: c.Tool,
+		ID: approvalPrefix + strings.ToLower(rand.Text()), Session: t.scope.Session, Turn: t.scope.Turn, Call: c.ID, Tool: c.Tool,
 		Hash: canonicalHash(c.Input), Reason: a.Reason, By: a.By, Asked: now, Expires: now.Add(t.agent.opts.ApprovalExpiry),
 	}
 	if ApprovalRequest.Active(t.snap) {
@@ -63,7 +66,9 @@ func (t *turn) decided(c *call, d Decision) {
 	if !d.Allow {
 		t.deny(c, d.By, d.Reason)
 	}
-	t.emit(Event{Kind: EventApprovalDecided, Approval: c.approval, Call: c.part})
+	if c.stored { // else it is told when its response is
+		t.emit(Event{Kind: EventApprovalDecided, Approval: c.approval, Call: c.part})
+	}
 }
 
 // approve has a person decide the calls that wait for one, if a person can be

@@ -216,6 +216,9 @@ func (c *CallPart) mend(number int, before []Part) {
 	for n := number; c.ID == "" || taken(c.ID); n++ {
 		c.ID = fmt.Sprintf("%s_%d", cmp.Or(given, "call"), n)
 	}
+	if !validToolName(c.Tool) {
+		c.Tool = soundToolName(c.Tool)
+	}
 	if isObject(c.Input) {
 		return
 	}
@@ -223,6 +226,18 @@ func (c *CallPart) mend(number int, before []Part) {
 		c.Malformed = validText(string(c.Input))
 	}
 	c.Input = emptyObject
+}
+
+// soundToolName makes of what a model invented a name that providers take back.
+func soundToolName(name string) string {
+	name, _ = firstCharacters(name, 64)
+	name = strings.Map(func(r rune) rune {
+		if validToolName(string(r)) {
+			return r
+		}
+		return '_'
+	}, validText(name))
+	return cmp.Or(name, "unnamed")
 }
 
 func isObject(input json.RawMessage) bool {

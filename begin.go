@@ -62,7 +62,7 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	}
 	return &turn{
 		agent: s.agent, session: s, model: s.agent.model, ctx: ctx, base: context.WithoutCancel(ctx),
-		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, state: new(TurnState), tools: s.agent.tools.Load(),
+		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, state: new(TurnState), tools: s.agent.tools.Load(), clean: true,
 	}, nil
 }
 
@@ -147,7 +147,7 @@ func (t *turn) at(step int) {
 
 // commit stores messages and what goes with them, with the records of hooks so
 // far. What could not be stored is not part of the session.
-func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
+func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (err error) {
 	s := t.session
 	now := time.Now()
 	for i, m := range messages {
@@ -165,11 +165,12 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) e
 	defer func() {
 		if !stored { // be it that the store came to a sudden end
 			s.doubt(t.base)
+			// The turn has failed, and the records tell why: they do not go with it.
+			err = errors.Join(err, t.agent.journal.Append(t.base, c.Runs))
 		}
 	}()
 	if err := t.agent.store.Commit(t.base, &c); err != nil {
-		// Their turn has failed, and the records tell why: they do not go with it.
-		return errors.Join(fmt.Errorf("session %q: store: %w", s.id, err), t.agent.journal.Append(t.base, c.Runs))
+		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
 	stored = true
 	s.last += int64(len(messages))

@@ -34,7 +34,7 @@ const (
 // Event tells the outside what happens in a turn. Which fields it has depends
 // on its kind.
 type Event struct {
-	// Seq counts the events of a session in this process. A watcher that sees a
+	// Seq counts the events of a session from when it was opened. A watcher that sees a
 	// gap has missed something, and is told so.
 	Seq     uint64    `json:"seq"`
 	Kind    EventKind `json:"type"`
@@ -62,8 +62,8 @@ type Event struct {
 	Usage *Usage `json:"usage,omitempty"`
 	// Approval is what is asked or decided.
 	Approval *Approval `json:"approval,omitempty"`
-	// HookRun is the record of a hook whose visibility is user_visible, and what
-	// it showed is in Text.
+	// HookRun is the record of a hook whose visibility is user_visible; its
+	// subscription is in Text.
 	HookRun *hook.Run `json:"hook_run,omitempty"`
 	// Retry says, in an error, that the attempt is made again: what was streamed
 	// of this step is void.
@@ -83,8 +83,9 @@ type Turn struct {
 	// By and Why say who ended a turn that is blocked, or what went wrong.
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
-	// Waits are what a parked turn waits for.
-	Waits []Approval `json:"waits,omitempty"`
+	// Waits are the approvals that a parked turn waits for, each with the input it
+	// is about.
+	Waits []Question `json:"waits,omitempty"`
 	// Diagnostics tell what hooks got wrong and what was cut.
 	Diagnostics []hook.Diagnostic `json:"diagnostics,omitempty"`
 

@@ -89,8 +89,8 @@ type Planner interface {
 }
 
 // Authorizer is the floor: what it denies does not run, whatever hooks say. It
-// judges the final input of every call, after the hooks and before anyone is
-// asked. Package permit has one.
+// judges the final input of every call that a tool would run, after the hooks and
+// before anyone is asked.
 type Authorizer interface {
 	// Authorize judges a call. An error denies.
 	Authorize(ctx context.Context, call ToolCall) (Authorization, error)
@@ -116,7 +116,7 @@ type Approver interface {
 type Question struct {
 	Approval
 	// Input is the final input of the call.
-	Input json.RawMessage
+	Input json.RawMessage `json:"input"`
 }
 
 // Interceptor is Go code around the calls of a tool. It is not reachable from
@@ -142,6 +142,7 @@ type Interception struct {
 	Input json.RawMessage
 	// Deny refuses the call for this reason.
 	Deny string
-	// Result answers in the tool's place.
+	// Result answers in the tool's place. Nothing runs then, so neither hooks nor
+	// the floor are asked.
 	Result *Result
 }

@@ -41,6 +41,9 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 	if err != nil {
 		return answer, nil, fmt.Errorf("answer: %w", err)
 	}
+	if s.agent.tools.Load().byName[finalAnswer] != nil {
+		return answer, nil, fmt.Errorf("answer: the agent has a tool of its own called %q", finalAnswer)
+	}
 	turn, err := s.take(ctx, func(t *turn) EndReason {
 		bound, err := t.agent.bind(tool, finalAnswer)
 		if err != nil {

@@ -39,7 +39,7 @@ func (t *turn) finish(end EndReason) {
 		return
 	}
 	t.endPhases(end)
-	if t.session.held && !t.clean && (t.state.ID != "" || !t.quiet) {
+	if t.session.held && !t.clean {
 		if err := t.commit(nil, nil, nil); err != nil {
 			t.err = errors.Join(t.err, err)
 			end = EndError

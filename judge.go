@@ -31,6 +31,7 @@ type call struct {
 	rewriters []string
 	result    *Result
 	approval  *Approval
+	stored    bool // its response is stored
 	told      bool // the event of its result was sent
 	halted    bool
 	failure   error  // of a hook at tool.post that fails closed
@@ -101,21 +102,12 @@ func (t *turn) judgeOne(c *call) {
 	if !t.resolve(c) || !c.checkInput() {
 		return
 	}
-	if !t.intercept(c) || c.result != nil {
+	if !t.intercept(c) || c.result != nil || c.original != nil && !c.checkRewritten() {
 		return
 	}
-	verdict, ok := t.askHooks(c)
-	if !ok {
-		return
+	if verdict, ok := t.askHooks(c); ok {
+		t.decide(c, t.askFloor(c, verdict))
 	}
-	if c.original != nil {
-		if faults := c.tool.validate(c.Input); len(faults) > 0 {
-			c.answer(Failed(ClassInvalid, invalidText(c.Tool, faults)+fmt.Sprintf(
-				"\nThe input was rewritten by %s before it was checked; the rewriting is at fault.", strings.Join(c.rewriters, ", "))))
-			return
-		}
-	}
-	t.decide(c, t.askFloor(c, verdict))
 }
 
 // resolve finds the tool.
@@ -158,6 +150,17 @@ func (c *call) checkInput() bool {
 	return false
 }
 
+// checkRewritten validates what interceptors and hooks made of the input.
+func (c *call) checkRewritten() bool {
+	faults := c.tool.validate(c.Input)
+	if len(faults) == 0 {
+		return true
+	}
+	c.answer(Failed(ClassInvalid, invalidText(c.Tool, faults)+fmt.Sprintf(
+		"\nThe input was rewritten by %s before it was checked; the rewriting is at fault.", strings.Join(c.rewriters, ", "))))
+	return false
+}
+
 func invalidText(tool string, faults []string) string {
 	return fmt.Sprintf("The input of %s does not fit its schema:\n- %s", tool, strings.Join(faults, "\n- "))
 }
@@ -188,7 +191,7 @@ func (c *call) rewrite(input json.RawMessage, by ...string) {
 // toolCall is the call as hooks and the floor see it.
 func (t *turn) toolCall(c *call) ToolCall {
 	return ToolCall{newInput(t.scope, toolCall{
-		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Original: rawJSON(c.original), soFar: t.so(),
+		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Original: rawJSON(c.original), soFar: t.so(), tool: c.tool,
 	})}
 }
 
@@ -206,6 +209,9 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 	}
 	if err != nil && t.ctx.Err() != nil {
 		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+		return a, false
+	}
+	if outcome.Unsound && toolSeverity[outcome.Output.Decision] < hook.SeverityDeny && !c.checkRewritten() {
 		return a, false
 	}
 	return Authorization{outcome.Output.Decision, outcome.Output.Reason, cmp.Or(outcome.By, "tool.pre")}, true

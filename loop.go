@@ -38,7 +38,7 @@ type turn struct {
 	diagnostics []hook.Diagnostic
 	text        string // the model's last
 	recent      []fingerprint
-	waits       []Approval
+	waits       []Question
 	missing     func() string // what the turn must still give, in words for the model
 	by, why     string        // who ended it, or what went wrong
 	err         error
@@ -88,7 +88,7 @@ func (t *turn) resume() EndReason {
 	}
 	t.adopt(open)
 	if open.Ended != "" { // its process ended between its last commit and its end phases
-		return open.Ended
+		return t.resumeEnd(open.Ended)
 	}
 	open.Parked = false
 	t.bindBundles()
@@ -233,7 +233,12 @@ func (t *turn) observe(response *Message, b *batch) {
 		t.note(outcome.Output, outcome.Diagnostics, err)
 	}
 	for _, c := range b.calls {
+		c.stored = true
 		t.emit(Event{Kind: EventToolUse, Call: c.part})
+		if c.approval != nil && c.approval.Decided != nil { // by a hook, or because nobody can be asked
+			t.emit(Event{Kind: EventApprovalRequested, Approval: c.approval, Call: c.part})
+			t.emit(Event{Kind: EventApprovalDecided, Approval: c.approval, Call: c.part})
+		}
 	}
 	t.tellResults(b)
 }

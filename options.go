@@ -18,8 +18,9 @@ type Options struct {
 	Instructions string
 	// Tools are what the model may call. Defaults to none.
 	Tools []Tool
-	// Scope names the tools that the agent may use, of all it has. An empty
-	// list means none. Defaults to all.
+	// Scope names the tools that the agent may use, of all it has: names or
+	// patterns, as path.Match takes them. An empty list means none. Defaults to
+	// all.
 	Scope []string
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription

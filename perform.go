@@ -77,7 +77,7 @@ func (t *turn) park(b *batch) EndReason {
 	t.state.Parked = true
 	for _, c := range b.calls {
 		if c.result == nil && c.approval != nil && c.approval.Decided == nil {
-			t.waits = append(t.waits, *c.approval)
+			t.waits = append(t.waits, Question{*c.approval, bytes.Clone(c.Input)})
 		}
 	}
 	if err := t.commit(nil, b.records(b.message.Seq), b.approvals()); err != nil {
@@ -162,10 +162,11 @@ type returned struct {
 // invoke calls the tool on a goroutine of its own, which is left behind if the
 // tool heeds neither its timeout nor an abort.
 func (t *turn) invoke(c *call) (Result, error) {
-	ctx, bound := t.ctx, c.tool.traits.Timeout
+	parent, bound := t.ctx, c.tool.traits.Timeout
 	if c.tool.traits.MustFinish {
-		ctx = t.base
+		parent = t.base
 	}
+	ctx := parent
 	if bound > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, bound)
@@ -177,16 +178,16 @@ func (t *turn) invoke(c *call) (Result, error) {
 	go call1(ctx, c.tool, &seen, done)
 	select {
 	case r := <-done:
-		return r.understand(ctx, t.ctx, bound)
+		return r.understand(ctx, parent, bound)
 	case <-ctx.Done():
 	}
 	grace := time.NewTimer(t.agent.opts.Limits.Grace)
 	defer grace.Stop()
 	select {
 	case r := <-done:
-		return r.understand(ctx, t.ctx, bound)
+		return r.understand(ctx, parent, bound)
 	case <-grace.C:
-		return returned{err: context.Cause(ctx)}.understand(ctx, t.ctx, bound)
+		return returned{err: context.Cause(ctx)}.understand(ctx, parent, bound)
 	}
 }
 

@@ -134,6 +134,7 @@ var ToolPre = define(hook.Definition[ToolCall, ToolVerdict]{
 	Labels:       labels[ToolCall]{"tool": ToolCall.Tool},
 	Merge:        mergeTool,
 	Rewrite:      ToolCall.rewritten,
+	Sound:        ToolCall.sound,
 	Closed:       func(p hook.Problem) (ToolVerdict, bool) { return Deny(p.Reason()), true },
 })
 

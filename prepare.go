@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,6 +66,9 @@ func (t *turn) expand(said *submitted) EndReason {
 			continue
 		}
 		x, err := in.Expand(t.ctx, Submission{Session: t.scope.Session, Turn: t.scope.Turn, Agent: t.scope.Agent, Text: said.text})
+		for _, injected := range x.Injected {
+			err = errors.Join(err, validParts(injected.Parts))
+		}
 		if err != nil {
 			return t.failed(fmt.Errorf("extension %q: %w", e.Name(), err))
 		}
@@ -246,6 +250,9 @@ func (t *turn) compilePrompt(said *submitted) EndReason {
 func (said *submitted) messages(context []ContextEntry) []*Message {
 	messages := make([]*Message, 0, len(said.injected)+2)
 	for _, in := range said.injected {
+		if len(in.Parts) == 0 {
+			continue
+		}
 		messages = append(messages, &Message{Role: RoleUser, Kind: KindInjected, Parts: in.Parts, IsSkillInjection: in.IsSkillInjection})
 	}
 	user := &Message{Role: RoleUser, Kind: KindUser}
@@ -253,6 +260,9 @@ func (said *submitted) messages(context []ContextEntry) []*Message {
 		user.Parts = append(user.Parts, Text(said.text))
 	}
 	user.Parts = append(user.Parts, said.parts...)
+	if len(user.Parts) == 0 { // it was rewritten to nothing, and providers refuse that
+		user.Parts = append(user.Parts, Text("(no text)"))
+	}
 	if said.text != said.typed {
 		user.PreModifiedText = &said.typed
 	}

@@ -106,6 +106,12 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 		return d
 	}
 	seen := make(map[string]bool, len(pending))
+	lasting := make(map[string]bool, len(pending)) // told for good, whatever is told for once
+	for _, r := range pending {
+		if !r.Ephemeral {
+			lasting[r.render()] = true
+		}
+	}
 	room := limit
 	dropped := 0
 	for _, r := range pending {
@@ -113,7 +119,7 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 			continue
 		}
 		text := r.render()
-		if seen[text] {
+		if seen[text] || r.Ephemeral && lasting[text] {
 			continue
 		}
 		seen[text] = true

@@ -1,8 +1,10 @@
 package belay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -11,6 +13,21 @@ import (
 func (t *turn) reopen() error {
 	t.session.doubt(t.base)
 	return t.session.open(t.ctx)
+}
+
+// resumeEnd ends a turn that was over but for its end phases.
+func (t *turn) resumeEnd(end EndReason) EndReason {
+	if end == EndError {
+		t.err = errors.New("the turn failed; why is lost with its process")
+	}
+	for _, m := range slices.Backward(t.session.messages) {
+		if m.Turn == t.state.ID && m.Role == RoleAssistant {
+			t.text = m.Text()
+			break
+		}
+	}
+	t.emit(Event{Kind: EventTurnStart, Text: t.state.Text})
+	return end
 }
 
 // openCalls is the last response's calls as the store has them, if they are not
@@ -42,6 +59,7 @@ func (t *turn) unanswered() *batch {
 	b := &batch{message: last}
 	for i, part := range parts {
 		c := t.newCall(part, i)
+		c.stored = true
 		c.Step = last.Step
 		if part.Final != nil {
 			c.Input, c.original, c.rewriters = part.Final, part.Input, part.RewrittenBy
@@ -93,6 +111,10 @@ func (t *turn) readmit(c *call) {
 		if !d.Allow {
 			return
 		}
+	}
+	if c.state == CallParked && c.approval == nil && strings.HasPrefix(c.Wait, approvalPrefix) {
+		c.refuse("belay", "its approval is not on record", ClassDenied)
+		return
 	}
 	switch a := t.askFloor(c, Authorization{}); {
 	case a.Decision == ToolPass, a.Decision == ToolAsk && approved:

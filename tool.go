@@ -20,6 +20,8 @@ type toolCall struct {
 	Input    rawJSON `json:"input" jsonschema:"the tool's input"`
 	Original rawJSON `json:"original,omitempty" jsonschema:"the input the model asked for, if it was rewritten"`
 	soFar
+
+	tool *boundTool // nil outside a turn
 }
 
 func (c *toolCall) part() string { return c.ID }
@@ -56,6 +58,12 @@ func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
 	}
 	d.Input = rawJSON(v.Input)
 	return ToolCall{newInput(c.scope(), d)}, nil
+}
+
+// sound reports whether the input fits the tool's schema.
+func (c ToolCall) sound() bool {
+	d := c.data()
+	return d.tool == nil || len(d.tool.validate(json.RawMessage(d.Input))) == 0
 }
 
 // ToolDecision is what a ToolVerdict says about the call.

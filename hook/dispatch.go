@@ -20,6 +20,9 @@ type Outcome[In any, Out Output] struct {
 	By string
 	// Rewriters are the subscriptions that rewrote the input, in order.
 	Rewriters []string
+	// Unsound says that the rewriters left an input which makes no sense, and
+	// that nobody else was asked about it.
+	Unsound bool
 	// Diagnostics tell what went wrong or was cut.
 	Diagnostics []Diagnostic
 }
@@ -157,6 +160,9 @@ func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved
 	}
 	for i := range plan.stages {
 		st := &plan.stages[i]
+		if st.from == resolved.rewriters && d.unsound() {
+			d.stop = min(d.stop, st.from-1)
+		}
 		if st.overlap {
 			d.overlap(st)
 			continue
@@ -165,8 +171,15 @@ func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved
 			d.inline(st.to)
 		}
 	}
+	o.Unsound = d.unsound()
 	d.finish(o)
 	return d.err
+}
+
+// unsound reports whether the rewriters left an input that makes no sense. By
+// then they are all done, so that the answer does not change.
+func (d *dispatch[In, Out]) unsound() bool {
+	return len(d.rewriters) > 0 && d.def.Sound != nil && !d.def.Sound(d.in)
 }
 
 // begin makes room for the records and reads the clock.

@@ -23,6 +23,9 @@ type phasePlan struct {
 	// disabled.
 	turn   []int32
 	stages []stage
+	// rewriters is how many of the sequence rewrite: they are its beginning, and
+	// no stage has both.
+	rewriters int
 	// typed is the *typedPlan of the phase's types.
 	typed any
 }
@@ -356,6 +359,9 @@ func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
 	}
 	for i, e := range p.order {
 		from := len(p.sequence)
+		if e.rewrites {
+			p.rewriters++
+		}
 		switch {
 		case done[i]:
 		case e.overlaps:
@@ -370,7 +376,7 @@ func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
 			p.stages = append(p.stages, stage{from, from + 1, true})
 		default:
 			put(int32(i))
-			if k := len(p.stages); k > 0 && !p.stages[k-1].overlap {
+			if k := len(p.stages); k > 0 && !p.stages[k-1].overlap && (e.rewrites || from > p.rewriters) {
 				p.stages[k-1].to++
 			} else {
 				p.stages = append(p.stages, stage{from, from + 1, false})

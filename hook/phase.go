@@ -57,6 +57,10 @@ type Definition[In any, Out Output] struct {
 	// Rewrite applies an answer's rewriting to the input that the next handler
 	// sees. Required where Capabilities holds a rewriting capability.
 	Rewrite func(in In, answer Out) (In, error)
+	// Sound is asked about an input that was rewritten, before anyone who does
+	// not rewrite sees it. If it is not sound, nobody else is asked:
+	// [Outcome.Unsound]. Defaults to taking every input.
+	Sound func(In) bool
 	// Closed makes the answer that stands for a failure under [Closed]. At a
 	// gate it is a denial, and required. At a collect phase it is optional:
 	// without it, or when it answers false, Dispatch returns a *FailureError.

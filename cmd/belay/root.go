@@ -26,7 +26,7 @@ func rootCommand() *cobra.Command {
 func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Take a guided tour: hooks collect, rewrite, block, time out and explain themselves",
+		Short: "Take a guided tour: a session in which hooks steer, stop and explain themselves",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Run(cmd.Context(), cmd.OutOrStdout())

@@ -2,68 +2,89 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/timeline"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/memstore"
 )
 
 // tour holds what the stations of the demo share.
 type tour struct {
-	w       io.Writer
-	rt      *hook.Runtime
-	snap    *hook.Snapshot
-	journal *hook.MemoryJournal
-	queue   *hook.MemoryQueue
-	scope   hook.Scope
-	err     error
+	w     io.Writer
+	model *scripted.Model
+	store *memstore.Store
+	agent *belay.Agent
+	end   *belay.Turn
+	err   error
 }
 
 // Run takes the tour and writes it to w.
 func Run(ctx context.Context, w io.Writer) error {
-	journal := hook.NewMemoryJournal(1024)
-	queue := hook.NewMemoryQueue(journal, nil)
-	rt, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Journal: journal, Queue: queue})
-	if err != nil {
+	t := &tour{w: w, model: script(), store: memstore.New(nil)}
+	if err := t.inScratch(ctx); err != nil {
 		return err
 	}
-	t := &tour{w: w, rt: rt, journal: journal, queue: queue, scope: hook.Scope{Session: "demo", Turn: "1", Step: 1, Agent: "main"}}
-	subs := hooks()
-	lease, err := rt.Install(subs...)
-	if err != nil {
-		return err
-	}
-	t.snap = rt.Snapshot()
-	t.sayf("Belay demo: %d hooks on %d phases. No key, no network; no model yet, so the calls are scripted.",
-		len(subs), len(rt.Phases()))
-
-	t.mistake()
-	t.collect(ctx)
-	t.plan()
-	t.block(ctx)
-	t.timeOut(ctx)
-	t.rewriteResult(ctx)
-	t.background(ctx)
-	if err := t.snap.Release(ctx); err != nil {
-		return err
-	}
-	t.timeline(ctx)
-	if err := lease.Drain(ctx); err != nil {
-		return err
-	}
-	t.sayf("\nThe hooks are gone again: %d subscriptions are left. Next: docs/guide.md.", len(rt.Subscriptions()))
+	t.sayf("\nThe session is closed and the scratch directory is gone. Next: docs/guide.md.")
 	return t.err
 }
 
+// inScratch takes the tour in a directory that is there for as long as it lasts.
+func (t *tour) inScratch(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "belay-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if err := fill(root); err != nil {
+		return err
+	}
+	subs := hooks(root)
+	t.agent, err = belay.New(t.model, &belay.Options{
+		Instructions: "You look after a small project.",
+		Tools:        tools(root), Hooks: subs, Store: t.store, Approver: approver{}, SpillDir: dir,
+	})
+	if err != nil {
+		return err
+	}
+	t.sayf("Belay demo: a session with %d hooks on %d phases and 3 tools, in a scratch directory.", len(subs), len(belay.Phases()))
+	t.sayf("No key, no network: the model plays a script. All else is real.")
+	for _, station := range []func(context.Context){
+		t.mistake, t.turn, t.explain, t.timeOut, t.background, t.transcript, t.timeline,
+	} {
+		if t.failed(context.Cause(ctx)) {
+			break
+		}
+		station(ctx)
+	}
+	return errors.Join(t.err, t.agent.Close(context.WithoutCancel(ctx)))
+}
+
+// approver stands for a person at the terminal.
+type approver struct{}
+
+func (approver) Approve(context.Context, belay.Question) (belay.Decision, error) {
+	return belay.Decision{Allow: true, By: "you", Reason: "it is only the changelog"}, nil
+}
+
 // sayf writes a line; the first error is kept for the end.
-func (t *tour) sayf(format string, args ...any) {
+func (t *tour) sayf(format string, args ...any) { t.write(fmt.Sprintf(format+"\n", args...)) }
+
+func (t *tour) write(text string) {
 	if t.err == nil {
-		_, t.err = fmt.Fprintf(t.w, format+"\n", args...)
+		_, t.err = fmt.Fprint(t.w, text)
 	}
 }
 
@@ -79,163 +100,107 @@ func (t *tour) failed(err error) bool {
 	if err != nil && t.err == nil {
 		t.err = err
 	}
-	return err != nil
+	return t.err != nil
 }
 
-func (t *tour) mistake() {
+func (t *tour) mistake(context.Context) {
 	t.heading("Mistakes are found when installing, never in a turn")
-	_, err := t.rt.Install(
-		belay.ToolPre.On("late", noProd, &hook.Options{After: []string{"no-prodd"}}),
-		belay.ToolPre.On("slow", noProd, &hook.Options{Execution: hook.Deadline}),
+	_, err := t.agent.Hooks().Install(
+		belay.ToolPre.On("late", stayInside, &hook.Options{After: []string{"stay-insid"}}),
+		belay.ToolPre.On("slow", stayInside, &hook.Options{Execution: hook.Deadline}),
 	)
 	t.indent(fmt.Sprint(err))
 }
 
-func (t *tour) collect(ctx context.Context) {
-	t.heading("Collect: contributions are typed and merged by one rule")
-	begun, err := belay.TurnPrePolicy.DecodeInput(t.scope, []byte(`{"text": "tidy the changelog"}`))
-	if t.failed(err) {
-		return
+// turn takes the turn and tells it as it happens.
+func (t *tour) turn(ctx context.Context) {
+	t.heading("A turn, as it happens")
+	s := &story{tour: t}
+	s.line("user", prompt)
+	for event, err := range t.agent.Session("demo").Run(ctx, prompt) {
+		if t.failed(err) {
+			return // leaving the stream ends the turn
+		}
+		s.tell(&event)
 	}
-	policy, err := belay.TurnPrePolicy.Dispatch(ctx, t.snap, begun)
-	if t.failed(err) {
-		return
-	}
-	limit, _ := maxFiles.Value(policy.Output.Policy)
-	t.sayf("  two hooks set demo.max_files to 20 and 3; the key merges by min: %d", limit)
-
-	so := soFar{Text: "tidy the changelog", Policy: policy.Output.Policy}
-	in, err := belay.TurnPrePromptContext.DecodeInput(t.scope, so.json())
-	if t.failed(err) {
-		return
-	}
-	context, err := belay.TurnPrePromptContext.Dispatch(ctx, t.snap, in)
-	if t.failed(err) {
-		return
-	}
-	t.sayf("  two slow look-ups overlap, and merge in plan order whoever is first:")
-	for _, e := range context.Output.Entries {
-		t.sayf("    %-12s %s", e.From, e.Text)
-	}
-	so.Context = context.Output.Entries
-	if in, err = belay.TurnPrePromptCompile.DecodeInput(t.scope, so.json()); t.failed(err) {
-		return
-	}
-	sections, err := belay.TurnPrePromptCompile.Dispatch(ctx, t.snap, in)
-	if t.failed(err) {
-		return
-	}
-	for _, s := range sections.Output.Sections {
-		t.sayf("  a later phase sees the policy merged so far: %q", s.Body)
+	if t.end == nil || t.end.Reason != belay.EndTurn {
+		t.failed(errors.New("demo: the turn did not end as its script does"))
 	}
 }
 
-// soFar is the wire form of the input of the phases that prepare a turn.
-type soFar struct {
-	Text    string               `json:"text"`
-	Policy  belay.PolicySettings `json:"policy,omitempty"`
-	Context []belay.ContextEntry `json:"context,omitempty"`
-}
-
-func (s soFar) json() []byte {
-	data, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // the demo's own plain data
+// runs are the records of the session's hooks.
+func (t *tour) runs(ctx context.Context) []hook.Run {
+	var runs []hook.Run
+	journal, ok := t.store.Journal().(hook.ListJournal)
+	if !ok {
+		t.failed(errors.New("demo: the journal cannot be listed"))
+		return nil
 	}
-	return data
-}
-
-func (t *tour) plan() {
-	t.heading("Order: rewriters first, then after and before, then priority and id")
-	plan, err := t.rt.Plan("tool.pre")
-	if !t.failed(err) {
-		t.indent(plan.String())
+	for run, err := range journal.List(ctx, hook.Filter{Session: "demo"}) {
+		if t.failed(err) {
+			return nil
+		}
+		runs = append(runs, run)
 	}
+	return runs
 }
 
-// call makes the input of a tool call.
-func (t *tour) call(id, tool, input string) belay.ToolCall {
-	call, err := belay.ToolPre.DecodeInput(t.scope, fmt.Appendf(nil, `{"id": %q, "tool": %q, "input": %s}`, id, tool, input))
-	t.failed(err)
-	return call
-}
-
-func (t *tour) block(ctx context.Context) {
-	t.heading(`Block: the model calls write {"path": "/srv/app/../prod/db.yaml"}`)
-	call := t.call("call-1", "write", `{"path": "/srv/app/../prod/db.yaml"}`)
-	outcome, err := belay.ToolPre.Dispatch(ctx, t.snap, call)
+// explain finds out from the records who denied the write.
+func (t *tour) explain(ctx context.Context) {
+	t.heading("Why was the write denied? The records tell, long after")
+	plan, err := t.agent.Hooks().Plan("tool.pre")
 	if t.failed(err) {
 		return
 	}
-	t.sayf("  %s rewrote the input to %s", strings.Join(outcome.Rewriters, ", "), outcome.Input.Input())
-	t.sayf("  %s: %s (by %s)", outcome.Output.Decision, outcome.Output.Reason, outcome.By)
-	denied, err := belay.ToolDenied.DecodeInput(t.scope, fmt.Appendf(nil,
-		`{"id": "call-1", "tool": "write", "by": %q, "reason": %q}`, outcome.By, outcome.Output.Reason))
-	if t.failed(err) {
-		return
-	}
-	_, err = belay.ToolDenied.Dispatch(ctx, t.snap, denied)
-	t.failed(err)
-	t.sayf("\n  Explain says who was asked, what each said, and who never was:")
-	x, err := belay.ToolPre.Explain(ctx, t.snap, call)
-	if !t.failed(err) {
-		t.indent(x.String())
+	for _, x := range hook.ExplainRuns(plan, t.runs(ctx)) {
+		if x.Won == "stay-inside" {
+			t.indent(x.String())
+		}
 	}
 }
 
-func (t *tour) timeOut(ctx context.Context) {
-	t.heading("Time out: a hook that hangs is given up, and its fallback stands")
-	outcome, err := belay.ToolPre.Dispatch(ctx, t.snap, t.call("call-2", "write", `{"path": "/srv/app/notes.md"}`))
-	if t.failed(err) {
-		return
-	}
-	t.sayf("  %s: %s (by %s)", outcome.Output.Decision, outcome.Output.Reason, outcome.By)
-	for _, d := range outcome.Diagnostics {
+// timeOut tells of the hook that hung.
+func (t *tour) timeOut(context.Context) {
+	t.heading("A hook hung. Its deadline passed, and its fallback had you asked")
+	for _, d := range t.end.Diagnostics {
 		t.sayf("  diagnostic: %s", d)
-	}
-}
-
-func (t *tour) rewriteResult(ctx context.Context) {
-	t.heading("Rewrite: a result is redacted before the model sees it")
-	result, err := belay.ToolPost.DecodeInput(t.scope,
-		[]byte(`{"id": "call-3", "tool": "read", "input": {"path": "env"}, "text": "token = key-4f1a9c"}`))
-	if t.failed(err) {
-		return
-	}
-	outcome, err := belay.ToolPost.Dispatch(ctx, t.snap, result)
-	if !t.failed(err) {
-		t.sayf("  %q became %q", result.Text(), outcome.Input.Text())
 	}
 }
 
 func (t *tour) background(ctx context.Context) {
 	t.heading("Background: work is queued with its record, and a worker takes it")
-	ended, err := belay.TurnPostTurn.DecodeInput(t.scope, []byte(`{"reason": "end_turn", "steps": 1, "usage": {"in": 0, "out": 0}}`))
+	queue, ok := t.store.Queue().(hook.ClaimQueue)
+	if !ok {
+		t.failed(errors.New("demo: the queue has nothing to claim"))
+		return
+	}
+	job, err := queue.Claim(ctx) // hook.Runtime.Work is this, in a loop
 	if t.failed(err) {
 		return
 	}
-	if _, err = belay.TurnPostTurn.Dispatch(ctx, t.snap, ended); t.failed(err) {
-		return
+	run := t.agent.Hooks().Perform(ctx, job)
+	if !t.failed(queue.Settle(ctx, job, run, time.Time{})) {
+		t.sayf("  attempt %d of %s: %s", run.Attempt, run.Subscription, run.State)
 	}
-	job, err := t.queue.Claim(ctx) // Runtime.Work is this, in a loop
-	if t.failed(err) {
-		return
-	}
-	run := t.rt.Perform(ctx, job)
-	if t.failed(t.queue.Settle(ctx, job, run, time.Time{})) {
-		return
-	}
-	t.sayf("  attempt %d of %s: %s", run.Attempt, run.Subscription, run.State)
 }
 
-func (t *tour) timeline(ctx context.Context) {
-	t.heading("Timeline: every run left a record (hashes and codes, never what was said)")
-	var runs []hook.Run
-	for run, err := range t.journal.List(ctx, hook.Filter{Session: "demo"}) {
+// transcript shows what is stored, and what it cost.
+func (t *tour) transcript(ctx context.Context) {
+	t.heading("Transcript: what was said, by whom, and what the model saw of it")
+	for m, err := range t.agent.Session("demo").Messages(ctx) {
 		if t.failed(err) {
 			return
 		}
-		runs = append(runs, run)
+		t.sayf("  %2d  %-10s  %s", m.Seq, m.Kind, gist(m))
 	}
-	t.failed(timeline.Write(t.w, runs))
+	u := t.agent.Session("demo").Usage()
+	t.sayf("  %d steps: %d tokens in, %d from the cache, %d out: $%.4f", t.end.Steps, u.In, u.CacheRead, u.Out, u.Cost)
+}
+
+func (t *tour) timeline(ctx context.Context) {
+	t.heading("Timeline: every hook left a record (hashes and codes, never what was said)")
+	runs := t.runs(ctx)
+	if t.err == nil {
+		t.failed(timeline.Write(t.w, runs))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +12,44 @@ import (
 
 	"github.com/belay-run/belay/internal/demo"
 )
+
+// The story is told word for word: a model that plays a script, hooks that keep
+// to their order, and tools that finish in theirs make it the same each time.
+const story = `== A turn, as it happens
+  user      Tidy the changelog for release 1.2.
+  told      house-rules: Change at most 3 files. (two hooks set the policy, to 20 and 3: the smaller stands)
+  told      git-status: branch main, 2 files changed
+  told      open-issues: issue 7: the changelog is untidy
+  model     Let me look around.
+  call      read {"path": "docs/../CHANGELOG.md"}
+  rewritten by clean-paths: {"path":"CHANGELOG.md"}
+  call      search {"text": "release"}
+  result    read: # 1.2
+            - fixd the login
+  result    search: config.env: release_token = [REDACTED]
+  model     I put the tidy version where it is served.
+  call      write {"path":"/srv/www/CHANGELOG.md","text":"# 1.2\n\n- Fixed the login.\n"}
+  denied    write: Denied by "stay-inside": /srv/www/CHANGELOG.md is outside the project
+            Do not make the same call again: reach the goal in another way, or tell the user what is needed.
+  model     Not there, then. I write it in the project.
+  call      write {"path":"CHANGELOG.md","text":"# 1.2\n\n- Fixed the login.\n"}
+  asked     may write run? the scanner did not answer in time (says virus-scan)
+  decided   yes, by you: it is only the changelog
+  result    write: 26 bytes written
+  told      House style wants a date behind each version.
+  model     The date is missing. I add it.
+  call      write {"path":"CHANGELOG.md","text":"# 1.2 (2026-03-02)\n\n- Fixed the login.\n"}
+  result    write: 39 bytes written
+  model     The changelog is tidy.
+  full      the context nears the window of 8000 tokens and is summed up
+  summary   CHANGELOG.md is tidy, with a date. /srv/www is off limits.
+  told      Blocked by hook "definition-of-done": the turn does not end yet: NEWS.md does not tell of release 1.2
+  model     Right, the news.
+  call      write {"path":"NEWS.md","text":"1.2 is out.\n"}
+  result    write: 12 bytes written
+  model     Done: CHANGELOG.md and NEWS.md are ready for release 1.2.
+  end       end_turn after 7 steps
+`
 
 // The tour shows what it says it shows. Times differ from run to run, so none
 // is looked at.
@@ -25,35 +64,39 @@ func TestTour(t *testing.T) {
 		"hooks on 23 phases",
 		"== Mistakes are found when installing, never in a turn",
 		`"slow" on tool.pre: timeout: a deadline needs a timeout`,
-		`no subscription "no-prodd" (did you mean "no-prod"?)`,
-		"== Collect: contributions are typed and merged by one rule",
-		"the key merges by min: 3",
-		"git-status   branch main, 2 files changed\n    open-issues  issue 7: tidy the changelog\n",
-		`a later phase sees the policy merged so far: "Change at most 3 files."`,
-		"== Order: rewriters first, then after and before, then priority and id",
-		"1.  clean-paths", "2.  no-prod", "3.  stricter-rule", "4.  virus-scan",
-		"== Block: the model calls write",
-		`clean-paths rewrote the input to {"path":"/srv/prod/db.yaml"}`,
-		"deny: production is off limits in this session (by no-prod)",
-		"tool.pre: no-prod won",
-		"virus-scan", "not asked", "no-prod had stopped the phase (hook.skipped)",
-		"== Time out: a hook that hangs is given up, and its fallback stands",
-		"ask: the scanner did not answer in time (by virus-scan)",
-		"diagnostic: hook.timeout virus-scan at tool.pre: no answer within 40ms",
-		"== Rewrite: a result is redacted before the model sees it",
-		`"token = key-4f1a9c" became "token = [REDACTED]"`,
+		`no subscription "stay-insid" (did you mean "stay-inside"?)`,
+		story,
+		"== Why was the write denied?",
+		"tool.pre: stay-inside won",
+		"2.  stay-inside    completed  deny  <- won",
+		"4.  virus-scan     not asked", "(hook.skipped)",
+		"== A hook hung.",
+		"diagnostic: hook.timeout virus-scan at tool.pre: no answer within 100ms",
 		"== Background: work is queued with its record, and a worker takes it",
 		"attempt 1 of learn: completed",
-		"== Timeline: every run left a record",
+		"== Transcript: what was said, by whom, and what the model saw of it",
+		" 1  user        Tidy the changelog",
+		" 2  context     git-status",
+		" 3  assistant   Let me look around. [calls read, rewritten by clean-paths] [calls search]",
+		" 4  results     [read] [search]",
+		" 6  results     [write: denied]",
+		" 9  reminder    House style",
+		"13  compaction  CHANGELOG.md is tidy",
+		"17  assistant   Done",
+		"7 steps: 7630 tokens in, 13210 from the cache, 404 out: $0.0329",
+		"== Timeline: every hook left a record",
 		"turn.pre_policy", "friday-policy", "completed +policy",
+		"clean-paths", "completed +input",
+		"completed +result",
 		"skipped (shadow)",
 		"audit:demo.denied",
 		"completed +deny (shadow)",
 		"timed_out +ask hook.timeout",
-		"redact-keys",
+		"completed +context",
+		"completed +continue",
 		"backgrounded",
 		"learn #1",
-		"0 subscriptions are left",
+		"the scratch directory is gone",
 	} {
 		_, after, found := strings.Cut(rest, want)
 		if !found {
@@ -62,11 +105,42 @@ func TestTour(t *testing.T) {
 		}
 		rest = after
 	}
+	if strings.Contains(out.String(), "key-4f1a9c") {
+		t.Error("the tour shows the key that was redacted")
+	}
 	_, records, _ := strings.Cut(out.String(), "== Timeline")
-	for _, said := range []string{"key-4f1a9c", "db.yaml", "changelog", "off limits"} {
+	for _, said := range []string{"CHANGELOG", "login", "outside the project", "/srv/www"} {
 		if strings.Contains(records, said) {
 			t.Errorf("the timeline quotes %q of what was said", said)
 		}
+	}
+}
+
+// Whether it comes to its end or not, the tour leaves nothing behind.
+func TestTourLeavesNothingBehind(t *testing.T) {
+	for _, test := range []struct {
+		rule string
+		at   string // where it is called off
+		want error
+	}{
+		{"a whole tour", "nowhere", nil},
+		{"a tour that is called off", "call      search", context.Canceled},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			temp := t.TempDir()
+			t.Setenv("TMPDIR", temp)
+			t.Setenv("TMP", temp) // where that is the name
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			out := cancelling{at: test.at, cancel: cancel}
+			if err := demo.Run(ctx, &out); !errors.Is(err, test.want) {
+				t.Errorf("the tour ends with %v, want %v", err, test.want)
+			}
+			left, err := os.ReadDir(temp)
+			if err != nil || len(left) > 0 {
+				t.Errorf("there is %v left, error %v", left, err)
+			}
+		})
 	}
 }
 
@@ -80,8 +154,8 @@ func TestTourHeedsItsContext(t *testing.T) {
 	if err := demo.Run(ctx, &out); !errors.Is(err, calledOff) {
 		t.Errorf("the tour ends with %v, want the cause", err)
 	}
-	if strings.Contains(out.String(), "subscriptions are left") {
-		t.Errorf("the tour went on to its end:\n%s", out.String())
+	if strings.Contains(out.String(), "==") {
+		t.Errorf("the tour went on:\n%s", out.String())
 	}
 }
 
@@ -91,11 +165,11 @@ func TestTourCanBeCalledOff(t *testing.T) {
 	calledOff := errors.New("called off")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out cancelling
-	out.at, out.cancel = "== Time out", func() { cancel(calledOff) }
+	out.at, out.cancel = "call      search", func() { cancel(calledOff) } // which takes a while
 	if err := demo.Run(ctx, &out); !errors.Is(err, calledOff) {
 		t.Errorf("the tour ends with %v, want the cause", err)
 	}
-	if strings.Contains(out.String(), "== Rewrite") {
+	if strings.Contains(out.String(), "I put the tidy version") || strings.Contains(out.String(), "== Why") {
 		t.Errorf("the tour went on:\n%s", out.String())
 	}
 }

@@ -1,4 +1,6 @@
-// Package demo is the guided tour of `belay demo`: hooks on the real phases of
-// a turn collect, rewrite, block, time out, explain themselves, and leave a
-// timeline. It needs no key and no network.
+// Package demo is the guided tour of `belay demo`: a real session in a scratch
+// directory, with real tools and a model that plays a script. Hooks add context,
+// rewrite, deny, redact, time out, have a person asked, change the model's course
+// and make it go on; then the session explains itself. It needs no key and no
+// network, and leaves nothing behind.
 package demo

@@ -2,10 +2,15 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -16,99 +21,107 @@ import (
 // stands.
 var maxFiles = belay.PolicyMin[int]("demo.max_files")
 
-type pathInput struct {
-	Path string `json:"path"`
-}
+// scanTime is how long the scanner may take.
+const scanTime = 100 * time.Millisecond
 
 // hooks are the subscriptions of the tour.
-func hooks() []hook.Subscription {
-	writes := hook.Match{Tools: []string{"write", "edit"}}
+func hooks(root *os.Root) []hook.Subscription {
+	files := hook.Match{Tools: []string{"read", "write"}}
+	writes := hook.Match{Tools: []string{"write"}}
 	return []hook.Subscription{
-		belay.TurnPrePolicy.On("team-policy", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
-			return belay.SetPolicy(maxFiles.Set(20)), nil
-		}, nil),
-		belay.TurnPrePolicy.On("friday-policy", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
-			return belay.SetPolicy(maxFiles.Set(3)), nil
-		}, nil),
+		belay.TurnPrePolicy.On("team-policy", limitFiles(20), nil),
+		belay.TurnPrePolicy.On("friday-policy", limitFiles(3), nil),
 
 		// These two wait for something slow, so they overlap.
-		belay.TurnPrePromptContext.On("git-status", lookUp(20*time.Millisecond, "git", "branch main, 2 files changed"),
+		belay.TurnPrePromptContext.On("git-status", lookUp(40*time.Millisecond, "git", "branch main, 2 files changed"),
 			&hook.Options{Concurrent: true}),
-		belay.TurnPrePromptContext.On("open-issues", lookUp(30*time.Millisecond, "issues", "issue 7: tidy the changelog"),
+		belay.TurnPrePromptContext.On("open-issues", lookUp(60*time.Millisecond, "issues", "issue 7: the changelog is untidy"),
 			&hook.Options{Concurrent: true}),
 
-		belay.TurnPrePromptCompile.On("house-style", func(_ context.Context, t belay.TurnSoFar) (belay.PromptSections, error) {
-			limit, _ := maxFiles.Value(t.Policy())
-			return belay.PromptSections{Sections: []belay.PromptSection{{
-				ID: "style", Title: "House style", Body: fmt.Sprintf("Change at most %d files.", limit),
-			}}}, nil
-		}, nil),
+		belay.TurnPrePromptCompile.On("house-rules", houseRules, nil),
 
 		// Rewriters come first, so that every gate judges the final input.
-		belay.ToolPre.On("clean-paths", cleanPath, &hook.Options{
-			Match: writes, Capabilities: hook.CanRewriteInput,
-		}),
-		belay.ToolPre.On("no-prod", noProd, &hook.Options{Match: writes}),
-		belay.ToolPre.On("virus-scan", scan, &hook.Options{
-			Execution: hook.Deadline, Timeout: 40 * time.Millisecond,
+		belay.ToolPre.On("clean-paths", cleanPath, &hook.Options{Match: files, Capabilities: hook.CanRewriteInput}),
+		belay.ToolPre.On("stay-inside", stayInside, &hook.Options{Match: files}),
+		belay.ToolPre.On("virus-scan", newScanner(), &hook.Options{
+			Execution: hook.Deadline, Timeout: scanTime,
 			Failure: belay.ToolPre.Fallback(belay.Ask("the scanner did not answer in time")),
-			After:   []string{"no-prod"}, Match: writes,
+			After:   []string{"stay-inside"}, Match: writes,
 		}),
 		belay.ToolPre.On("stricter-rule", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 			return belay.Deny("a rule we are only trying out"), nil
-		}, &hook.Options{Shadow: true}),
+		}, &hook.Options{Shadow: true, Match: writes}),
 
 		belay.ToolDenied.On("count-denials", func(_ context.Context, d belay.DeniedCall) (belay.Note, error) {
 			return belay.Note{Audit: []hook.Audit{{Code: "demo.denied", Message: "denied by " + d.By()}}}, nil
 		}, nil),
 		belay.ToolPost.On("redact-keys", redact, &hook.Options{
-			Capabilities: hook.CanRewriteOutput, Failure: hook.Closed,
+			Match: hook.Match{Tools: []string{"read", "search"}}, Capabilities: hook.CanRewriteOutput, Failure: hook.Closed,
 		}),
+		belay.ToolPost.On("house-style", houseStyle, &hook.Options{Match: writes}),
+		belay.TurnStop.On("definition-of-done", definitionOfDone(root), nil),
 		belay.TurnPostTurn.On("learn", func(context.Context, belay.TurnEnded) (belay.Note, error) {
 			return belay.Note{Audit: []hook.Audit{{Code: "demo.learned"}}}, nil
 		}, &hook.Options{Execution: hook.Background, Idempotent: true}),
 	}
 }
 
-// lookUp answers with a fact after a while, unless the turn is cancelled.
+func limitFiles(most int) hook.Handler[belay.TurnBegun, belay.TurnPolicy] {
+	return func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
+		return belay.SetPolicy(maxFiles.Set(most)), nil
+	}
+}
+
+// lookUp answers with a fact after a while.
 func lookUp(d time.Duration, id, fact string) hook.Handler[belay.TurnSoFar, belay.PromptContext] {
 	return func(ctx context.Context, _ belay.TurnSoFar) (belay.PromptContext, error) {
-		select {
-		case <-time.After(d):
-			return belay.PromptContext{Entries: []belay.ContextEntry{{ID: id, Text: fact}}}, nil
-		case <-ctx.Done():
-			return belay.PromptContext{}, context.Cause(ctx)
-		}
+		return belay.PromptContext{Entries: []belay.ContextEntry{{ID: id, Text: fact}}}, pause(ctx, d)
 	}
+}
+
+// houseRules sees the policy that was merged before it was asked.
+func houseRules(_ context.Context, t belay.TurnSoFar) (belay.PromptSections, error) {
+	limit, _ := maxFiles.Value(t.Policy())
+	return belay.PromptSections{Sections: []belay.PromptSection{{
+		ID: "rules", Title: "House rules", Body: fmt.Sprintf("Change at most %d files.", limit),
+	}}}, nil
 }
 
 func cleanPath(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
-	var in pathInput
+	in := make(map[string]any)
 	if err := call.Decode(&in); err != nil {
 		return belay.Pass, err
 	}
-	clean := path.Clean(in.Path)
-	if clean == in.Path {
+	given, _ := in["path"].(string)
+	clean := path.Clean(given)
+	if clean == given {
 		return belay.Pass, nil
 	}
-	return belay.RewriteInput(pathInput{clean})
+	in["path"] = clean
+	return belay.RewriteInput(in)
 }
 
-func noProd(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+func stayInside(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var in pathInput
 	if err := call.Decode(&in); err != nil {
 		return belay.Pass, err // tool.pre is a gate: an error denies
 	}
-	if strings.HasPrefix(in.Path, "/srv/prod/") {
-		return belay.Deny("production is off limits in this session"), nil
+	if !fs.ValidPath(in.Path) {
+		return belay.Deny(in.Path + " is outside the project"), nil
 	}
 	return belay.Pass, nil
 }
 
-// scan is a hook that hangs: it returns only when it is given up.
-func scan(ctx context.Context, _ belay.ToolCall) (belay.ToolVerdict, error) {
-	<-ctx.Done()
-	return belay.Pass, context.Cause(ctx)
+// newScanner is a hook that hangs the first time: it returns when it is given up.
+func newScanner() hook.Handler[belay.ToolCall, belay.ToolVerdict] {
+	var works atomic.Bool
+	return func(ctx context.Context, _ belay.ToolCall) (belay.ToolVerdict, error) {
+		if works.Swap(true) {
+			return belay.Pass, nil
+		}
+		<-ctx.Done()
+		return belay.Pass, context.Cause(ctx)
+	}
 }
 
 var keyPattern = regexp.MustCompile(`key-[a-z0-9]+`)
@@ -119,4 +132,32 @@ func redact(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 		return belay.ToolReaction{}, nil
 	}
 	return belay.RewriteResult(clean), nil
+}
+
+var datedVersion = regexp.MustCompile(`(?m)^# \S+ \(\d{4}-\d\d-\d\d\)$`)
+
+// houseStyle looks at what was written, and tells the model what is amiss.
+func houseStyle(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
+	var in writeInput
+	if err := json.Unmarshal(r.Input(), &in); err != nil {
+		return belay.ToolReaction{}, fmt.Errorf("what was written: %w", err)
+	}
+	if in.Path != "CHANGELOG.md" || datedVersion.MatchString(in.Text) {
+		return belay.ToolReaction{}, nil
+	}
+	return belay.ToolReaction{Aside: belay.Aside{Context: belay.Tell("House style wants a date behind each version.")}}, nil
+}
+
+// definitionOfDone lets a turn end when the news are written.
+func definitionOfDone(root *os.Root) hook.Handler[belay.StopAttempt, belay.StopVerdict] {
+	return func(context.Context, belay.StopAttempt) (belay.StopVerdict, error) {
+		news, err := root.ReadFile("NEWS.md")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return belay.StopVerdict{}, fmt.Errorf("the news: %w", err)
+		}
+		if !strings.Contains(string(news), "1.2") {
+			return belay.Continue("NEWS.md does not tell of release 1.2"), nil
+		}
+		return belay.StopVerdict{}, nil
+	}
 }

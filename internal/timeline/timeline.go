@@ -67,7 +67,11 @@ func latency(r hook.Run) string {
 	if r.State == hook.Skipped || r.State == hook.Backgrounded {
 		return "-"
 	}
-	return time.Duration(r.Latency).Round(100 * time.Nanosecond).String()
+	took, digit := time.Duration(r.Latency), 100*time.Nanosecond
+	if took >= 10*time.Millisecond {
+		digit = 10 * time.Microsecond // or it would not fit its column
+	}
+	return took.Round(digit).String()
 }
 
 // remark says how the run ended and what it contributed.

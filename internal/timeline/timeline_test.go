@@ -52,6 +52,15 @@ func TestTimeline(t *testing.T) {
 			},
 		},
 		{
+			"a latency is cut to what fits its column",
+			[]hook.Run{ran("tool.pre", "scan", hook.TimedOut, 0, 100187913*time.Nanosecond)},
+			[]string{
+				"  tool.pre",
+				"    scan " + strings.Repeat("▒", 40) + "  100.19ms  timed_out",
+				"         0                                       100.188ms",
+			},
+		},
+		{
 			"a run that took no time has a bar of one column",
 			[]hook.Run{ran("tool.pre", "a", hook.Completed, 0, 0)},
 			[]string{

@@ -1,0 +1,263 @@
+package belaytest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// session is the one that Say and Resume take their turns in.
+const session = "test"
+
+// defaultTimeout is how long a turn may take.
+const defaultTimeout = 10 * time.Second
+
+// Agent is an agent under test. Make one with [New].
+type Agent struct {
+	*belay.Agent
+
+	// Timeout bounds each turn: when it is over, the turn is aborted. Set it
+	// before the turn. Defaults to 10 seconds.
+	Timeout time.Duration
+
+	t       testing.TB
+	model   *recorder
+	journal hook.ListJournal // nil: the journal cannot be read
+	tag     string           // marks the goroutines of this agent's turns
+	turns   []*Turn
+}
+
+// New makes an agent of a model, as [belay.New] does, and closes it when the test
+// ends. Options that are not set are set as the package comment says.
+func New(t testing.TB, model belay.Model, opts *belay.Options) *Agent {
+	t.Helper()
+	var o belay.Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Store == nil {
+		o.Store = memstore.New(nil)
+	}
+	o.SpillDir = cmp.Or(o.SpillDir, t.TempDir())
+	if o.Retry == (hook.Retry{}) {
+		o.Retry = hook.Retry{Attempts: 5, Delay: time.Microsecond}
+	}
+	a := &Agent{t: t, tag: newTag(), journal: journalOf(&o)}
+	if model != nil {
+		a.model = &recorder{Model: model}
+		model = a.model
+	}
+	agent, err := belay.New(model, &o)
+	if err != nil {
+		t.Fatalf("belaytest: the agent cannot be made: %v", err)
+		return a
+	}
+	a.Agent = agent
+	t.Cleanup(a.finish)
+	return a
+}
+
+// journalOf is where an agent with these options records its hooks.
+func journalOf(o *belay.Options) hook.ListJournal {
+	var journal hook.Journal
+	if o.Runtime != nil && o.Runtime.Journal != nil {
+		journal = o.Runtime.Journal
+	} else if store, ok := o.Store.(belay.JournalStore); ok {
+		journal = store.Journal()
+	}
+	list, _ := journal.(hook.ListJournal)
+	return list
+}
+
+// Say takes a turn in the session "test" and returns it when it is over.
+func (a *Agent) Say(text string, parts ...belay.Part) *Turn {
+	a.t.Helper()
+	return a.Take(func(ctx context.Context) iter.Seq2[belay.Event, error] {
+		return a.Session(session).Run(ctx, text, parts...)
+	})
+}
+
+// Resume goes on with the parked turn of the session "test".
+func (a *Agent) Resume() *Turn {
+	a.t.Helper()
+	return a.Take(a.Session(session).Resume)
+}
+
+// Take takes the turn that start begins, in whichever session, and returns it
+// when it is over. The context that start is given ends with the agent's Timeout.
+func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, error]) *Turn {
+	a.t.Helper()
+	bound := cmp.Or(a.Timeout, defaultTimeout)
+	ctx, cancel := context.WithTimeoutCause(a.t.Context(), bound, fmt.Errorf("belaytest: the turn took longer than %s", bound))
+	defer cancel()
+	turn := &Turn{agent: a, t: a.t, began: time.Now(), from: a.model.count()}
+	done := make(chan struct{})
+	tagged(ctx, a.tag, func() { // Agent.finish waits for it
+		go func() {
+			defer close(done)
+			turn.read(start(ctx))
+		}()
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+		a.unwind(done, bound)
+	}
+	a.read(turn)
+	a.turns = append(a.turns, turn)
+	return turn
+}
+
+// unwind waits for a turn that was aborted, as long again as it had.
+func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
+	a.t.Helper()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		a.t.Fatalf("belaytest: the turn was aborted after %s and did not end within another: a model, a tool or a hook heeds no cancellation. It is here:\n%s", bound, goroutines(a.tag))
+	}
+}
+
+// read completes a turn with what the model was sent and what was stored.
+func (a *Agent) read(turn *Turn) {
+	a.t.Helper()
+	turn.Requests = a.model.since(turn.from)
+	for i := range turn.Requests {
+		if err := WellFormed(turn.Requests[i].Messages); err != nil {
+			a.t.Errorf("request %d of the turn is not well-formed: %v\n%s", i+1, err, Render(turn.Requests[i].Messages))
+		}
+	}
+	if turn.session == "" {
+		return // it was refused before it began
+	}
+	all := a.messages(turn.session)
+	for _, m := range all {
+		if m.Turn == turn.ID {
+			turn.Messages = append(turn.Messages, m)
+		}
+	}
+	if turn.Reason == belay.EndParked {
+		all = answered(all)
+	}
+	if err := WellFormed(all); err != nil {
+		a.t.Errorf("after the turn %q the transcript is not well-formed: %v\n%s", turn.ID, err, Render(all))
+	}
+}
+
+// messages reads the transcript of a session.
+func (a *Agent) messages(id string) []*belay.Message {
+	a.t.Helper()
+	var all []*belay.Message
+	for m, err := range a.Session(id).Messages(context.WithoutCancel(a.t.Context())) {
+		if errors.Is(err, belay.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			a.t.Fatalf("belaytest: the transcript of session %q cannot be read: %v", id, err)
+			return nil
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// Messages is the transcript of the session "test", oldest first.
+func (a *Agent) Messages() []*belay.Message {
+	a.t.Helper()
+	return a.messages(session)
+}
+
+// finish closes the agent when the test ends, and looks at what is left.
+func (a *Agent) finish() {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(a.Timeout, defaultTimeout))
+	defer cancel()
+	tagged(ctx, a.tag, func() {
+		if err := a.Close(ctx); err != nil {
+			a.t.Errorf("belaytest: the agent does not close: %v", err)
+		}
+	})
+	for _, turn := range a.turns {
+		if turn.Err != nil && !turn.expected {
+			turn.failf("the turn failed, and nothing asserts that it does: %v", turn.Err)
+		}
+	}
+	if a.t.Failed() {
+		return // what follows would only tell the same again
+	}
+	if script, ok := a.model.Model.(interface{ Left() int }); ok && script.Left() > 0 {
+		a.t.Errorf("the script was not played to its end: %d of its steps are left", script.Left())
+	}
+	if left := leaked(ctx, a.tag); left != "" {
+		a.t.Errorf("goroutines of the agent's turns are left: close what starts them, or have it heed its context\n%s", left)
+	}
+}
+
+// recorder is a model that remembers what it was sent.
+type recorder struct {
+	belay.Model
+
+	mu       sync.Mutex
+	requests []belay.Request
+}
+
+var _ belay.InfoModel = (*recorder)(nil)
+
+// Info is that of the model, if it tells.
+func (r *recorder) Info() belay.ModelInfo {
+	if m, ok := r.Model.(belay.InfoModel); ok {
+		return m.Info()
+	}
+	return belay.ModelInfo{}
+}
+
+// Stream records the request when it is sent, as often as that is.
+func (r *recorder) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		r.mu.Lock()
+		sent := *req
+		sent.Messages, sent.Tools = slices.Clone(req.Messages), slices.Clone(req.Tools)
+		r.requests = append(r.requests, sent)
+		r.mu.Unlock()
+		r.Model.Stream(ctx, req)(yield)
+	}
+}
+
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.requests)
+}
+
+func (r *recorder) since(n int) []belay.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.requests[n:])
+}
+
+// Transcript renders the session "test" as text, see [Render].
+func (a *Agent) Transcript() string {
+	a.t.Helper()
+	return Render(a.Messages())
+}
+
+// Golden compares the transcript of the session "test" with a file, by custom
+// below testdata. A difference fails the test and shows where it begins; with
+// BELAYTEST_UPDATE=1 in the environment the file is rewritten instead.
+func (a *Agent) Golden(path string) {
+	a.t.Helper()
+	golden(a.t, path, strings.TrimRight(a.Transcript(), "\n")+"\n")
+}

@@ -1,0 +1,65 @@
+package belaytest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// Approver is a person who answers from a list. Make one with [NewApprover].
+type Approver struct {
+	answers []belay.Decision
+
+	mu        sync.Mutex
+	questions []belay.Question
+}
+
+var _ belay.Approver = (*Approver)(nil)
+
+// NewApprover makes a person who gives these answers, one to each question in the
+// order they come: see [Yes] and [No]. Questions about calls of one response come
+// in any order. A question that there is no answer to fails, which denies.
+func NewApprover(answers ...belay.Decision) *Approver {
+	return &Approver{answers: slices.Clone(answers)}
+}
+
+// Yes allows a call. It is given by "test".
+func Yes() belay.Decision { return belay.Decision{Allow: true, By: "test"} }
+
+// No refuses a call for a reason. It is given by "test".
+func No(reason string) belay.Decision { return belay.Decision{By: "test", Reason: reason} }
+
+// Approve records the question and answers it.
+func (a *Approver) Approve(_ context.Context, question belay.Question) (belay.Decision, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.questions = append(a.questions, question)
+	if n := len(a.questions); n > len(a.answers) {
+		return belay.Decision{}, fmt.Errorf("belaytest: this is question %d, and there are %d answers", n, len(a.answers))
+	}
+	return a.answers[len(a.questions)-1], nil
+}
+
+// Questions are what was asked so far.
+func (a *Approver) Questions() []belay.Question {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.questions)
+}
+
+// Asked asserts the tools that were asked about, in order. Without tools it
+// asserts that nothing was asked.
+func (a *Approver) Asked(t testing.TB, tools ...string) {
+	t.Helper()
+	var got []string
+	for _, q := range a.Questions() {
+		got = append(got, q.Tool)
+	}
+	if !slices.Equal(got, tools) {
+		t.Errorf("want questions about %s, got %s", list(tools), list(got))
+	}
+}

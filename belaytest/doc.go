@@ -1,0 +1,65 @@
+// Package belaytest is the test kit for agents: a model that plays a script,
+// turns that cannot hang, and assertions that say what happened.
+//
+// # Usage
+//
+// An agent under test is made as [belay.New] makes one, of a model and the
+// options of the real agent. [Script] is a model that plays steps:
+//
+//	func TestReleaseNotes(t *testing.T) {
+//		write := belaytest.NewTool("write", "written")
+//		agent := belaytest.New(t, belaytest.Script(
+//			belaytest.Calls("write", `{"path": "/srv/prod/notes.md"}`),
+//			belaytest.Says("I may not write there."),
+//		), &belay.Options{Tools: []belay.Tool{write}, Hooks: []hook.Subscription{NoProd}})
+//
+//		turn := agent.Say("publish the notes")
+//		turn.Ended(belay.EndTurn)
+//		turn.Denied("write", "no-prod", "production is off limits")
+//		turn.Said("may not")
+//		write.Ran(t) // never
+//	}
+//
+// [Agent.Say] takes a turn and waits for its end, [Agent.Resume] goes on with a
+// parked one, and [Agent.Take] reads any other stream. The [Turn] they return
+// asserts how it ended, what the model called and what came of that, who denied
+// it, what the model was reminded of and which hooks ran; [Turn.Request] is what
+// the model was sent. [Agent.Golden] compares a whole conversation with a file.
+//
+// [NewTool] makes a tool that records its calls and answers from a list.
+// [NewApprover] makes a person who answers from one.
+//
+// Three things are checked without being asked for: after each turn that the
+// transcript and every request are well-formed, as [WellFormed] says, and when
+// the test ends that the script was played to its end and that no goroutine of a
+// turn is left.
+//
+// What an agent's options leave out is chosen for tests: a store in memory that
+// keeps the records of hooks, a temporary directory for long results, and no
+// pause before a failed attempt is repeated.
+//
+// # Concurrency
+//
+// An Agent belongs to the goroutine of its test and takes one turn at a time;
+// parallel tests have an agent each. A Tool and an Approver are safe for
+// concurrent use, as the loop needs them to be.
+//
+// A turn may be taken in a testing/synctest bubble if its agent was made there.
+//
+// # Errors
+//
+// A failed assertion is an error of the test, which goes on. Its message states
+// what was expected and what came, and shows the turn as a whole. What keeps an
+// agent or a turn from taking place ends the test: an agent that cannot be made,
+// a turn that heeds no cancellation, a request that was never sent.
+//
+// That the runtime fails is nothing that a test must expect: such a turn fails
+// the test, unless it asserts [Turn.Failed] or that the turn ended in an error or
+// was aborted.
+//
+// # Testing
+//
+// Hooks alone are tested with hook/hooktest, and stores and models with the
+// suites in store/storetest and provider/providertest. Set BELAYTEST_UPDATE=1 in
+// the environment to accept new golden files.
+package belaytest

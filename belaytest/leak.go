@@ -1,0 +1,62 @@
+package belaytest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// label is what the goroutines of turns are marked with. A goroutine inherits the
+// marks of the one that starts it, so those of tools and hooks carry them too, and
+// parallel tests do not see each other's.
+const label = "belaytest"
+
+var tags atomic.Int64
+
+// newTag makes the mark of one agent.
+func newTag() string { return "agent-" + strconv.FormatInt(tags.Add(1), 10) }
+
+// tagged does something whose goroutines are marked.
+func tagged(ctx context.Context, tag string, do func()) {
+	pprof.Do(ctx, pprof.Labels(label, tag), func(context.Context) { do() })
+}
+
+// leaked tells where goroutines with a mark are, once those that are about to end
+// have had the time.
+func leaked(ctx context.Context, tag string) string {
+	const first, last = time.Millisecond, 500 * time.Millisecond
+	for pause := first; ; pause *= 2 {
+		left := goroutines(tag)
+		if left == "" || pause > last {
+			return left
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return left
+		}
+	}
+}
+
+// goroutines lists the goroutines with a mark, those at one place together.
+func goroutines(tag string) string {
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		return fmt.Sprintf("the goroutines cannot be listed: %v", err)
+	}
+	var left []string
+	mark := fmt.Sprintf("%q:%q", label, tag)
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		if strings.Contains(stack, mark) {
+			left = append(left, strings.TrimSpace(stack))
+		}
+	}
+	return strings.Join(left, "\n\n")
+}

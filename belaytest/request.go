@@ -1,0 +1,89 @@
+package belaytest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Request is what the model was sent. Its methods assert.
+type Request struct {
+	belay.Request
+
+	turn   *Turn
+	number int
+}
+
+// Request is the nth request of the turn, counted from 1; -1 is the last, -2 the
+// one before it. It ends the test if there was no such request.
+func (turn *Turn) Request(n int) *Request {
+	turn.t.Helper()
+	at := n - 1
+	if n < 0 {
+		at = len(turn.Requests) + n
+	}
+	if at < 0 || at >= len(turn.Requests) {
+		turn.t.Fatalf("want request %d of the turn, but the model was sent %d\n%s", n, len(turn.Requests), turn)
+		return &Request{turn: turn, number: n}
+	}
+	return &Request{turn.Requests[at], turn, at + 1}
+}
+
+// SystemSays asserts that the system prompt says text somewhere.
+func (r *Request) SystemSays(text string) {
+	r.turn.t.Helper()
+	if !strings.Contains(r.System, text) {
+		r.failf("want a system prompt that says %q, got %q", text, r.System)
+	}
+}
+
+// UserSays asserts that the newest message of the user says text somewhere.
+func (r *Request) UserSays(text string) {
+	r.turn.t.Helper()
+	got := ""
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Kind == belay.KindUser {
+			got = m.Text()
+			break
+		}
+	}
+	if !strings.Contains(got, text) {
+		r.failf("want a newest user message that says %q, got %q", text, got)
+	}
+}
+
+// Offers asserts the tools that the model may call: these, all of them, in any
+// order. Without names it asserts that there are none.
+func (r *Request) Offers(tools ...string) {
+	r.turn.t.Helper()
+	var got []string
+	for i := range r.Tools {
+		got = append(got, r.Tools[i].Name)
+	}
+	slices.Sort(got)
+	want := slices.Sorted(slices.Values(tools))
+	if !slices.Equal(got, want) {
+		r.failf("want it to offer %s, it offers %s", list(want), list(got))
+	}
+}
+
+// Reminds asserts that each of these texts is in some reminder of the request,
+// those of earlier turns too. Without texts it asserts that it has none.
+func (r *Request) Reminds(texts ...string) {
+	r.turn.t.Helper()
+	var got []string
+	for _, m := range r.Messages {
+		got = append(got, reminders(m)...)
+	}
+	if problem := missing(got, texts); problem != "" {
+		r.failf("%s", problem)
+	}
+}
+
+// failf reports an assertion that does not hold, with the whole request.
+func (r *Request) failf(format string, args ...any) {
+	r.turn.t.Helper()
+	r.turn.t.Errorf("request %d: %s\n--- its messages\n%s", r.number, fmt.Sprintf(format, args...), Render(r.Messages))
+}

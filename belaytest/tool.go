@@ -1,0 +1,86 @@
+package belaytest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// Tool is a tool that records its calls and answers from a list. Make one with
+// [NewTool], and set its fields before an agent has it.
+type Tool struct {
+	// Description and Schema are what the model is told. Schema defaults to any
+	// object.
+	Description string
+	Schema      json.RawMessage
+	// How says how it is run.
+	How belay.ToolTraits
+	// Answer answers in the place of the list. The calls are numbered from 1, as
+	// they start.
+	Answer func(ctx context.Context, call *belay.Invocation, number int) (belay.Result, error)
+
+	name    string
+	results []string
+
+	mu    sync.Mutex
+	calls []belay.Invocation
+}
+
+var _ belay.TraitTool = (*Tool)(nil)
+
+// NewTool makes a tool that gives these results, one for each call, and the last
+// one from then on. Without results it answers "ok".
+func NewTool(name string, results ...string) *Tool {
+	return &Tool{name: name, results: slices.Clone(results), Description: "A tool for tests."}
+}
+
+// Declaration is what the model is told.
+func (tool *Tool) Declaration() belay.ToolDeclaration {
+	return belay.ToolDeclaration{Name: tool.name, Description: tool.Description, InputSchema: tool.Schema}
+}
+
+// Traits say how the tool is run.
+func (tool *Tool) Traits() belay.ToolTraits { return tool.How }
+
+// Call records the call and answers it.
+func (tool *Tool) Call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+	tool.mu.Lock()
+	tool.calls = append(tool.calls, *call)
+	number := len(tool.calls)
+	tool.mu.Unlock()
+	switch {
+	case tool.Answer != nil:
+		return tool.Answer(ctx, call, number)
+	case len(tool.results) == 0:
+		return belay.Result{Text: "ok"}, nil
+	default:
+		return belay.Result{Text: tool.results[min(number, len(tool.results))-1]}, nil
+	}
+}
+
+// Calls are the calls that reached the tool, in the order they started.
+func (tool *Tool) Calls() []belay.Invocation {
+	tool.mu.Lock()
+	defer tool.mu.Unlock()
+	return slices.Clone(tool.calls)
+}
+
+// Ran asserts the inputs that the tool ran with, as JSON: all of them, in the
+// order the calls started. Without inputs it asserts that it never ran.
+func (tool *Tool) Ran(t testing.TB, inputs ...string) {
+	t.Helper()
+	calls := tool.Calls()
+	same := len(calls) == len(inputs)
+	got := make([]string, len(calls))
+	for i := range calls {
+		got[i] = string(calls[i].Input)
+		same = same && sameJSON(calls[i].Input, []byte(inputs[i]))
+	}
+	if !same {
+		t.Errorf("want %s to run with %s, it ran with %s", tool.name, list(inputs), list(got))
+	}
+}

@@ -1,0 +1,147 @@
+package belaytest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// WellFormed says what is wrong with a whole transcript, or with the messages of a
+// request, or nothing:
+//
+//   - stored messages are numbered without a gap;
+//   - each message is of a kind that fits its role, and has parts that fit its
+//     kind;
+//   - the calls of a response have ids of their own and inputs that are JSON
+//     objects;
+//   - each call is answered once, by a result in the message behind it, in the
+//     order of the calls, and no result is without its call.
+//
+// The messages of a session whose turn is parked are not well-formed yet.
+func WellFormed(messages []*belay.Message) error {
+	var problems []error
+	var open []*belay.CallPart                            // of the last response
+	numbered := len(messages) > 0 && messages[0].Seq == 1 // else a summary stands for what was before
+	stored := int64(0)                                    // the number of the last message that has one
+	for i, m := range messages {
+		report := func(format string, args ...any) {
+			problems = append(problems, fmt.Errorf("message %d (%s): %s", i+1, m.Kind, fmt.Sprintf(format, args...)))
+		}
+		if numbered && m.Seq != 0 {
+			if stored++; m.Seq != stored {
+				report("it is numbered %d, not %d", m.Seq, stored)
+			}
+		}
+		for _, problem := range shape(m) {
+			report("%s", problem)
+		}
+		switch {
+		case m.Kind == belay.KindResults:
+			if problem := answers(open, m); problem != "" {
+				report("%s", problem)
+			}
+			open = nil
+		case m.IsCompaction: // a summary may be made while calls wait
+		default:
+			if len(open) > 0 {
+				report("it comes where the results of %s should", names(open))
+			}
+			open = m.Calls()
+		}
+	}
+	if len(open) > 0 {
+		problems = append(problems, fmt.Errorf("the calls %s have no results", names(open)))
+	}
+	return errors.Join(problems...)
+}
+
+// answered leaves off the last response of a parked turn, and what follows it.
+func answered(messages []*belay.Message) []*belay.Message {
+	for i, m := range slices.Backward(messages) {
+		if m.Kind == belay.KindResults {
+			break
+		}
+		if len(m.Calls()) > 0 {
+			return messages[:i]
+		}
+	}
+	return messages
+}
+
+// partsOf are the types of parts that a message of a kind may have.
+var partsOf = map[belay.MessageKind][]belay.PartType{
+	belay.KindUser:       {belay.PartText, belay.PartMedia},
+	belay.KindAssistant:  {belay.PartText, belay.PartThinking, belay.PartMedia, belay.PartCall},
+	belay.KindResults:    {belay.PartResult},
+	belay.KindReminder:   {belay.PartText},
+	belay.KindContext:    {belay.PartText},
+	belay.KindInjected:   {belay.PartText, belay.PartMedia},
+	belay.KindCompaction: {belay.PartText},
+}
+
+// shape says what is wrong with a message by itself.
+func shape(m *belay.Message) []string {
+	var problems []string
+	report := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	allowed, known := partsOf[m.Kind]
+	if !known {
+		report("there is no such kind")
+	}
+	if (m.Role == belay.RoleAssistant) != (m.Kind == belay.KindAssistant) {
+		report("its role is %s", m.Role)
+	}
+	if len(m.Parts) == 0 {
+		report("it is empty")
+	}
+	seen := make(map[string]bool)
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if known && !slices.Contains(allowed, p.Type) {
+			report("it has a part of type %s", p.Type)
+		}
+		if (m.Kind == belay.KindReminder) != p.IsReminder {
+			report("part %d is marked as a reminder: %t", i+1, p.IsReminder)
+		}
+		if c := p.Call; c != nil {
+			if c.ID == "" || seen[c.ID] {
+				report("two calls have the id %q, or one has none", c.ID)
+			}
+			seen[c.ID] = true
+			var object map[string]json.RawMessage
+			if json.Unmarshal(c.Input, &object) != nil || object == nil {
+				report("the input of call %s is not a JSON object", c.ID)
+			}
+		}
+	}
+	return problems
+}
+
+// answers says how results differ from the calls they should answer.
+func answers(calls []*belay.CallPart, m *belay.Message) string {
+	var got []string
+	for i := range m.Parts {
+		if r := m.Parts[i].Result; r != nil {
+			got = append(got, r.Call+" of "+r.Tool)
+		}
+	}
+	want := make([]string, len(calls))
+	for i, c := range calls {
+		want[i] = c.ID + " of " + c.Tool
+	}
+	if slices.Equal(got, want) {
+		return ""
+	}
+	return fmt.Sprintf("it answers %s, and the calls are %s", list(got), list(want))
+}
+
+func names(calls []*belay.CallPart) string {
+	all := make([]string, len(calls))
+	for i, c := range calls {
+		all[i] = c.ID
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,75 @@
+package belay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+// docs:begin extension
+
+// House is a subsystem: it brings a tool, a hook and a line of the system prompt,
+// and looks at what users type.
+type House struct{ Rules []string }
+
+var (
+	_ belay.ToolExtension   = House{}
+	_ belay.HookExtension   = House{}
+	_ belay.PromptExtension = House{}
+	_ belay.InputExtension  = House{}
+)
+
+// Name is told in errors.
+func (House) Name() string { return "house" }
+
+// Fragment is part of every system prompt.
+func (House) Fragment() string { return "The tool house_rules tells the rules of the house." }
+
+// Tools brings a tool.
+func (h House) Tools() []belay.Tool {
+	return []belay.Tool{belay.NewTool("house_rules", "Tells the rules of the house.",
+		func(context.Context, struct{}) ([]string, error) { return h.Rules, nil }, nil)}
+}
+
+// Hooks brings a fact to every turn.
+func (h House) Hooks() []hook.Subscription {
+	return []hook.Subscription{belay.TurnPrePromptContext.On("house", func(context.Context, belay.TurnSoFar) (belay.PromptContext, error) {
+		return belay.PromptContext{Entries: []belay.ContextEntry{{ID: "house", Text: fmt.Sprintf("There are %d rules.", len(h.Rules))}}}, nil
+	}, nil)}
+}
+
+// Expand answers /rules without asking the model.
+func (h House) Expand(_ context.Context, in belay.Submission) (belay.Expansion, error) {
+	if in.Text != "/rules" {
+		return belay.Expansion{}, nil
+	}
+	all := strings.Join(h.Rules, "; ")
+	return belay.Expansion{Reply: &all}, nil
+}
+
+// docs:end extension
+
+// A subsystem is a Go value with a name and any of a few interfaces.
+func ExampleExtension() {
+	ctx := context.Background()
+	model := scripted.New([]scripted.Step{{Text: "Welcome."}}, nil)
+	agent := must(belay.New(model, &belay.Options{Extensions: []belay.Extension{House{Rules: []string{"wipe your feet", "feed the cat"}}}}))
+
+	fmt.Println(must(agent.Session("demo").Turn(ctx, "/rules")).Text)
+	fmt.Println(must(agent.Session("demo").Turn(ctx, "Hello")).Text)
+
+	sent := model.Requests()[0] // the only one: /rules cost none
+	fmt.Println(sent.System)
+	fmt.Println(sent.Messages[len(sent.Messages)-1].Text())
+	// Output:
+	// wipe your feet; feed the cat
+	// Welcome.
+	// The tool house_rules tells the rules of the house.
+	// <context id="house" from="house">
+	// There are 2 rules.
+	// </context>
+}

@@ -1,0 +1,44 @@
+// Command first is a whole agent: a model, a tool and a hook.
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+func main() {
+	// docs:begin first
+	model := scripted.New([]scripted.Step{ // it plays a script; a real one: anthropic.New("claude-sonnet-4-5", nil)
+		{Text: "I publish the notes.", Calls: []scripted.Call{{Tool: "write", Input: `{"Path": "/srv/prod/notes.md"}`}}},
+		{Text: "Then as a draft.", Calls: []scripted.Call{{Tool: "write", Input: `{"Path": "drafts/notes.md"}`}}},
+		{Text: "The notes are in drafts, for you to publish.\n"},
+	}, nil)
+	write := belay.NewTool("write", "Writes a file.", func(context.Context, struct{ Path string }) (string, error) { return "written", nil }, nil)
+	noProd := belay.ToolPre.On("no-prod", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+		var in struct{ Path string }
+		if err := call.Decode(&in); err != nil || strings.HasPrefix(path.Clean(in.Path), "/srv/prod/") {
+			return belay.Deny("production is off limits"), err
+		}
+		return belay.Pass, nil
+	}, nil)
+	agent, err := belay.New(model, &belay.Options{Tools: []belay.Tool{write}, Hooks: []hook.Subscription{noProd}})
+	if err != nil {
+		panic(err)
+	}
+	for event, err := range agent.Session("first").Run(context.Background(), "Publish the notes.") {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Print(event.Text) // as it comes
+		if event.Result != nil {
+			fmt.Printf("\n  %s: %s\n", event.Call.Tool, event.Result.Text)
+		}
+	}
+	// docs:end first
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The program needs no key and no network, and tells what happens as it happens.
+func Example() {
+	main()
+	// Output:
+	// I publish the notes.
+	//   write: Denied by "no-prod": production is off limits
+	// Do not make the same call again: reach the goal in another way, or tell the user what is needed.
+	// Then as a draft.
+	//   write: written
+	// The notes are in drafts, for you to publish.
+}
+
+// The first program is short enough to be read at once.
+func TestProgramIsShort(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(source)) {
+		if !strings.Contains(line, "// docs:") { // what marks it for the documentation
+			lines++
+		}
+	}
+	if lines > 42 {
+		t.Errorf("main.go has %d lines, want at most 42", lines)
+	}
+}
+
+// The first program is light to build: whoever embeds Belay pays for what it uses.
+func TestProgramIsLight(t *testing.T) {
+	t.Parallel()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := slices.Compact(slices.Sorted(strings.FieldsSeq(string(out))))
+	want := []string{"github.com/belay-run/belay", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go"}
+	if !slices.Equal(modules, want) {
+		t.Errorf("the program is built of the modules %q, want %q: the root package and the scripted model bring nothing else", modules, want)
+	}
+}

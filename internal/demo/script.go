@@ -1,0 +1,70 @@
+package demo
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+const prompt = "Tidy the changelog for release 1.2."
+
+// window is how many tokens the model takes: few, so that the context is summed
+// up before the tour is over.
+const window = 8000
+
+// script is what the model says. Each step expects what came of the one before,
+// so that a hook which does not do its part ends the tour with an error.
+func script() *scripted.Model {
+	reads := scripted.Call{Tool: "read", Input: `{"path": "docs/../CHANGELOG.md"}`}
+	searches := scripted.Call{Tool: "search", Input: `{"text": "release"}`}
+	return scripted.New([]scripted.Step{
+		{
+			Expect: &scripted.Expect{User: prompt, System: "Change at most 3 files.", Tools: []string{"read", "search", "write"}},
+			Text:   "Let me look around.", Calls: []scripted.Call{reads, searches},
+			Usage: belay.Usage{In: 1180, Out: 64},
+		},
+		{
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "read", Text: "fixd the login"}, {Tool: "search", Text: "[REDACTED]"}}},
+			Text:   "I put the tidy version where it is served.",
+			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: "/srv/www/CHANGELOG.md", Text: "# 1.2\n\n- Fixed the login.\n"}}},
+			Usage:  belay.Usage{In: 180, CacheRead: 1180, Out: 72},
+		},
+		{
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "outside the project", IsError: true}}},
+			Text:   "Not there, then. I write it in the project.",
+			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: "CHANGELOG.md", Text: "# 1.2\n\n- Fixed the login.\n"}}},
+			Usage:  belay.Usage{In: 150, CacheRead: 1360, Out: 70},
+		},
+		{
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "26 bytes"}}, Reminders: []string{"a date behind each version"}},
+			Text:   "The date is missing. I add it.",
+			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: "CHANGELOG.md", Text: "# 1.2 (2026-03-02)\n\n- Fixed the login.\n"}}},
+			Usage:  belay.Usage{In: 190, CacheRead: 1510, Out: 78},
+		},
+		{
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "39 bytes"}}},
+			Text:   "The changelog is tidy.",
+			Usage:  belay.Usage{In: 4900, CacheRead: 1700, Out: 12}, // it fills the window
+		},
+		{
+			Expect: &scripted.Expect{User: "Sum up"},
+			Text:   "CHANGELOG.md is tidy, with a date. /srv/www is off limits.",
+			Usage:  belay.Usage{In: 90, CacheRead: 6600, Out: 40},
+		},
+		{
+			Expect: &scripted.Expect{Reminders: []string{"NEWS.md"}},
+			Text:   "Right, the news.",
+			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: "NEWS.md", Text: "1.2 is out.\n"}}},
+			Usage:  belay.Usage{In: 860, Out: 44},
+		},
+		{
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "12 bytes"}}},
+			Text:   "Done: CHANGELOG.md and NEWS.md are ready for release 1.2.",
+			Usage:  belay.Usage{In: 80, CacheRead: 860, Out: 24},
+		},
+	}, &scripted.Options{
+		Name: "scripted/demo", Window: window, Pace: scripted.Pace{Pause: 3 * time.Millisecond},
+		Price: belay.Price{In: 3, Out: 15, CacheRead: 0.3, CacheWrite: 3.75},
+	})
+}

@@ -1,0 +1,99 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+type pathInput struct {
+	Path string `json:"path" jsonschema:"the file, below the project"`
+}
+
+type writeInput struct {
+	Path string `json:"path" jsonschema:"the file, below the project"`
+	Text string `json:"text" jsonschema:"what it shall hold"`
+}
+
+type searchInput struct {
+	Text string `json:"text" jsonschema:"what to look for"`
+}
+
+// project is what the tools work on.
+var project = map[string]string{
+	"CHANGELOG.md": "# 1.2\n- fixd the login\n",
+	"config.env":   "release_token = key-4f1a9c\n",
+}
+
+// fill writes the project.
+func fill(root *os.Root) error {
+	for name, text := range project {
+		if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	}
+	return nil
+}
+
+// slowSearch is how long a search takes.
+const slowSearch = 60 * time.Millisecond
+
+// tools work on files below root, and nowhere else.
+func tools(root *os.Root) []belay.Tool {
+	read := func(_ context.Context, in pathInput) (string, error) {
+		data, err := root.ReadFile(in.Path)
+		return string(data), err
+	}
+	write := func(_ context.Context, in writeInput) (string, error) {
+		return fmt.Sprintf("%d bytes written", len(in.Text)), root.WriteFile(in.Path, []byte(in.Text), 0o600)
+	}
+	search := func(ctx context.Context, in searchInput) (string, error) {
+		if err := pause(ctx, slowSearch); err != nil {
+			return "", err
+		}
+		return grep(root.FS(), in.Text)
+	}
+	return []belay.Tool{
+		belay.NewTool("read", "Reads a file.", read, nil),
+		belay.NewTool("write", "Writes a file.", write, &belay.ToolTraits{Serial: true}),
+		belay.NewTool("search", "Finds the lines that hold a text.", search, nil),
+	}
+}
+
+// grep finds the lines of all files that hold a text.
+func grep(files fs.FS, text string) (string, error) {
+	var found []string
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if strings.Contains(line, text) {
+				found = append(found, name+": "+strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+	return strings.Join(found, "\n"), err
+}
+
+// pause waits, unless the turn is aborted meanwhile.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

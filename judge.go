@@ -53,7 +53,7 @@ func (t *turn) judge(response *Message) *batch {
 		}
 	}
 	t.each(b.calls, t.judgeOne, func(c *call, sudden any) {
-		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden), ClassDenied)
+		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden))
 	})
 	t.gather(b)
 	for _, c := range b.calls {
@@ -173,9 +173,9 @@ func (c *call) answer(r Result) {
 }
 
 // refuse gives the call the result of a denial: who, why, and what to do instead.
-func (c *call) refuse(by, why string, class ResultClass) {
+func (c *call) refuse(by, why string) {
 	c.by, c.why = by, why
-	c.answer(Failed(class, fmt.Sprintf(
+	c.answer(Failed(ClassDenied, fmt.Sprintf(
 		"Denied by %q: %s\nDo not make the same call again: reach the goal in another way, or tell the user what is needed.", by, cmp.Or(strings.TrimSpace(why), "no reason was given"))))
 }
 
@@ -255,7 +255,7 @@ func (t *turn) decide(c *call, a Authorization) {
 
 // deny refuses the call and lets tool.denied know.
 func (t *turn) deny(c *call, by, why string) {
-	c.refuse(by, why, ClassDenied)
+	c.refuse(by, why)
 	if ToolDenied.Active(t.snap) {
 		ctx, cancel := t.afterAbort()
 		defer cancel()

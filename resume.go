@@ -40,7 +40,7 @@ func (t *turn) openCalls() *batch {
 		return nil
 	}
 	t.each(b.calls, t.readmit, func(c *call, sudden any) {
-		c.refuse("belay", fmt.Sprintf("judging the call again came to a sudden end: %v", sudden), ClassDenied)
+		c.refuse("belay", fmt.Sprintf("judging the call again came to a sudden end: %v", sudden))
 	})
 	t.heedHalt(b)
 	return b
@@ -113,7 +113,7 @@ func (t *turn) readmit(c *call) {
 		}
 	}
 	if c.state == CallParked && c.approval == nil && strings.HasPrefix(c.Wait, approvalPrefix) {
-		c.refuse("belay", "its approval is not on record", ClassDenied)
+		c.refuse("belay", "its approval is not on record")
 		return
 	}
 	switch a := t.askFloor(c, Authorization{}); {

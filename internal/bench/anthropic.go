@@ -43,7 +43,7 @@ data: {"type":"message_stop"}
 func serveCanned() (url string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lives as long as the measurement
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("listen: %w", err)
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -40,11 +41,11 @@ func bareTurns() (func(n int), error) {
 	var schema jsonschema.Schema
 	declaration := echoTool.Declaration()
 	if err := json.Unmarshal(declaration.InputSchema, &schema); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("schema: %w", err)
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("schema: %w", err)
 	}
 	model, tools := instant{}, []belay.ToolDeclaration{declaration}
 	return func(n int) {

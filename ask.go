@@ -119,15 +119,18 @@ func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Messag
 
 // stream sends a request and hands on what comes of it as it comes.
 func (t *turn) stream(model *namedModel, req *Request) (*Response, error) {
-	r := reception{turn: t}
-	model.Stream(t.ctx, req)(r.hear)
-	if r.err != nil {
-		return nil, t.modelError(model, r.err)
+	t.heard = reception{}
+	if t.hearing == nil {
+		t.hearing = t.hearChunk
+	}
+	model.Stream(t.ctx, req)(t.hearing)
+	if t.heard.err != nil {
+		return nil, t.modelError(model, t.heard.err)
 	}
 	if err := context.Cause(t.ctx); err != nil {
 		return nil, err
 	}
-	response := r.response
+	response := t.heard.response
 	if response == nil || len(response.Parts) == 0 && response.StopReason != StopRefusal {
 		return nil, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
 	}
@@ -135,24 +138,23 @@ func (t *turn) stream(model *namedModel, req *Request) (*Response, error) {
 	return response, nil
 }
 
-// reception takes in a response.
+// reception is what came of a request so far.
 type reception struct {
-	turn     *turn
 	response *Response
 	err      error
 }
 
-// hear takes a chunk, and reports whether to go on.
-func (r *reception) hear(chunk Chunk, err error) bool {
+// hearChunk takes a chunk, and reports whether to go on.
+func (t *turn) hearChunk(chunk Chunk, err error) bool {
 	switch {
 	case err != nil:
-		r.err = err
+		t.heard.err = err
 	case chunk.Response != nil:
-		r.response = chunk.Response
+		t.heard.response = chunk.Response
 	case chunk.Text != "":
-		r.turn.emit(Event{Kind: EventTextDelta, Text: chunk.Text})
+		t.emit(Event{Kind: EventTextDelta, Text: chunk.Text})
 	case chunk.Thinking != "":
-		r.turn.emit(Event{Kind: EventThinkingDelta, Text: chunk.Thinking})
+		t.emit(Event{Kind: EventThinkingDelta, Text: chunk.Thinking})
 	}
 	return err == nil
 }

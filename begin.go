@@ -60,10 +60,12 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	if err := s.acquire(ctx, s.agent.opts.Busy); err != nil {
 		return nil, fmt.Errorf("session %q: %w", s.id, err)
 	}
-	return &turn{
+	t := &turn{
 		agent: s.agent, session: s, model: s.agent.model, ctx: ctx, base: context.WithoutCancel(ctx),
-		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, state: new(TurnState), tools: s.agent.tools.Load(), clean: true,
-	}, nil
+		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, tools: s.agent.tools.Load(), clean: true,
+	}
+	t.state = &t.own
+	return t, nil
 }
 
 // run takes the turn. Whatever comes to a sudden end in it, a model, a store, a
@@ -128,8 +130,9 @@ func (t *turn) begin() {
 	// never stored from being taken for another.
 	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)
 	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
-	s.state.Turn = &TurnState{ID: string(id)}
-	t.adopt(s.state.Turn)
+	t.own = TurnState{ID: string(id)}
+	s.state.Turn = &t.own
+	t.adopt(&t.own)
 	t.clean = false
 	t.emit(Event{Kind: EventTurnStart})
 }
@@ -155,7 +158,8 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
 		}
 	}
-	c := Commit{
+	c := &t.commitment // it is ours again when Commit returns
+	*c = Commit{
 		Session: s.id, Epoch: s.epoch, Messages: messages, Calls: calls, Approvals: approvals, State: &s.state,
 	}
 	if t.agent.riding {
@@ -169,7 +173,7 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 			err = errors.Join(err, t.agent.journal.Append(t.base, c.Runs))
 		}
 	}()
-	if err := t.agent.store.Commit(t.base, &c); err != nil {
+	if err := t.agent.store.Commit(t.base, c); err != nil {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
 	stored = true

@@ -15,6 +15,7 @@ import (
 type batch struct {
 	message *Message
 	calls   []*call
+	few     [2]*call // most messages have no more
 }
 
 // call is one call on its way. It belongs to one goroutine at a time.
@@ -45,12 +46,16 @@ type call struct {
 // side. Afterwards each may run, waits for a person, or has its result.
 func (t *turn) judge(response *Message) *batch {
 	b := &batch{message: response}
+	b.calls = b.few[:0]
 	for i := range response.Parts {
 		if part := response.Parts[i].Call; part != nil {
 			c := t.newCall(part, len(b.calls))
 			c.cutOff = response.StopReason == StopMaxTokens
 			b.calls = append(b.calls, c)
 		}
+	}
+	if len(b.calls) == 0 {
+		return b
 	}
 	t.each(b.calls, t.judgeOne, func(c *call, sudden any) {
 		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden))
@@ -115,7 +120,7 @@ func (t *turn) resolve(c *call) bool {
 	c.tool = t.tools.byName[c.Tool]
 	switch {
 	case c.tool == nil:
-		c.answer(Failed(ClassNotFound, unknownTool(c.Tool, t.tools.names())))
+		c.answer(Failed(ClassNotFound, unknownTool(c.Tool, t.tools.names)))
 	case !c.tool.inScope:
 		c.answer(Failed(ClassScope, "tool not available: "+c.Tool))
 	default:

@@ -16,6 +16,7 @@ type turn struct {
 	agent   *Agent
 	session *Session
 	state   *TurnState // in the session's state
+	own     TurnState  // of a turn that began here
 	model   *namedModel
 	scope   *hook.Scope // of this step; never changed, because inputs and records share it
 	snap    *hook.Snapshot
@@ -30,8 +31,11 @@ type turn struct {
 	out         chan Event // nil if nobody reads the stream
 	left        chan struct{}
 	emitting    sync.Mutex
-	quiet       bool   // it is housekeeping and no turn
-	silent      bool   // it tells nobody anything
+	quiet       bool      // it is housekeeping and no turn
+	silent      bool      // it tells nobody anything
+	heard       reception // of the request under way
+	hearing     func(Chunk, error) bool
+	commitment  Commit
 	clean       bool   // nothing has happened since the last commit
 	ending      bool   // finish has begun
 	failing     string // the turn that the phase error was told of

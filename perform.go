@@ -93,9 +93,11 @@ func (c *call) serial() bool { return c.tool != nil && c.tool.traits.Serial }
 // own, and returns when all are done. One call needs none: it has the turn's. A
 // call that comes to a sudden end is told so.
 func (t *turn) each(calls []*call, do func(*call), sudden func(*call, any)) {
-	if len(calls) == 1 {
+	switch len(calls) {
+	case 0:
+	case 1:
 		guard(calls[0], do, sudden)
-	} else {
+	default:
 		t.eachOf(calls, do, sudden)
 	}
 }

@@ -17,10 +17,8 @@ func (t *turn) so() soFar { return soFar{Policy: t.state.Policy, Context: t.stat
 // of the message. It returns an end reason if the turn is over already.
 func (t *turn) prepare(text string, parts []Part) EndReason {
 	said := submitted{typed: text, text: text, parts: parts}
-	for _, stage := range []func(*submitted) EndReason{
-		t.submit, t.expand, t.collectPolicy, t.collectContext, t.collectTools, t.compilePrompt,
-	} {
-		if end := stage(&said); end != "" {
+	for _, stage := range stages {
+		if end := stage(t, &said); end != "" {
 			return end
 		}
 		if said.reply != nil {
@@ -28,6 +26,11 @@ func (t *turn) prepare(text string, parts []Part) EndReason {
 		}
 	}
 	return t.commitPrompt(&said)
+}
+
+// stages are what a user message goes through before it is stored, in order.
+var stages = []func(*turn, *submitted) EndReason{
+	(*turn).submit, (*turn).expand, (*turn).collectPolicy, (*turn).collectContext, (*turn).collectTools, (*turn).compilePrompt,
 }
 
 // submitted is a user message on its way into the transcript.
@@ -103,7 +106,7 @@ func (t *turn) collectPolicy(said *submitted) EndReason {
 }
 
 func (t *turn) turnSoFar(said *submitted) turnSoFar {
-	return turnSoFar{Text: said.text, Tools: t.tools.names(), soFar: t.so()}
+	return turnSoFar{Text: said.text, Tools: t.tools.names, soFar: t.so()}
 }
 
 // collectContext asks the two phases that add prompt context, with the preflight

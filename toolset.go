@@ -19,6 +19,7 @@ type toolset struct {
 	tools    []*boundTool // in the order they came
 	byName   map[string]*boundTool
 	declared []ToolDeclaration // of those in scope
+	names    []string          // likewise
 }
 
 // boundTool is a tool with all that is worked out once.
@@ -86,18 +87,10 @@ func newToolset(tools []*boundTool) *toolset {
 		s.byName[t.name] = t
 		if t.inScope {
 			s.declared = append(s.declared, t.Declaration())
+			s.names = append(s.names, t.name)
 		}
 	}
 	return s
-}
-
-// names lists the tools in scope.
-func (s *toolset) names() []string {
-	names := make([]string, len(s.declared))
-	for i := range s.declared {
-		names[i] = s.declared[i].Name
-	}
-	return names
 }
 
 // Lease is what adding tools returns. Closing it takes them back.

@@ -20,13 +20,15 @@ type MemoryJournal struct {
 	dropped  uint64
 }
 
-// segment is a run, or a chunk of records as a turn wrote them: handing the
-// chunk over is what keeps recording cheap.
+// segment is a run, or records as a turn wrote them: not spelling them out is
+// what keeps recording cheap. A chunk that is mostly full is handed over; of one
+// that is not the records are copied, so that what is kept is not mostly empty.
 type segment struct {
-	run   *Run
-	rt    *Runtime
-	chunk *chunk
-	n     int // runs in it
+	run     *Run
+	rt      *Runtime
+	chunk   *chunk
+	records []record
+	n       int // runs in it
 }
 
 // NewMemoryJournal makes a journal that keeps the newest runs, capacity of
@@ -89,9 +91,20 @@ func (j *MemoryJournal) adopt(rt *Runtime, c *chunk) *chunk {
 	if n == 0 {
 		return c
 	}
+	s := segment{rt: rt, chunk: c, n: n}
+	if n < len(c.records)/2 {
+		s.chunk, s.records = nil, make([]record, 0, n)
+		for _, sp := range c.spans {
+			s.records = append(s.records, c.records[sp.from:sp.to]...)
+		}
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.push(segment{rt: rt, chunk: c, n: n})
+	free := j.push(s)
+	if s.chunk == nil {
+		free = c
+	}
+	return free
 }
 
 // push adds a segment and lets the oldest go. It returns a chunk to reuse.
@@ -150,6 +163,12 @@ func (j *MemoryJournal) newest() []Run {
 	for _, s := range j.segments[j.first:] {
 		if s.run != nil {
 			runs = append(runs, *s.run)
+			continue
+		}
+		for i := range s.records {
+			runs = append(runs, s.rt.run(&s.records[i]))
+		}
+		if s.chunk == nil {
 			continue
 		}
 		for _, sp := range s.chunk.spans {

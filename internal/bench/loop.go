@@ -31,17 +31,18 @@ func loopPromises() []promise {
 // noOpinion is a handler that has none.
 func noOpinion[In any, Out hook.Output](context.Context, In) (out Out, err error) { return out, err }
 
-// tenHooks are spread over a turn as hooks are: most of them on tools.
+// tenHooks are spread over a turn as hooks are: most of them on tools, the rest
+// on the user's message and on the end.
 func tenHooks() []hook.Subscription {
 	return []hook.Subscription{
 		belay.UserPromptSubmit.On("prompt", noOpinion, nil),
-		belay.TurnPrePolicy.On("policy", noOpinion, nil),
-		belay.TurnPrePromptContext.On("context", noOpinion, nil),
-		belay.ModelPre.On("before", noOpinion, nil),
-		belay.ModelPost.On("after", noOpinion, nil),
 		belay.ToolPre.On("gate-1", noOpinion, nil),
 		belay.ToolPre.On("gate-2", noOpinion, nil),
-		belay.ToolPost.On("result", noOpinion, nil),
+		belay.ToolPre.On("gate-3", noOpinion, nil),
+		belay.ToolPre.On("gate-4", noOpinion, nil),
+		belay.ToolPost.On("result-1", noOpinion, nil),
+		belay.ToolPost.On("result-2", noOpinion, nil),
+		belay.ToolPost.On("result-3", noOpinion, nil),
 		belay.TurnStop.On("stop", noOpinion, nil),
 		belay.TurnPostTurn.On("end", noOpinion, nil),
 	}

@@ -32,7 +32,9 @@ type Agent struct {
 
 	mu       sync.Mutex
 	sessions map[string]*Session
-	changing sync.Mutex // serialises changes of the tools
+	closed   atomic.Bool
+	done     chan struct{} // closed by Close
+	changing sync.Mutex    // serialises changes of the tools
 }
 
 // namedModel is a model with what it says about itself.
@@ -54,7 +56,7 @@ func New(model Model, opts *Options) (*Agent, error) {
 	if model == nil {
 		return nil, errors.New("new agent: there is no model")
 	}
-	a := &Agent{model: named(model), sessions: make(map[string]*Session), serial: "-" + strings.ToLower(rand.Text()[:5])}
+	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), serial: "-" + strings.ToLower(rand.Text()[:5])}
 	if opts != nil {
 		a.opts = *opts
 	}
@@ -151,14 +153,19 @@ func (a *Agent) forget(s *Session) {
 // Decide answers the approval of a parked turn. [Session.Resume] then goes on.
 func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	if d.By == "" {
-		return Approval{}, errors.New("decide: a decision needs a name: who decided?")
+		return Approval{}, errors.New("decide: a decision needs By: who decided?")
 	}
 	return a.store.Decide(ctx, d)
 }
 
-// Close closes the agent's sessions, then its extensions. Turns under way are
-// waited for: cancel their contexts first to make that quick.
+// Close closes the agent's sessions, then its extensions, and ends the streams of
+// those who watch it. Turns under way are waited for: cancel their contexts first
+// to make that quick. A closed agent takes no more turns: ErrClosed.
 func (a *Agent) Close(ctx context.Context) error {
+	if a.closed.Swap(true) {
+		return nil
+	}
+	defer close(a.done)
 	a.mu.Lock()
 	var open []*Session
 	for _, s := range a.sessions {

@@ -65,7 +65,8 @@ type ApprovalVerdict struct {
 	Aside
 }
 
-// Allow approves in a person's place.
+// Allow approves in a person's place. The subscription must have the capability
+// hook.CanApprove.
 func Allow(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: ApprovalAllow, Reason: reason}
 }

@@ -48,26 +48,52 @@ func (t *turn) askApproval(c *call, a Authorization) {
 
 // decided does with a call what was decided about it.
 func (t *turn) decided(c *call, d Decision) {
-	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, cmp.Or(d.Time, time.Now())
-	c.approval.Decided = &d
-	c.Wait, c.state = "", CallJudged
-	word := "deny"
-	if d.Allow {
-		word = "allow"
-	}
-	if ApprovalDecided.Active(t.snap) {
-		ctx, cancel := t.afterAbort()
-		defer cancel()
-		outcome, err := ApprovalDecided.Dispatch(ctx, t.snap, ApprovalOutcome{newInput(t.scope, approvalOutcome{
-			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Hash: d.Hash, Decision: word, By: d.By, Reason: d.Reason, soFar: t.so(),
-		})})
-		c.note(t, outcome.Output, outcome.Diagnostics, err)
-	}
+	t.close1(c, d)
+	c.Wait, c.state = c.Resumes, CallJudged
 	if !d.Allow {
 		t.deny(c, d.By, d.Reason)
 	}
 	if c.stored { // else it is told when its response is
-		t.emit(Event{Kind: EventApprovalDecided, Approval: c.approval, Call: c.part})
+		t.tellApproval(EventApprovalDecided, c)
+	}
+}
+
+// close1 puts a decision on the call's approval and lets approval.decided know.
+func (t *turn) close1(c *call, d Decision) {
+	approval := *c.approval // who was told of the question keeps it as it was
+	d.Approval, d.Hash, d.Time = approval.ID, approval.Hash, cmp.Or(d.Time, time.Now())
+	approval.Decided = &d
+	c.approval = &approval
+	if !ApprovalDecided.Active(t.snap) {
+		return
+	}
+	word := "deny"
+	if d.Allow {
+		word = "allow"
+	}
+	ctx, cancel := t.afterAbort()
+	defer cancel()
+	outcome, err := ApprovalDecided.Dispatch(ctx, t.snap, ApprovalOutcome{newInput(t.scope, approvalOutcome{
+		ID: approval.ID, Call: c.ID, Tool: c.Tool, Hash: d.Hash, Decision: word, By: d.By, Reason: d.Reason, soFar: t.so(),
+	})})
+	c.note(t, outcome.Output, outcome.Diagnostics, err)
+}
+
+// cancelled decides the approvals of calls that will not run: nobody can answer
+// them any more.
+func (t *turn) cancelled(b *batch, why string) {
+	for _, c := range b.calls {
+		if c.approval != nil && c.stored && c.approval.Decided == nil {
+			t.close1(c, Decision{By: "cancel", Reason: why})
+			t.tellApproval(EventApprovalDecided, c)
+		}
+	}
+}
+
+func (t *turn) tellApproval(kind EventKind, c *call) {
+	if t.heeded() {
+		approval := *c.approval
+		t.emit(Event{Kind: kind, Approval: &approval, Call: c.part})
 	}
 }
 
@@ -78,7 +104,7 @@ func (t *turn) approve(b *batch) error {
 	for _, c := range b.calls {
 		if c.state == CallParked && c.approval != nil && c.approval.Decided == nil {
 			asking = append(asking, c)
-			t.emit(Event{Kind: EventApprovalRequested, Approval: c.approval, Call: c.part})
+			t.tellApproval(EventApprovalRequested, c)
 		}
 	}
 	if len(asking) == 0 || t.agent.opts.OnAsk != AskWait {
@@ -88,7 +114,7 @@ func (t *turn) approve(b *batch) error {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
 	})
 	t.gather(b)
-	return t.commit(nil, b.records(b.message.Seq), b.approvals())
+	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
 }
 
 // askPerson asks the approver. Whatever is not a clear yes to this very input is
@@ -96,10 +122,10 @@ func (t *turn) approve(b *batch) error {
 func (t *turn) askPerson(c *call) {
 	ctx, cancel := context.WithDeadline(t.ctx, c.approval.Expires)
 	defer cancel()
-	d, err := t.agent.opts.Approver.Approve(ctx, Question{Approval: *c.approval, Input: bytes.Clone(c.Input)})
+	d, err := t.consult(ctx, Question{Approval: *c.approval, Input: bytes.Clone(c.Input)})
 	switch {
 	case t.ctx.Err() != nil:
-		d = Decision{By: "cancel", Reason: "the turn was aborted before it was decided"}
+		return // the call is aborted, and its approval with it
 	case ctx.Err() != nil:
 		d = Decision{By: "expiry", Reason: "nobody decided in time"}
 	case err != nil:
@@ -109,6 +135,32 @@ func (t *turn) askPerson(c *call) {
 	}
 	d.By = cmp.Or(d.By, "approver")
 	t.decided(c, t.onRecord(c, d))
+}
+
+// consult asks the approver on a goroutine of its own: one that waits at a
+// terminal hears neither an abort nor an expiry, and is left behind then.
+func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
+	type answer struct {
+		decision Decision
+		err      error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		a := answer{err: errors.New("the approver came to a sudden end")}
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = fmt.Errorf("the approver panicked: %v", p)
+			}
+			done <- a
+		}()
+		a.decision, a.err = t.agent.opts.Approver.Approve(ctx, q)
+	}()
+	select {
+	case a := <-done:
+		return a.decision, a.err
+	case <-ctx.Done():
+		return Decision{}, context.Cause(ctx)
+	}
 }
 
 // onRecord stores a decision. If someone else decided meanwhile, theirs stands.

@@ -39,6 +39,9 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 	}
 }
 
+// longestWait is how long a provider may have a turn wait.
+const longestWait = 10 * time.Minute
+
 // again waits until a failed attempt can be repeated. It returns the error if it
 // cannot.
 func (t *turn) again(attempt int, err error) error {
@@ -46,6 +49,8 @@ func (t *turn) again(attempt int, err error) error {
 	switch {
 	case t.ctx.Err() != nil || !errors.As(err, &failure):
 		return err
+	case failure.RetryAfter > longestWait:
+		return fmt.Errorf("the provider asks to wait %s: %w", failure.RetryAfter, err)
 	case failure.passes() && attempt < t.agent.opts.Retry.Attempts:
 		t.emit(Event{Kind: EventError, Text: failure.Error(), Retry: true})
 		return t.wait(max(failure.RetryAfter, t.agent.opts.Retry.Pause(attempt, rand.Float64())))
@@ -89,7 +94,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	if err != nil {
 		if delivered != nil {
 			// The failed request shares its place: nobody may write there again.
-			t.session.messages = slices.Clone(t.session.messages)
+			t.session.messages, t.placed = slices.Clone(t.session.messages), nil
 		}
 		return nil, nil, err
 	}
@@ -110,6 +115,7 @@ func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Messag
 			Role: RoleUser, Kind: KindReminder, Parts: d.stored,
 		}
 		messages = append(messages, delivered)
+		t.placed = messages
 	}
 	if len(d.ephemeral) > 0 {
 		messages = append(slices.Clip(messages), &Message{Role: RoleUser, Kind: KindReminder, Parts: d.ephemeral})
@@ -193,6 +199,7 @@ func (t *turn) message(r *Response) *Message {
 		case p.Type == PartCall && p.Call != nil:
 			calls++
 			p.Call.mend(calls, m.Parts)
+			p.Call.ID = t.session.ids.apart(p.Call.ID, t.session.messages)
 		case p.Type == PartText && strings.TrimSpace(p.Text) == "":
 			continue // providers refuse it
 		case p.Type == PartText, p.Type == PartThinking && len(p.Opaque) == 0:
@@ -214,6 +221,9 @@ func (c *CallPart) mend(number int, before []Part) {
 		return slices.ContainsFunc(before, func(p Part) bool { return p.Call != nil && p.Call.ID == id })
 	}
 	c.ID, c.Tool = validText(c.ID), validText(c.Tool)
+	if c.ID != "" && !validToolName(c.ID) {
+		c.ID = soundToolName(c.ID)
+	}
 	given := c.ID
 	for n := number; c.ID == "" || taken(c.ID); n++ {
 		c.ID = fmt.Sprintf("%s_%d", cmp.Or(given, "call"), n)

@@ -40,15 +40,21 @@ func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Se
 			defer close(t.out)
 			t.run(how)
 		}()
-		for event := range t.out {
-			if !yield(event, nil) {
+		over := false
+		defer func() { // however the consumer leaves: by break, by a panic, by runtime.Goexit
+			if !over {
 				cancel(errLeft)
 				close(t.left)
 				for range t.out {
 				} // the turn ends before we do
+			}
+		}()
+		for event := range t.out {
+			if !yield(event, nil) {
 				return
 			}
 		}
+		over = true
 		if t.result.err != nil {
 			yield(Event{}, t.result.err)
 		}
@@ -89,7 +95,7 @@ func (t *turn) rescue(finish func(EndReason)) {
 	}
 	end := t.failed(fmt.Errorf("the turn came to a sudden end: %v", sudden))
 	if t.session.held && t.state.ID != "" && !t.ending {
-		if err := t.answerOpen(); err != nil {
+		if err := t.answerOpen(false); err != nil {
 			t.err = errors.Join(t.err, err)
 		}
 	}
@@ -178,25 +184,29 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 	}
 	stored = true
 	s.last += int64(len(messages))
-	s.messages = append(s.messages, messages...)
+	if n := len(t.placed); n > 0 && len(messages) > 0 && t.placed[n-1] == messages[0] {
+		s.messages = append(t.placed, messages[1:]...) // a request holds the first in its place: nobody writes there
+	} else {
+		s.messages = append(s.messages, messages...)
+	}
+	t.placed = nil
 	if calls != nil {
 		s.calls = calls
 	}
 	t.clean = true
 	s.show()
-	t.tellRuns(c.Runs)
-	return nil
+	return t.tellRuns(c.Runs)
 }
 
 // tellRuns shows the runs that are meant for the user's eyes.
-func (t *turn) tellRuns(runs []hook.Run) {
+func (t *turn) tellRuns(runs []hook.Run) error {
 	if !t.heeded() {
-		return
+		return nil
 	}
 	if !t.agent.riding {
 		runs = t.snap.Take()
 		if err := t.agent.journal.Append(t.base, runs); err != nil {
-			t.agent.opts.Logger.WarnContext(t.base, "records were lost", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+			return fmt.Errorf("session %q: %w", t.session.id, &hook.JournalError{Err: err})
 		}
 	}
 	for i := range runs {
@@ -204,6 +214,7 @@ func (t *turn) tellRuns(runs []hook.Run) {
 			t.emit(Event{Kind: EventHookRun, Step: runs[i].Scope.Step, Text: runs[i].Subscription, HookRun: &runs[i]})
 		}
 	}
+	return nil
 }
 
 // validParts refuses what cannot be sent or stored.

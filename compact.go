@@ -19,7 +19,11 @@ func (t *turn) compactIfFull() error {
 	if window == 0 || share >= 1 || float64(t.size()) < share*float64(window) {
 		return nil
 	}
+	if t.tooFull {
+		return nil // it was tried, and costs a request each time
+	}
 	err := t.compact("window")
+	t.tooFull = err != nil
 	if err == nil || t.ctx.Err() != nil || hookClass(err) != "internal" {
 		return err
 	}

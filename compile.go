@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -78,6 +79,10 @@ func textHash(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// closesContext finds what a model could take for the end of the element, or for
+// a reminder.
+var closesContext = regexp.MustCompile(`(?i)<(\s*)/?(\s*(?:context|system-reminder))\b`)
+
 // contextParts renders prompt context as the model reads it, behind the user's
 // message.
 func contextParts(entries []ContextEntry) []Part {
@@ -87,7 +92,7 @@ func contextParts(entries []ContextEntry) []Part {
 		if e.ID != "" {
 			id = fmt.Sprintf(" id=%q", html.EscapeString(e.ID))
 		}
-		text := strings.ReplaceAll(strings.TrimSpace(e.Text), "</context", "<\\/context")
+		text := closesContext.ReplaceAllString(strings.TrimSpace(e.Text), `<$1\/$2`)
 		parts[i] = Text(fmt.Sprintf("<context%s from=%q>\n%s\n</context>", id, html.EscapeString(e.From), text))
 	}
 	return parts

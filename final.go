@@ -16,7 +16,9 @@ var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was 
 // Answer takes a turn whose final answer is a T. Its schema is made from T as for
 // [NewTool], and what the model gives is validated against it: a model that gives
 // something else is told what is wrong, and goes on. It needs a model that can
-// call tools, of any provider.
+// call tools, of any provider: the answer is the input of a tool, final_answer,
+// and where T is not a struct its property "answer". A turn that parks cannot be
+// resumed to an answer.
 //
 // The error is ErrNoAnswer if the turn ended in another way; the turn says how.
 func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
@@ -45,7 +47,7 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 		return answer, nil, fmt.Errorf("answer: the agent has a tool of its own called %q", finalAnswer)
 	}
 	turn, err := s.take(ctx, func(t *turn) EndReason {
-		bound, err := t.agent.bind(tool, finalAnswer)
+		bound, err := t.agent.bind(tool)
 		if err != nil {
 			return t.failed(err)
 		}

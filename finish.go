@@ -35,6 +35,7 @@ func (t *turn) close(end EndReason) {
 func (t *turn) finish(end EndReason) {
 	t.ending = true
 	if end == EndParked {
+		t.session.doubt(t.base) // whoever resumes it need not be this process
 		t.conclude(end)
 		return
 	}

@@ -11,12 +11,16 @@ import (
 )
 
 // NewTool makes a tool of a Go function. The schema of its input is made from
-// the fields of In and their json and jsonschema tags. What it returns is the
-// result: text as it is, a [Result] as it is, and anything else as JSON. An error
-// is told to the model.
+// the fields of In: the json tag names a property, which is required unless the
+// tag says omitempty or omitzero; the jsonschema tag is its description, as a
+// whole; a property that In does not have is refused. For more, such as an enum or
+// a bound, take [NewRawTool] and write the schema.
 //
-// It panics if In is not a struct that JSON can hold, as regexp.MustCompile
-// does for what only a programmer can get wrong.
+// What the function returns is the result: text as it is, a [Result] as it is, and
+// anything else as JSON. An error is told to the model.
+//
+// NewTool panics if there is no function, or if In is not a struct that JSON can
+// hold, as regexp.MustCompile does for what only a programmer can get wrong.
 func NewTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) Tool { //nolint:ireturn // a tool is used through the interface
 	tool, err := newTool(name, description, run, traits)
 	if err != nil {
@@ -26,6 +30,9 @@ func NewTool[In, Out any](name, description string, run func(ctx context.Context
 }
 
 func newTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) (Tool, error) { //nolint:ireturn // see NewTool
+	if run == nil {
+		return nil, errors.New("there is no function to run")
+	}
 	schema, err := inputSchema[In]()
 	if err != nil {
 		return nil, err

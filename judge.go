@@ -32,11 +32,13 @@ type call struct {
 	rewriters []string
 	result    *Result
 	approval  *Approval
-	stored    bool // its response is stored
-	told      bool // the event of its result was sent
-	halted    bool
-	failure   error  // of a hook at tool.post that fails closed
-	by, why   string // who refused it
+	// Resumes is the name under which its tool parked it.
+	Resumes string
+	stored  bool // its response is stored
+	told    bool // the event of its result was sent
+	halted  bool
+	failure error  // of a hook at tool.post that fails closed
+	by, why string // who refused it
 
 	pending     []PendingReminder
 	diagnostics []hook.Diagnostic
@@ -55,6 +57,10 @@ func (t *turn) judge(response *Message) *batch {
 		}
 	}
 	if len(b.calls) == 0 {
+		return b
+	}
+	if response.StopReason == StopRefusal {
+		b.abort("The model refused to go on with this message.")
 		return b
 	}
 	t.each(b.calls, t.judgeOne, func(c *call, sudden any) {
@@ -292,7 +298,9 @@ func (t *turn) afterAbort() (context.Context, context.CancelFunc) {
 func (b *batch) abort(why string) {
 	for _, c := range b.calls {
 		if c.result == nil {
-			c.approval = nil
+			if !c.stored {
+				c.approval = nil // nobody was asked
+			}
 			c.answer(Failed(ClassAborted, why))
 		}
 	}
@@ -303,18 +311,28 @@ func (b *batch) settled() bool {
 	return len(b.calls) > 0 && !slices.ContainsFunc(b.calls, func(c *call) bool { return c.result == nil })
 }
 
-// records are the calls as they are stored with their response. What may run is
-// stored as started, because it is about to.
-func (b *batch) records(message int64) []Call {
+// asks reports whether a call waits for a person.
+func (b *batch) asks() bool {
+	return slices.ContainsFunc(b.calls, func(c *call) bool {
+		return c.state == CallParked && c.approval != nil && c.approval.Decided == nil
+	})
+}
+
+// records are the calls as they are stored. What may run is stored as started,
+// because it is about to, unless a person is asked about another call first.
+func (b *batch) records(message int64, later bool) []Call {
 	if len(b.calls) == 0 {
 		return nil
 	}
 	records := make([]Call, len(b.calls))
 	for i, c := range b.calls {
-		if c.state == CallJudged {
+		if c.state == CallJudged && !later {
 			c.state = CallStarted
 		}
-		records[i] = Call{Message: message, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input, Wait: c.Wait, Result: c.result}
+		records[i] = Call{
+			Message: message, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input,
+			Wait: c.Wait, Resumes: c.Resumes, Result: c.result,
+		}
 	}
 	return records
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/belay-run/belay/hook"
@@ -31,9 +32,11 @@ type turn struct {
 	out         chan Event // nil if nobody reads the stream
 	left        chan struct{}
 	emitting    sync.Mutex
-	quiet       bool      // it is housekeeping and no turn
-	silent      bool      // it tells nobody anything
-	heard       reception // of the request under way
+	tooFull     bool       // the context could not be summed up
+	quiet       bool       // it is housekeeping and no turn
+	silent      bool       // it tells nobody anything
+	placed      []*Message // the conversation with the reminders of a request in their place
+	heard       reception  // of the request under way
 	hearing     func(Chunk, error) bool
 	commitment  Commit
 	clean       bool   // nothing has happened since the last commit
@@ -95,6 +98,7 @@ func (t *turn) resume() EndReason {
 		return t.resumeEnd(open.Ended)
 	}
 	open.Parked = false
+	t.session.told = "" // it goes on, and will end again
 	t.bindBundles()
 	t.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
@@ -152,8 +156,10 @@ func (t *turn) step() EndReason {
 // verdict says how the turn ends with this response, if it does.
 func (t *turn) verdict(response *Message, b *batch) EndReason {
 	switch {
+	case response.StopReason == StopRefusal && t.ctx.Err() == nil:
+		return EndRefused
 	case len(b.calls) == 0:
-		return t.stopping(response)
+		return t.stopping()
 	case b.settled():
 		return t.after(b)
 	default:
@@ -186,10 +192,7 @@ var MaxSteps = PolicyMin[int]("max_steps")
 
 // stopping says how the turn ends if the model makes no calls: turn.stop may make
 // it go on.
-func (t *turn) stopping(response *Message) EndReason {
-	if response.StopReason == StopRefusal {
-		return EndRefused
-	}
+func (t *turn) stopping() EndReason {
 	if t.missed() {
 		return ""
 	}
@@ -219,7 +222,7 @@ func (t *turn) commitResponse(response, delivered *Message, b *batch) error {
 	}
 	messages = append(messages, response)
 	response.Seq = t.session.last + int64(len(messages)) // calls name it
-	calls := b.records(response.Seq)
+	calls := b.records(response.Seq, t.agent.opts.OnAsk == AskWait && b.asks())
 	if b.settled() {
 		messages = append(messages, b.results())
 	}
@@ -240,8 +243,8 @@ func (t *turn) observe(response *Message, b *batch) {
 		c.stored = true
 		t.emit(Event{Kind: EventToolUse, Call: c.part})
 		if c.approval != nil && c.approval.Decided != nil { // by a hook, or because nobody can be asked
-			t.emit(Event{Kind: EventApprovalRequested, Approval: c.approval, Call: c.part})
-			t.emit(Event{Kind: EventApprovalDecided, Approval: c.approval, Call: c.part})
+			t.tellApproval(EventApprovalRequested, c)
+			t.tellApproval(EventApprovalDecided, c)
 		}
 	}
 	t.tellResults(b)
@@ -280,7 +283,7 @@ func (t *turn) failed(err error) EndReason {
 
 // checkInput refuses what is no message.
 func checkInput(text string, parts []Part) error {
-	if text == "" && len(parts) == 0 {
+	if strings.TrimSpace(text) == "" && len(parts) == 0 {
 		return errors.New("the message is empty: give it a text, an image or a file")
 	}
 	return validParts(append([]Part{Text(text)}, parts...))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"time"
 
 	"github.com/belay-run/belay/hook"
@@ -115,7 +116,9 @@ type Limits struct {
 	End time.Duration
 }
 
-// Budget bounds what turns may cost. A field of zero sets no bound.
+// Budget bounds what turns may cost. A field of zero sets no bound. A bound in
+// dollars is for a model that has a price, or that states what a response cost;
+// with another nothing is ever spent.
 type Budget struct {
 	// TurnTokens and TurnCost bound one turn, tokens of all sorts and US dollars.
 	TurnTokens int
@@ -215,6 +218,21 @@ func (o *Options) sound() error {
 	} {
 		if value < 0 {
 			refuse("%s: it is negative", name)
+		}
+	}
+	for name, value := range map[string]time.Duration{
+		"approval_expiry": o.ApprovalExpiry, "limits.tool": o.Limits.Tool, "limits.grace": o.Limits.Grace, "limits.end": o.Limits.End,
+	} {
+		if value < 0 {
+			refuse("%s: it is negative", name)
+		}
+	}
+	if o.Compaction.Share < 0 || o.Compaction.Window < 0 {
+		refuse("compaction: its share or its window is negative")
+	}
+	for _, pattern := range o.Scope {
+		if _, err := path.Match(pattern, ""); err != nil {
+			refuse("scope: %q: %w", pattern, err)
 		}
 	}
 	for i := range o.Interceptors {

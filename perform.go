@@ -33,6 +33,8 @@ func (t *turn) perform(b *batch) EndReason {
 	t.gather(b)
 	if t.ctx.Err() != nil {
 		b.abort("The turn was aborted before this call was answered.")
+		t.cancelled(b, "the turn was aborted before it was decided")
+		t.gather(b)
 	}
 	t.tellResults(b)
 	if !b.settled() {
@@ -40,7 +42,7 @@ func (t *turn) perform(b *batch) EndReason {
 	}
 	end := t.after(b)
 	t.closing(end)
-	if err := t.commit([]*Message{b.results()}, b.records(b.message.Seq), b.approvals()); err != nil {
+	if err := t.commit([]*Message{b.results()}, b.records(b.message.Seq, false), b.approvals()); err != nil {
 		return t.failed(err)
 	}
 	return end
@@ -80,7 +82,7 @@ func (t *turn) park(b *batch) EndReason {
 			t.waits = append(t.waits, Question{*c.approval, bytes.Clone(c.Input)})
 		}
 	}
-	if err := t.commit(nil, b.records(b.message.Seq), b.approvals()); err != nil {
+	if err := t.commit(nil, b.records(b.message.Seq, false), b.approvals()); err != nil {
 		return t.failed(err)
 	}
 	return EndParked
@@ -144,7 +146,7 @@ func (t *turn) runOne(c *call) {
 	start := time.Now()
 	result, err := t.invoke(c)
 	if park, ok := errors.AsType[*ParkError](err); ok {
-		c.state, c.Wait = CallParked, park.Wait
+		c.state, c.Wait, c.Resumes = CallParked, park.Wait, park.Wait
 		return
 	}
 	result.Text = validText(result.Text)
@@ -252,7 +254,7 @@ func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
 	c.pending = appendAside(c.pending, outcome.Output.Aside)
 	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
 	if outcome.Output.Result != nil {
-		r.Text, r.Media = validText(*outcome.Output.Result), nil
+		r.Text, r.Media, r.Render = validText(*outcome.Output.Result), nil, nil
 	}
 	if _, ok := errors.AsType[*hook.FailureError](err); ok {
 		c.failure = err

@@ -127,7 +127,7 @@ func (t *turn) collectContext(said *submitted) EndReason {
 	if err != nil {
 		return t.failed(err)
 	}
-	outcome, err := TurnPostPreflightPromptContext.Dispatch(t.ctx, t.snap,
+	outcome, err := fire(t.ctx, t, TurnPostPreflightPromptContext,
 		Preflight{newInput(t.scope, preflight{turnSoFar: t.turnSoFar(said), Plan: plan})})
 	t.hear(outcome.Output.Aside, outcome.Diagnostics)
 	if err != nil {
@@ -197,7 +197,7 @@ func (t *turn) bindBundles() {
 		var bound []*boundTool
 		sound := true
 		for _, d := range bundle.Tools {
-			b, err := t.agent.bind(&routedTool{d, route}, bundle.ID)
+			b, err := t.agent.bind(&routedTool{d, route})
 			switch {
 			case err != nil:
 				t.diagnose(hook.CodeBundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")

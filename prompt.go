@@ -68,10 +68,12 @@ func DenyPrompt(reason string) PromptVerdict {
 	return PromptVerdict{Decision: PromptDeny, Reason: reason}
 }
 
-// RewritePrompt replaces the user's text.
+// RewritePrompt replaces the user's text. The subscription must have the
+// capability hook.CanRewritePrompt.
 func RewritePrompt(text string) PromptVerdict { return PromptVerdict{Prompt: &text} }
 
-// AnswerPrompt answers in the model's place.
+// AnswerPrompt answers in the model's place. The subscription must have the
+// capability hook.CanAnswer.
 func AnswerPrompt(text string) PromptVerdict { return PromptVerdict{Reply: &text} }
 
 func (v PromptVerdict) decision() PromptDecision {

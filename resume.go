@@ -66,7 +66,7 @@ func (t *turn) unanswered() *batch {
 		}
 		if at := slices.IndexFunc(t.session.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
 			r := t.session.calls[at]
-			c.state, c.Wait, c.result = r.State, r.Wait, r.Result
+			c.state, c.Wait, c.Resumes, c.result = r.State, r.Wait, r.Resumes, r.Result
 		}
 		c.told = c.result != nil
 		for _, a := range t.session.asked { // what it waits for, or else the last that was asked about it
@@ -86,7 +86,7 @@ func (t *turn) commitResumed(b *batch) error {
 		return nil
 	}
 	t.gather(b)
-	return t.commit(nil, b.records(b.message.Seq), b.approvals())
+	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
 }
 
 // readmit decides what becomes of a call that has no result yet.
@@ -95,12 +95,16 @@ func (t *turn) readmit(c *call) {
 		return
 	}
 	if c.state == CallStarted && !c.tool.traits.Idempotent {
-		c.answer(Failed(ClassAborted, interrupted))
+		c.answer(t.askAfter(c, Failed(ClassAborted, interrupted), 0))
 		return
 	}
 	approved := c.approval != nil && c.approval.Decided != nil && c.approval.Decided.Allow
 	if c.approval != nil && c.state == CallParked && c.Wait == c.approval.ID {
 		d := c.approval.Decided
+		if c.approval.Hash != canonicalHash(c.Input) {
+			c.refuse("belay", "its approval is about another input")
+			return
+		}
 		switch {
 		case d == nil && c.approval.expired(time.Now()):
 			d = &Decision{By: "expiry", Reason: "nobody decided in time"}
@@ -141,20 +145,29 @@ func (t *turn) abandon() error {
 	if open.Ended != "" {
 		return nil
 	}
-	return t.answerOpen()
+	return t.answerOpen(true)
 }
 
-// answerOpen gives the calls that nobody answered aborted results.
-func (t *turn) answerOpen() error {
+// answerOpen gives the calls that nobody answered aborted results. Hooks are asked
+// about them unless it was one of them that brought the turn here.
+func (t *turn) answerOpen(ask bool) error {
 	b := t.unanswered()
 	if b == nil {
 		return nil
 	}
 	for _, c := range b.calls {
 		if c.result == nil && c.state == CallStarted {
-			c.answer(Failed(ClassAborted, interrupted))
+			result := Failed(ClassAborted, interrupted)
+			if ask {
+				result = t.askAfter(c, result, 0)
+			}
+			c.answer(result)
 		}
 	}
 	b.abort("The turn was ended before this call started.")
-	return t.commit([]*Message{b.results()}, b.records(b.message.Seq), nil)
+	if ask {
+		t.cancelled(b, "the turn was ended before it was decided")
+	}
+	t.gather(b)
+	return t.commit([]*Message{b.results()}, b.records(b.message.Seq, false), b.approvals())
 }

@@ -156,7 +156,7 @@ func TestRetryIsAborted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		start := time.Now()
-		model := scriptOf(scripted.Step{Fault: &scripted.Fault{RetryAfter: time.Hour}})
+		model := scriptOf(scripted.Step{Fault: &scripted.Fault{RetryAfter: 5 * time.Minute}})
 		turn, err := agentOf(t, model, nil).Session("s").Turn(ctx, "a")
 		if !errors.Is(err, context.DeadlineExceeded) || turn.Reason != belay.EndAborted {
 			t.Errorf("the turn ended %s: %v", turn.Reason, err)

@@ -20,11 +20,12 @@ var (
 	ErrBusy = errors.New("belay: the session is taking another turn")
 	// ErrParked says that the session's last turn waits for someone: decide its
 	// approvals and call Resume, or call Abandon.
-	ErrParked = errors.New("belay: the last turn is parked: resume or abandon it")
+	ErrParked = errors.New("belay: the last turn is parked: decide what it waits for and resume it, or abandon it")
 	// ErrNoTurn says that there is no turn to go on with.
-	ErrNoTurn = errors.New("belay: no turn is under way")
-	// ErrClosed says that the session was closed.
-	ErrClosed = errors.New("belay: the session was closed")
+	ErrNoTurn = errors.New("belay: no turn is under way: there is nothing to resume, take one with Run or Turn")
+	// ErrClosed says that the session, or its agent, was closed. Agent.Session
+	// opens a session again.
+	ErrClosed = errors.New("belay: it was closed")
 )
 
 // Session is a conversation. It takes one turn at a time, and is safe for
@@ -39,6 +40,7 @@ type Session struct {
 	seq      uint64 // of the last event
 	held     bool   // the store has given us the session
 	started  bool   // session.start has fired
+	ids      callIDs
 	told     string // the last turn whose end phases have fired
 	epoch    int64
 	last     int64      // the number of the last message
@@ -68,7 +70,8 @@ func (s *Session) Usage() Usage {
 // loop aborts the turn, and returns when its end phases are done.
 //
 // The last event is turn_end. An error comes after it, and only if the runtime
-// failed or the turn was aborted.
+// failed or the turn was aborted. Each range over what Run returns takes a turn of
+// its own.
 func (s *Session) Run(ctx context.Context, text string, parts ...Part) iter.Seq2[Event, error] {
 	return s.stream(ctx, func(t *turn) EndReason { return t.user(text, parts) })
 }
@@ -80,7 +83,8 @@ func (s *Session) Turn(ctx context.Context, text string, parts ...Part) (*Turn, 
 }
 
 // Resume goes on with a turn that is parked, or that was under way when its
-// process ended. ErrNoTurn: there is none.
+// process ended. If what it waits for is not decided, it ends parked again.
+// ErrNoTurn: there is none.
 func (s *Session) Resume(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, (*turn).resume)
 }
@@ -194,7 +198,7 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 // and another process can take it. It waits for a turn under way. Nothing is
 // lost: opening it again goes on where it stood.
 func (s *Session) Close(ctx context.Context) (err error) {
-	if err := s.acquire(ctx, BusyQueue); err != nil {
+	if err := s.acquire(ctx, closing); err != nil {
 		if errors.Is(err, ErrClosed) {
 			return nil
 		}
@@ -202,7 +206,7 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	}
 	defer func() { <-s.slot }()
 	s.closed.Store(true)
-	s.agent.forget(s)
+	defer s.agent.forget(s) // when the store has it back
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.agent.opts.Limits.End)
 	defer cancel()
 	defer func() { // however the hooks of session.end come to their end
@@ -236,6 +240,9 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	return err
 }
 
+// closing waits for the session as BusyQueue does, for the one who closes it.
+const closing BusyMode = "closing"
+
 // acquire takes the session for a turn.
 func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
 	select {
@@ -250,7 +257,7 @@ func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
 			return context.Cause(ctx)
 		}
 	}
-	if s.closed.Load() {
+	if s.closed.Load() || busy != closing && s.agent.closed.Load() {
 		<-s.slot
 		return ErrClosed
 	}
@@ -271,6 +278,7 @@ func (s *Session) open(ctx context.Context) error {
 		return fmt.Errorf("open session %q: %w", s.id, err)
 	}
 	s.held = true
+	s.ids = callIDs{}
 	s.epoch, s.last, s.messages = stored.Epoch, stored.Last, stored.Messages
 	s.calls, s.asked, s.state = stored.Calls, stored.Approvals, stored.State
 	s.show()

@@ -181,6 +181,8 @@ type Call struct {
 	// Wait is what a parked call waits for: an approval's id, or a name that its
 	// tool gave.
 	Wait string `json:"wait,omitempty"`
+	// Resumes is the name that its tool gave, even while it waits for an approval.
+	Resumes string `json:"resumes,omitempty"`
 	// Result is set when it is done.
 	Result *Result `json:"result,omitempty"`
 }

@@ -98,7 +98,8 @@ func Deny(reason string) ToolVerdict { return ToolVerdict{Decision: ToolDeny, Re
 // Halt refuses a tool call and ends the turn.
 func Halt(reason string) ToolVerdict { return ToolVerdict{Decision: ToolHalt, Reason: reason} }
 
-// RewriteInput replaces a tool's input by the JSON form of a value.
+// RewriteInput replaces a tool's input by the JSON form of a value. The
+// subscription must have the capability hook.CanRewriteInput.
 func RewriteInput(input any) (ToolVerdict, error) {
 	data, err := json.Marshal(input)
 	if err != nil {
@@ -211,7 +212,8 @@ type ToolReaction struct {
 	Aside
 }
 
-// RewriteResult replaces a tool's result.
+// RewriteResult replaces a tool's result. The subscription must have the
+// capability hook.CanRewriteOutput.
 func RewriteResult(text string) ToolReaction { return ToolReaction{Result: &text} }
 
 // withhold keeps a result from the model when the hook that should have

@@ -26,18 +26,17 @@ type toolset struct {
 type boundTool struct {
 	Tool
 	name    string
-	owner   string
 	traits  ToolTraits
 	schema  *jsonschema.Resolved // nil takes any object
 	inScope bool
 }
 
-func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
+func (a *Agent) bind(t Tool) (*boundTool, error) {
 	if t == nil {
 		return nil, errors.New("a tool is nil")
 	}
 	d := t.Declaration()
-	b := &boundTool{Tool: t, name: d.Name, owner: owner, inScope: a.inScope(d.Name)}
+	b := &boundTool{Tool: t, name: d.Name, inScope: a.inScope(d.Name)}
 	if tt, ok := t.(TraitTool); ok {
 		b.traits = tt.Traits()
 	}
@@ -80,7 +79,7 @@ func (a *Agent) inScope(name string) bool {
 	})
 }
 
-// changed makes a toolset of tools.
+// newToolset makes a toolset of tools.
 func newToolset(tools []*boundTool) *toolset {
 	s := &toolset{tools: tools, byName: make(map[string]*boundTool, len(tools))}
 	for _, t := range tools {
@@ -116,7 +115,7 @@ func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
 	owned := make(map[string]bool, len(tools))
 	var problems []error
 	for _, t := range tools {
-		b, err := a.bind(t, "")
+		b, err := a.bind(t)
 		switch {
 		case err != nil:
 			problems = append(problems, err)

@@ -76,11 +76,21 @@ func (t *transientStore) Commit(ctx context.Context, c *Commit) error {
 		}
 	}
 	if slices.ContainsFunc(c.Calls, func(call Call) bool { return call.Message < 1 || call.Message > last }) ||
-		slices.ContainsFunc(c.Approvals, func(a Approval) bool { return a.Session != c.Session }) {
+		slices.ContainsFunc(c.Approvals, func(a Approval) bool { return a.Session != c.Session || t.elsewhere(a) }) {
 		return ErrConflict
 	}
 	s.apply(c)
 	return nil
+}
+
+// elsewhere reports whether another session has an approval of that id.
+func (t *transientStore) elsewhere(a Approval) bool {
+	for id, s := range t.sessions {
+		if id != a.Session && slices.ContainsFunc(s.approvals, func(have Approval) bool { return have.ID == a.ID }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *transientSession) apply(c *Commit) {

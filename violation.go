@@ -21,6 +21,9 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 	if !ok {
 		return []string{"(root): it must be a JSON object"}
 	}
+	if twoReadings(input, value) {
+		return []string{"(root): a key is there twice, or in two spellings that differ only in case"}
+	}
 	if t.schema == nil || t.schema.Validate(object) == nil {
 		return nil
 	}
@@ -30,6 +33,57 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 		found = append(found, "(root): "+t.schema.Validate(object).Error())
 	}
 	return found
+}
+
+// twoReadings reports whether two readers could read the input in two ways, so
+// that one judges what another does not run: a key is there twice, or twice but for
+// its case, which Go's decoder takes for the same.
+func twoReadings(input json.RawMessage, value any) bool {
+	keys, inString := 0, false
+	for i := 0; i < len(input); i++ {
+		switch c := input[i]; {
+		case c == '\\' && inString:
+			i++
+		case c == '"':
+			inString = !inString
+		case c == ':' && !inString:
+			keys++
+		}
+	}
+	kept, clash := countKeys(value)
+	return clash || kept != keys
+}
+
+// countKeys counts the keys of all objects in a value, and reports whether two of
+// one object differ only in case.
+func countKeys(value any) (n int, clash bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		n = len(v)
+		var folded map[string]bool
+		for key, inner := range v {
+			if low := strings.ToLower(key); low != key || folded != nil {
+				if folded == nil { // from here on it matters how keys are spelled
+					folded = make(map[string]bool, len(v))
+					for other := range v {
+						if f := strings.ToLower(other); folded[f] {
+							clash = true
+						} else {
+							folded[f] = true
+						}
+					}
+				}
+			}
+			more, inside := countKeys(inner)
+			n, clash = n+more, clash || inside
+		}
+	case []any:
+		for _, inner := range v {
+			more, inside := countKeys(inner)
+			n, clash = n+more, clash || inside
+		}
+	}
+	return n, clash
 }
 
 // violations walks objects and arrays, so that each fault is found where it is

@@ -28,8 +28,8 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("the watcher fell behind: %d events were dropped", e.Missed)
 }
 
-// Watch yields the events of the agent's sessions until ctx is done, which is
-// not an error. It never holds up a turn: a watcher that falls behind loses the
+// Watch yields the events of the agent's sessions until ctx is done or the agent is
+// closed, neither of which is an error. It never holds up a turn: a watcher that falls behind loses the
 // oldest events that wait for it, is told so by a *MissedError, and goes on.
 // Watching begins when Watch returns.
 func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, error] {
@@ -62,6 +62,10 @@ func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, 
 			case <-w.wake:
 			case <-ctx.Done():
 				return
+			case <-a.done:
+				if !w.waits() {
+					return
+				}
 			}
 		}
 	}
@@ -129,6 +133,13 @@ func (w *watcher) put(e *Event) {
 	case w.wake <- struct{}{}:
 	default:
 	}
+}
+
+// waits reports whether there is something to take.
+func (w *watcher) waits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting) > 0
 }
 
 func (w *watcher) take() ([]Event, int) {

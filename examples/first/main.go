@@ -22,10 +22,11 @@ func main() {
 	write := belay.NewTool("write", "Writes a file.", func(context.Context, struct{ Path string }) (string, error) { return "written", nil }, nil)
 	noProd := belay.ToolPre.On("no-prod", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		var in struct{ Path string }
-		if err := call.Decode(&in); err != nil || strings.HasPrefix(path.Clean(in.Path), "/srv/prod/") {
-			return belay.Deny("production is off limits"), err
+		err := call.Decode(&in)
+		if strings.HasPrefix(path.Clean(in.Path)+"/", "/srv/prod/") {
+			return belay.Deny("production is off limits"), nil
 		}
-		return belay.Pass, nil
+		return belay.Pass, err
 	}, nil)
 	agent, err := belay.New(model, &belay.Options{Tools: []belay.Tool{write}, Hooks: []hook.Subscription{noProd}})
 	if err != nil {

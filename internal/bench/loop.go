@@ -146,7 +146,7 @@ func idleSessionBytes() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for range 1500 {
+	for range 2000 {
 		takeTurn(agent.Session("warm")) // until the journal, which is bounded, is full
 	}
 	before := heap()

@@ -73,10 +73,12 @@ func New(model string, opts *Options) *Model {
 	if o.HTTPClient == nil {
 		o.HTTPClient = http.DefaultClient
 	}
+	client := *o.HTTPClient
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key would go along
 	m := &Model{name: model, thinking: o.Thinking, scrub: scrubber(o.Key)}
 	settings := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(),
-		option.WithHTTPClient(o.HTTPClient),
+		option.WithHTTPClient(&client),
 		option.WithMaxRetries(0), // the loop retries
 		option.WithAPIKey(o.Key),
 	}

@@ -44,6 +44,7 @@ func (se *session) read() *belay.Stored {
 		Calls:    slices.Clone(se.calls),
 		State:    se.state,
 	}
+	stored.State.Pending = slices.Clip(stored.State.Pending)
 	for _, a := range se.approvals[se.asked:] {
 		stored.Approvals = append(stored.Approvals, a.copied())
 	}

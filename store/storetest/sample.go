@@ -101,7 +101,7 @@ func fullCall(message int64, index int) belay.Call {
 	result := fullResult()
 	return belay.Call{
 		Message: message, Index: index, ID: "call " + foreign, Tool: "write", State: belay.CallDone,
-		Input: json.RawMessage(`{"path":"c","b":1,"a":2.0}`), Wait: "approval-1", Result: &result,
+		Input: json.RawMessage(`{"path":"c","b":1,"a":2.0}`), Wait: "approval-1", Resumes: "child-1", Result: &result,
 	}
 }
 

@@ -1,0 +1,59 @@
+package belay
+
+import (
+	"slices"
+	"strconv"
+)
+
+// callIDs tells the ids of a session's calls apart. Providers want them to differ
+// in a whole conversation, and models that count their calls begin anew in each
+// message.
+type callIDs struct {
+	known []countedID
+	read  bool // known holds those of the conversation
+}
+
+type countedID struct {
+	id string
+	n  int // how often it was given
+}
+
+// An id of so many characters is random, and needs no one to look after it. Of
+// shorter ones only so many are remembered.
+const (
+	randomLength   = 16
+	rememberedSome = 64
+)
+
+// apart returns the id, or one of its own if a call of the conversation has it.
+func (c *callIDs) apart(id string, conversation []*Message) string {
+	if len(id) >= randomLength {
+		return id
+	}
+	if !c.read {
+		c.read = true
+		for _, m := range conversation {
+			for _, call := range m.Calls() {
+				c.count(call.ID)
+			}
+		}
+	}
+	if n := c.count(id); n > 1 {
+		return id + "_" + strconv.Itoa(n)
+	}
+	return id
+}
+
+// count remembers an id and returns how often it was given.
+func (c *callIDs) count(id string) int {
+	at := slices.IndexFunc(c.known, func(k countedID) bool { return k.id == id })
+	if at < 0 {
+		if len(c.known) >= rememberedSome {
+			c.known = slices.Delete(c.known, 0, 1)
+		}
+		c.known = append(c.known, countedID{id: id})
+		at = len(c.known) - 1
+	}
+	c.known[at].n++
+	return c.known[at].n
+}

@@ -185,10 +185,9 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 	stored = true
 	s.last += int64(len(messages))
 	if n := len(t.placed); n > 0 && len(messages) > 0 && t.placed[n-1] == messages[0] {
-		s.messages = append(t.placed, messages[1:]...) // a request holds the first in its place: nobody writes there
-	} else {
-		s.messages = append(s.messages, messages...)
+		s.messages, messages = t.placed, messages[1:] // a request holds the first in its place: nobody writes there
 	}
+	s.messages = append(s.messages, messages...)
 	t.placed = nil
 	if calls != nil {
 		s.calls = calls

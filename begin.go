@@ -190,10 +190,12 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 	s.messages = append(s.messages, messages...)
 	t.placed = nil
 	if calls != nil {
-		s.calls = calls
+		if s.underway == nil {
+			s.underway = new(openTurn)
+		}
+		s.underway.calls = calls
 	}
 	t.clean = true
-	s.show()
 	return t.tellRuns(c.Runs)
 }
 

@@ -38,10 +38,19 @@ func (c *callIDs) apart(id string, conversation []*Message) string {
 			}
 		}
 	}
-	if n := c.count(id); n > 1 {
-		return id + "_" + strconv.Itoa(n)
+	for own := id; ; {
+		n := c.count(id)
+		if n > 1 {
+			own = id + "_" + strconv.Itoa(n)
+		}
+		if own == id || !c.knows(own) {
+			return own
+		}
 	}
-	return id
+}
+
+func (c *callIDs) knows(id string) bool {
+	return slices.ContainsFunc(c.known, func(k countedID) bool { return k.id == id })
 }
 
 // count remembers an id and returns how often it was given.

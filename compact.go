@@ -187,7 +187,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	}
 	t.state.Usage = t.state.Usage.add(response.Usage)
 	if t.quiet {
-		t.session.state.Usage = t.session.state.Usage.add(response.Usage)
+		t.session.spent(response.Usage)
 	}
 	var texts []string
 	for _, p := range response.Parts {

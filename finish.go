@@ -27,8 +27,8 @@ func (t *turn) close(end EndReason) {
 	}
 	state.Turn = nil
 	state.Last = end
-	state.Usage = state.Usage.add(t.state.Usage)
-	t.session.calls, t.session.asked = nil, nil
+	t.session.spent(t.state.Usage)
+	t.session.underway = nil
 }
 
 // finish ends the turn: the end phases, the last commit, and the report.

@@ -56,6 +56,10 @@ func (t *turn) unanswered() *batch {
 	if len(parts) == 0 {
 		return nil
 	}
+	known := t.session.underway
+	if known == nil {
+		known = new(openTurn)
+	}
 	b := &batch{message: last}
 	for i, part := range parts {
 		c := t.newCall(part, i)
@@ -64,12 +68,12 @@ func (t *turn) unanswered() *batch {
 		if part.Final != nil {
 			c.Input, c.original, c.rewriters = part.Final, part.Input, part.RewrittenBy
 		}
-		if at := slices.IndexFunc(t.session.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
-			r := t.session.calls[at]
+		if at := slices.IndexFunc(known.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
+			r := known.calls[at]
 			c.state, c.Wait, c.Resumes, c.result = r.State, r.Wait, r.Resumes, r.Result
 		}
 		c.told = c.result != nil
-		for _, a := range t.session.asked { // what it waits for, or else the last that was asked about it
+		for _, a := range known.asked { // what it waits for, or else the last that was asked about it
 			if a.Turn == t.state.ID && a.Call == c.ID && (c.approval == nil || c.approval.ID != c.Wait) {
 				c.approval = &a
 			}

@@ -45,13 +45,17 @@ type Session struct {
 	epoch    int64
 	last     int64      // the number of the last message
 	messages []*Message // what the model sees
-	calls    []Call     // of the last response, when the session was opened
-	asked    []Approval // likewise
+	underway *openTurn  // nil between turns
 	state    SessionState
 
 	closed atomic.Bool
-	view   sync.Mutex
-	usage  Usage // guarded by view: for those who do not hold the slot
+	view   sync.Mutex // for those who do not hold the slot: guards writing state.Usage
+}
+
+// openTurn is what the store knows of the calls of a turn under way.
+type openTurn struct {
+	calls []Call     // of the last response
+	asked []Approval // when the session was opened
 }
 
 // ID is the session's id.
@@ -62,7 +66,7 @@ func (s *Session) ID() string { return s.id }
 func (s *Session) Usage() Usage {
 	s.view.Lock()
 	defer s.view.Unlock()
-	return s.usage
+	return s.state.Usage
 }
 
 // Run takes a turn: it sends the user's text, with images and files if any, and
@@ -280,8 +284,13 @@ func (s *Session) open(ctx context.Context) error {
 	s.held = true
 	s.ids = callIDs{}
 	s.epoch, s.last, s.messages = stored.Epoch, stored.Last, stored.Messages
-	s.calls, s.asked, s.state = stored.Calls, stored.Approvals, stored.State
-	s.show()
+	s.underway = nil
+	if stored.State.Turn != nil {
+		s.underway = &openTurn{stored.Calls, stored.Approvals}
+	}
+	s.view.Lock()
+	defer s.view.Unlock()
+	s.state = stored.State
 	return nil
 }
 
@@ -296,11 +305,11 @@ func (s *Session) doubt(ctx context.Context) {
 	}
 }
 
-// show lets others see what the session took so far.
-func (s *Session) show() {
+// spent adds to what the session's turns took.
+func (s *Session) spent(u Usage) {
 	s.view.Lock()
 	defer s.view.Unlock()
-	s.usage = s.state.Usage
+	s.state.Usage = s.state.Usage.add(u)
 }
 
 // source says how the session was opened.

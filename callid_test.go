@@ -13,18 +13,16 @@ import (
 // A session may go on with another provider, and each has its own idea of an id.
 // What is stored is what all of them take back: no two calls of a conversation
 // have the same, and there is nothing in them but plain characters.
-//
-// SPEC L-01
 func TestCallIDsAreApartAndPlain(t *testing.T) {
 	t.Parallel()
 	plain := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	for rule, steps := range map[string][][]string{
-		"the same in two steps":                {{"call_1"}, {"call_1"}},
-		"the same in one step":                 {{"call_1", "call_1"}, {"call_1"}},
-		"counted anew in each step":            {{"0", "1"}, {"0", "1"}, {"0", "1"}},
-		"one that looks like a mended one":     {{"x", "x_2"}, {"x"}, {"x_2"}},
-		"other characters":                     {{"fn.1", "fn:1"}, {"fn/1"}},
-		"nothing but other characters":         {{"é"}, {"è"}},
+		"the same in two steps":            {{"call_1"}, {"call_1"}},
+		"the same in one step":             {{"call_1", "call_1"}, {"call_1"}},
+		"counted anew in each step":        {{"0", "1"}, {"0", "1"}, {"0", "1"}},
+		"one that looks like a mended one": {{"x", "x_2"}, {"x"}, {"x_2"}},
+		"other characters":                 {{"fn.1", "fn:1"}, {"fn/1"}},
+		"nothing but other characters":     {{"é"}, {"è"}},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()

@@ -185,7 +185,7 @@ func TestInterceptorIsNoWayAroundTheFloor(t *testing.T) {
 func TestInterceptorNeedsANameAndATool(t *testing.T) {
 	t.Parallel()
 	for _, in := range []belay.Interceptor{{Name: "x"}, {Tool: "*"}, {}} {
-		model := responding(doneResponse)
+		model := responding(doneResponse())
 		if _, err := belay.New(model, &belay.Options{Interceptors: []belay.Interceptor{in}}); err == nil {
 			t.Errorf("%+v was taken", in)
 		}

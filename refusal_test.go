@@ -97,8 +97,6 @@ func TestHooksSeeTheResultOfAnInterruptedCall(t *testing.T) {
 
 // Prompt context is what others wrote. None of it gets out of its element, or
 // looks like a reminder.
-//
-// SPEC L-09
 func TestTheContextElementCannotBeClosed(t *testing.T) {
 	t.Parallel()
 	markup := regexp.MustCompile(`(?i)<\s*/?\s*(context|system-reminder)`)

@@ -169,7 +169,9 @@ func responseOf(calls ...belay.CallPart) belay.Response {
 	return r
 }
 
-var doneResponse = belay.Response{Parts: []belay.Part{belay.Text("done")}, StopReason: belay.StopEnd}
+func doneResponse() belay.Response {
+	return belay.Response{Parts: []belay.Part{belay.Text("done")}, StopReason: belay.StopEnd}
+}
 
 // SPEC T-02
 func TestCallIDsAreMended(t *testing.T) {
@@ -190,7 +192,7 @@ func TestCallIDsAreMended(t *testing.T) {
 			for i, id := range test.ids {
 				all = append(all, belay.CallPart{ID: id, Tool: "echo", Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
 			}
-			agent := agentOf(t, responding(responseOf(all...), doneResponse), &belay.Options{Tools: []belay.Tool{echoTool("echo")}})
+			agent := agentOf(t, responding(responseOf(all...), doneResponse()), &belay.Options{Tools: []belay.Tool{echoTool("echo")}})
 			session := agent.Session("s")
 			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 			var ids []string
@@ -237,7 +239,7 @@ func TestInputThatIsNoObject(t *testing.T) {
 			tool := anyTool("write", func(context.Context, *belay.Invocation) (belay.Result, error) { panic("it must not run") }, nil)
 			first := responseOf(belay.CallPart{ID: "c", Tool: "write", Input: test.input, Malformed: test.bad})
 			first.StopReason = test.stop
-			agent := agentOf(t, responding(first, doneResponse), &belay.Options{Tools: []belay.Tool{tool}})
+			agent := agentOf(t, responding(first, doneResponse()), &belay.Options{Tools: []belay.Tool{tool}})
 			session := agent.Session("s")
 			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 			if diff := cmp.Diff(belay.Failed(belay.ClassInvalid, test.want), onlyResult(t, session).Result); diff != "" {
@@ -267,7 +269,7 @@ func encodes(t testing.TB, s *belay.Session) {
 
 func TestCallWithoutInputHasAnEmptyOne(t *testing.T) {
 	t.Parallel()
-	agent := agentOf(t, responding(responseOf(belay.CallPart{Tool: "echo"}), doneResponse), &belay.Options{Tools: []belay.Tool{echoTool("echo")}})
+	agent := agentOf(t, responding(responseOf(belay.CallPart{Tool: "echo"}), doneResponse()), &belay.Options{Tools: []belay.Tool{echoTool("echo")}})
 	session := agent.Session("s")
 	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 	if r := onlyResult(t, session); r.Text != "{}" || r.IsError {

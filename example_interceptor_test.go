@@ -25,12 +25,12 @@ var workspace = belay.Interceptor{
 		if err := call.Decode(&in); err != nil {
 			return belay.Interception{}, err // an error refuses the call
 		}
-		in.Path = path.Join("/srv/work", path.Clean("/"+in.Path))
+		in.Path = path.Join("/srv/project", path.Clean("/"+in.Path))
 		input, err := json.Marshal(in)
 		return belay.Interception{Input: input}, err
 	},
 	After: func(_ context.Context, _ *belay.Invocation, result belay.Result) (belay.Result, error) {
-		result.Text = strings.ReplaceAll(result.Text, "/srv/work/", "")
+		result.Text = strings.ReplaceAll(result.Text, "/srv/project/", "")
 		return result, nil
 	},
 }
@@ -74,6 +74,6 @@ func ExampleInterceptor() {
 
 	// Output:
 	// asked for: {"path": "../../etc/motd"}
-	// ran with: {"path":"/srv/work/etc/motd"}, rewritten by [workspace]
+	// ran with: {"path":"/srv/project/etc/motd"}, rewritten by [workspace]
 	// result: etc/motd: empty
 }

@@ -55,6 +55,48 @@ type JournalStore interface {
 	Queue() hook.Queue
 }
 
+// ListStore is a Store that can be looked through, for listings and inboxes.
+// Without it, one must know the ids.
+type ListStore interface {
+	Store
+	// Sessions yields the sessions that match, the last changed first.
+	Sessions(ctx context.Context, filter SessionFilter) iter.Seq2[SessionInfo, error]
+	// Approvals yields the approvals that match, the oldest first.
+	Approvals(ctx context.Context, filter ApprovalFilter) iter.Seq2[Approval, error]
+}
+
+// SessionFilter selects sessions. Every field that is set must match.
+type SessionFilter struct {
+	// Prefix is how their ids begin.
+	Prefix string
+	// Open selects those with a turn under way, parked ones too.
+	Open bool
+	// Limit stops after so many. Defaults to all.
+	Limit int
+}
+
+// SessionInfo is what a listing tells of a session.
+type SessionInfo struct {
+	ID string `json:"id"`
+	// Created and Changed are when it was first and last committed to, or opened.
+	Created time.Time `json:"created"`
+	Changed time.Time `json:"changed"`
+	// Last is the number of the last message, 0 if there is none.
+	Last int64 `json:"last"`
+	// Held says that a process has it open.
+	Held  bool         `json:"held,omitempty"`
+	State SessionState `json:"state"`
+}
+
+// ApprovalFilter selects approvals. Every field that is set must match.
+type ApprovalFilter struct {
+	Session string
+	// Pending selects those that nobody has decided.
+	Pending bool
+	// Limit stops after so many. Defaults to all.
+	Limit int
+}
+
 // Questions about a store that callers ask with errors.Is.
 var (
 	// ErrNotFound says that there is nothing of that name.

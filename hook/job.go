@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,28 @@ type ClaimQueue interface {
 	// Settle stores how an attempt ended and lets go of the job: it is done,
 	// or, if again is not zero, due again at that time.
 	Settle(ctx context.Context, job Job, attempt Run, again time.Time) error
+}
+
+// WorkQueue is a Queue whose engine hands out its jobs, with workers and a
+// schedule of its own. [Runtime.Work] leaves the work to it.
+type WorkQueue interface {
+	Queue
+	// Work performs the jobs that are due until ctx is done, and returns when
+	// those under way are settled. Before an attempt it stores [Job.Begun]; an
+	// attempt's final record, the end of its job and the success of its key are
+	// stored together. perform returns that record and the time at which the job
+	// is due again, zero if it is over.
+	Work(ctx context.Context, perform func(context.Context, Job) (Run, time.Time)) error
+}
+
+// Begun returns the record of an attempt that begins at the given time. The
+// record of how it ends replaces it.
+func (j Job) Begun(at time.Time) Run {
+	return Run{
+		ID: j.ID + "." + strconv.Itoa(j.Attempt), Subscription: j.Subscription, JobHandler: j.Handler,
+		Version: j.Version, Phase: j.Phase, Scope: j.Scope, Execution: Background, State: Started,
+		Job: j.ID, Attempt: j.Attempt, Key: j.Key, Started: at,
+	}
 }
 
 // ErrQueueFull says that a queue has no room. Nothing was stored.

@@ -22,8 +22,20 @@ type Journal interface {
 // available.
 type ListJournal interface {
 	Journal
-	// List yields the runs that match, the oldest first.
+	// List yields the runs that match, the oldest first unless the filter says
+	// otherwise.
 	List(ctx context.Context, filter Filter) iter.Seq2[Run, error]
+}
+
+// FollowJournal is a Journal that can be read while it is written. Without it,
+// one lists again and again.
+type FollowJournal interface {
+	ListJournal
+	// Follow yields the runs that match and are stored from now on, as they are
+	// stored, by this process or another, until ctx is done: a run that begins
+	// and ends is yielded twice, unless both are seen at once. The filter's Limit
+	// and Newest do not count.
+	Follow(ctx context.Context, filter Filter) iter.Seq2[Run, error]
 }
 
 // ErrSettled says that a run is already in another final state.
@@ -39,6 +51,9 @@ type Filter struct {
 	Job          string
 	// Since and Until bound the time of start, Until exclusive.
 	Since, Until time.Time
+	// Newest yields the newest first, so that with a Limit they are the last
+	// ones. Defaults to false: the oldest first.
+	Newest bool
 	// Limit stops after so many runs. Defaults to all.
 	Limit int
 }

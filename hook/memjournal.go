@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 )
 
@@ -132,12 +133,16 @@ func (j *MemoryJournal) push(s segment) (free *chunk) {
 	return free
 }
 
-// List yields the runs that match, the oldest first. It works on the runs that
-// are there when it is called.
+// List yields the runs that match. It works on the runs that are there when it
+// is called.
 func (j *MemoryJournal) List(ctx context.Context, filter Filter) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		yielded := 0
-		for _, run := range j.newest() {
+		runs := j.newest()
+		if filter.Newest {
+			slices.Reverse(runs)
+		}
+		for _, run := range runs {
 			if ctx.Err() != nil {
 				yield(Run{}, context.Cause(ctx))
 				return

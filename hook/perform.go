@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 )
 
@@ -15,7 +14,7 @@ import (
 // retries calls it; [Runtime.Work] is the loop for a [ClaimQueue].
 func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	start := rt.now()
-	run := rt.attempt(job, start)
+	run := job.Begun(rt.wall(start))
 	ans := new(Answer)
 	problem := rt.performJob(ctx, job, &run, ans)
 	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
@@ -35,15 +34,6 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	run.Diagnostics = []Diagnostic{{Code: problem.Code, Level: problem.Code.Level(), Message: safeMessage(*problem)}}
 	rt.logFailure(ctx, &job.Scope, *problem)
 	return run
-}
-
-// attempt begins the record of an attempt.
-func (rt *Runtime) attempt(job Job, start int64) Run {
-	return Run{
-		ID: job.ID + "." + strconv.Itoa(job.Attempt), Subscription: job.Subscription, JobHandler: job.Handler,
-		Version: job.Version, Phase: job.Phase, Scope: job.Scope, Execution: Background, State: Started,
-		Job: job.ID, Attempt: job.Attempt, Key: job.Key, Started: rt.wall(start),
-	}
 }
 
 func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answer) *Problem {
@@ -176,11 +166,18 @@ func asProblem(err error) *Problem {
 	return &Problem{Code: code, Err: err}
 }
 
-// Work takes jobs from the runtime's queue, one at a time, until ctx is done.
-// Call it from as many goroutines as there should be workers. The queue must
-// be a [ClaimQueue]. A job under way when ctx is done is interrupted; if it is
-// idempotent it is due again at once, for whoever works next.
+// Work performs the jobs of the runtime's queue until ctx is done. With a
+// [WorkQueue] one call does it, with as many workers as the queue has. From a
+// [ClaimQueue] it takes one job at a time: call it from as many goroutines as
+// there should be workers. A job under way when ctx is done is interrupted; if it
+// is idempotent it is due again at once, for whoever works next.
 func (rt *Runtime) Work(ctx context.Context) error {
+	if queue, ok := rt.opts.Queue.(WorkQueue); ok {
+		if err := queue.Work(ctx, rt.tryJob); err != nil {
+			return fmt.Errorf("work: %w", err)
+		}
+		return nil
+	}
 	queue, ok := rt.opts.Queue.(ClaimQueue)
 	if !ok {
 		return fmt.Errorf("work: the queue %T does not hand out jobs", rt.opts.Queue)
@@ -193,21 +190,26 @@ func (rt *Runtime) Work(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("work: %w", err)
 		}
-		run := rt.Perform(ctx, job)
-		var again time.Time
-		switch {
-		case ctx.Err() != nil && run.Class == CodeCanceled: // this worker was told to stop
-			run.State = Interrupted
-			if job.Idempotent {
-				again = run.Ended
-			}
-		case run.State != Completed && job.Idempotent && job.Attempt < job.Retry.Attempts && retryable(run.Class):
-			again = run.Ended.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
-		}
+		run, again := rt.tryJob(ctx, job)
 		if err := rt.settle(ctx, queue, job, run, again); err != nil {
 			return fmt.Errorf("work: %w", err)
 		}
 	}
+}
+
+// tryJob performs an attempt and says when the job is due again, if ever.
+func (rt *Runtime) tryJob(ctx context.Context, job Job) (run Run, again time.Time) {
+	run = rt.Perform(ctx, job)
+	switch {
+	case ctx.Err() != nil && run.Class == CodeCanceled: // this worker was told to stop
+		run.State = Interrupted
+		if job.Idempotent {
+			again = run.Ended
+		}
+	case run.State != Completed && job.Idempotent && job.Attempt < job.Retry.Attempts && retryable(run.Class):
+		again = run.Ended.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
+	}
+	return run, again
 }
 
 // settlePause is how long a worker waits before it tries to settle a job again.

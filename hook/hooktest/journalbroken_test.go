@@ -154,6 +154,7 @@ var brokenJournals = []struct {
 		}
 	}), []string{"a filter selects by time of start, Until exclusive"}},
 	{"does not look at the limit", ignores(func(f *hook.Filter) { f.Limit = 0 }), []string{"a limit counts what matches"}},
+	{"does not look at Newest", ignores(func(f *hook.Filter) { f.Newest = false }), []string{"the newest comes first if the filter says so, and a limit counts from there"}},
 	{"limits before it filters", func(s *slate) {
 		keep := s.filter
 		s.filter = func(f hook.Filter, runs []hook.Run) []hook.Run { return keep(f, limited(runs, f.Limit)) }

@@ -69,6 +69,14 @@ var listRules = []rule[hook.Journal]{
 		wantListed(t, j, hook.Filter{Limit: 99}, "a", "b", "c", "d", "e", "f")
 		wantListed(t, j, hook.Filter{Limit: 0}, "a", "b", "c", "d", "e", "f")
 	}},
+	{"the newest comes first if the filter says so, and a limit counts from there", func(t testing.TB, j hook.Journal) {
+		appendVaried(t, j)
+		wantListed(t, j, hook.Filter{Newest: true}, "f", "e", "d", "c", "b", "a")
+		wantListed(t, j, hook.Filter{Newest: true, Limit: 2}, "f", "e")
+		wantListed(t, j, hook.Filter{Newest: true, Turn: "t2", Limit: 1}, "f")
+		appendRuns(t, j, sampleRun("y", hook.Completed, 9), sampleRun("x", hook.Completed, 9))
+		wantListed(t, j, hook.Filter{Newest: true, Limit: 3}, "x", "y", "f")
+	}},
 	{"the oldest comes first", func(t testing.TB, j hook.Journal) {
 		var want []string
 		for i := range 120 { // more than ten, so that an order by text shows

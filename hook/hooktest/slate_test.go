@@ -60,6 +60,9 @@ func newSlate() *slate {
 		read:  func(runs []hook.Run) []hook.Run { return runs },
 		filter: func(f hook.Filter, runs []hook.Run) []hook.Run {
 			runs = slices.DeleteFunc(runs, func(r hook.Run) bool { return !f.Match(r) })
+			if f.Newest {
+				slices.Reverse(runs)
+			}
 			return limited(runs, f.Limit)
 		},
 		yield: func(ctx context.Context, runs []hook.Run) iter.Seq2[hook.Run, error] {

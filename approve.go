@@ -110,7 +110,7 @@ func (t *turn) approve(b *batch) error {
 	if len(asking) == 0 || t.agent.opts.OnAsk != AskWait {
 		return nil
 	}
-	t.each(asking, t.askPerson, func(c *call, sudden any) {
+	t.each(asking, (*turn).askPerson, func(c *call, sudden any) {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
 	})
 	t.gather(b)

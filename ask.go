@@ -188,8 +188,12 @@ func (t *turn) modelError(model *namedModel, err error) error {
 // said something that every provider takes back: call ids that differ, inputs
 // that are JSON objects, text that is UTF-8.
 func (t *turn) message(r *Response) *Message {
-	usage := r.Usage // a message outlives its response by far
-	m := &Message{Role: RoleAssistant, Kind: KindAssistant, Parts: r.Parts[:0], Model: r.Model, StopReason: r.StopReason, Usage: &usage}
+	answer := &struct { // in one allocation; a message outlives its response by far
+		Message
+		usage Usage
+	}{Message{Role: RoleAssistant, Kind: KindAssistant, Parts: r.Parts[:0], Model: r.Model, StopReason: r.StopReason}, r.Usage}
+	m := &answer.Message
+	m.Usage = &answer.usage
 	if m.Model == "" {
 		m.Model = t.model.info.Name
 	}

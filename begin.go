@@ -66,8 +66,12 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	if err := s.acquire(ctx, s.agent.opts.Busy); err != nil {
 		return nil, fmt.Errorf("session %q: %w", s.id, err)
 	}
+	base := ctx
+	if ctx.Done() != nil {
+		base = context.WithoutCancel(ctx)
+	}
 	t := &turn{
-		agent: s.agent, session: s, model: s.agent.model, ctx: ctx, base: context.WithoutCancel(ctx),
+		agent: s.agent, session: s, model: s.agent.model, ctx: ctx, base: base,
 		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, tools: s.agent.tools.Load(), clean: true,
 	}
 	t.state = &t.own

@@ -1,7 +1,6 @@
 package belay
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -56,8 +55,9 @@ func (t *turn) endPhases(end EndReason) {
 		return // it never was a turn
 	}
 	if told := &t.session.told; *told != t.state.ID && (TurnPostTurn.Active(t.snap) || Error.Active(t.snap)) {
-		ctx, cancel := context.WithTimeout(t.base, t.agent.opts.Limits.End)
-		defer cancel()
+		ctx := new(boundContext)
+		ctx.bind(t.base, t.agent.opts.Limits.End)
+		defer ctx.end()
 		if end == EndError && t.failing != t.state.ID && Error.Active(t.snap) {
 			t.failing = t.state.ID
 			outcome, err := fire(ctx, t, Error, TurnFailure{newInput(t.scope, turnFailure{

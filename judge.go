@@ -16,6 +16,7 @@ type batch struct {
 	message *Message
 	calls   []*call
 	few     [2]*call // most messages have no more
+	first   [1]Call  // likewise, as it is stored
 }
 
 // call is one call on its way. It belongs to one goroutine at a time.
@@ -63,7 +64,7 @@ func (t *turn) judge(response *Message) *batch {
 		b.abort("The model refused to go on with this message.")
 		return b
 	}
-	t.each(b.calls, t.judgeOne, func(c *call, sudden any) {
+	t.each(b.calls, (*turn).judgeOne, func(c *call, sudden any) {
 		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden))
 	})
 	t.gather(b)
@@ -324,7 +325,10 @@ func (b *batch) records(message int64, later bool) []Call {
 	if len(b.calls) == 0 {
 		return nil
 	}
-	records := make([]Call, len(b.calls))
+	records := b.first[:] // what it held was stored
+	if len(b.calls) > 1 {
+		records = make([]Call, len(b.calls))
+	}
 	for i, c := range b.calls {
 		if c.state == CallJudged && !later {
 			c.state = CallStarted
@@ -339,9 +343,10 @@ func (b *batch) records(message int64, later bool) []Call {
 
 // results is the message that answers the calls, in call order.
 func (b *batch) results() *Message {
-	m := &Message{Role: RoleUser, Kind: KindResults, Parts: make([]Part, len(b.calls))}
-	for i, c := range b.calls {
-		m.Parts[i] = resultPart(c.part, *c.result)
+	m := newMessage(RoleUser, KindResults)
+	m.Parts = slices.Grow(m.Parts, len(b.calls))
+	for _, c := range b.calls {
+		m.Parts = append(m.Parts, resultPart(c.part, *c.result))
 	}
 	return m
 }

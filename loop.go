@@ -39,9 +39,10 @@ type turn struct {
 	heard       reception  // of the request under way
 	hearing     func(Chunk, error) bool
 	commitment  Commit
-	clean       bool   // nothing has happened since the last commit
-	ending      bool   // finish has begun
-	failing     string // the turn that the phase error was told of
+	carried     [3]*Message // by a commit
+	clean       bool        // nothing has happened since the last commit
+	ending      bool        // finish has begun
+	failing     string      // the turn that the phase error was told of
 	diagnostics []hook.Diagnostic
 	text        string // the model's last
 	recent      []fingerprint
@@ -216,7 +217,7 @@ func (t *turn) stopping() EndReason {
 // commitResponse stores a response, the reminders its request carried, and the
 // states of its calls: what is about to run is on record before it runs.
 func (t *turn) commitResponse(response, delivered *Message, b *batch) error {
-	messages := make([]*Message, 0, 3)
+	messages := t.carried[:0]
 	if delivered != nil {
 		messages = append(messages, delivered)
 	}

@@ -68,6 +68,16 @@ type encoding struct {
 	data any
 }
 
+// newMessage makes a message with room for one part, in one allocation.
+func newMessage(role Role, kind MessageKind) *Message {
+	m := &struct {
+		Message
+		room [1]Part
+	}{Message: Message{Role: role, Kind: kind}}
+	m.Parts = m.room[:0]
+	return &m.Message
+}
+
 // Encoded returns what encode makes of the message, from a cache of one if it
 // was made for the same key before. Providers use it so that a request costs what
 // it adds and not what the conversation holds. The key must be comparable and

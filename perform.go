@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ func (t *turn) perform(b *batch) EndReason {
 				to++
 			}
 		}
-		t.each(b.calls[from:to], t.runOne, func(c *call, sudden any) {
+		t.each(b.calls[from:to], (*turn).runOne, func(c *call, sudden any) {
 			c.answer(Failed(ClassFailed, fmt.Sprintf("running the call came to a sudden end: %v", sudden)))
 		})
 		from = to
@@ -42,7 +43,7 @@ func (t *turn) perform(b *batch) EndReason {
 	}
 	end := t.after(b)
 	t.closing(end)
-	if err := t.commit([]*Message{b.results()}, b.records(b.message.Seq, false), b.approvals()); err != nil {
+	if err := t.commit(append(t.carried[:0], b.results()), b.records(b.message.Seq, false), b.approvals()); err != nil {
 		return t.failed(err)
 	}
 	return end
@@ -94,30 +95,30 @@ func (c *call) serial() bool { return c.tool != nil && c.tool.traits.Serial }
 // each does something for several calls at a time, each on a goroutine of its
 // own, and returns when all are done. One call needs none: it has the turn's. A
 // call that comes to a sudden end is told so.
-func (t *turn) each(calls []*call, do func(*call), sudden func(*call, any)) {
+func (t *turn) each(calls []*call, do func(*turn, *call), sudden func(*call, any)) {
 	switch len(calls) {
 	case 0:
 	case 1:
-		guard(calls[0], do, sudden)
+		t.guard(calls[0], do, sudden)
 	default:
 		t.eachOf(calls, do, sudden)
 	}
 }
 
-func (t *turn) eachOf(calls []*call, do func(*call), sudden func(*call, any)) {
+func (t *turn) eachOf(calls []*call, do func(*turn, *call), sudden func(*call, any)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, t.agent.opts.Limits.Parallel)
 	for _, c := range calls {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			guard(c, do, sudden)
+			t.guard(c, do, sudden)
 		})
 	}
 	wg.Wait()
 }
 
-func guard(c *call, do func(*call), sudden func(*call, any)) {
+func (t *turn) guard(c *call, do func(*turn, *call), sudden func(*call, any)) {
 	returned := false
 	defer func() {
 		if returned {
@@ -129,7 +130,7 @@ func guard(c *call, do func(*call), sudden func(*call, any)) {
 		}
 		sudden(c, p)
 	}()
-	do(c)
+	do(t, c)
 	returned = true
 }
 
@@ -157,6 +158,15 @@ func (t *turn) runOne(c *call) {
 	t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
 }
 
+// flight is a tool's run on a goroutine of its own.
+type flight struct {
+	ctx  boundContext
+	tool Tool
+	call Invocation // the tool's to keep
+	done chan struct{}
+	returned
+}
+
 // returned is what came back from a tool.
 type returned struct {
 	result Result
@@ -167,31 +177,31 @@ type returned struct {
 // tool heeds neither its timeout nor an abort.
 func (t *turn) invoke(c *call) (Result, error) {
 	parent, bound := t.ctx, c.tool.traits.Timeout
+	if bound <= 0 {
+		bound = math.MaxInt64 // 292 years
+	}
 	if c.tool.traits.MustFinish {
 		parent = t.base
 	}
-	ctx := parent
-	if bound > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, bound)
-		defer cancel()
-	}
-	seen := c.Invocation
-	seen.Input = bytes.Clone(c.Input) // it is the tool's to keep
-	done := make(chan returned, 1)
-	go call1(ctx, c.tool, &seen, done)
+	f := &flight{tool: c.tool, call: c.Invocation, done: make(chan struct{})}
+	f.call.Input = bytes.Clone(c.Input)
+	f.ctx.bind(parent, bound)
+	defer f.ctx.end()
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	go f.fly()
 	select {
-	case r := <-done:
-		return r.understand(ctx, parent, bound)
-	case <-ctx.Done():
+	case <-f.done:
+		return f.understand(&f.ctx, parent, bound)
+	case <-parent.Done():
+	case <-late.C:
 	}
-	grace := time.NewTimer(t.agent.opts.Limits.Grace)
-	defer grace.Stop()
+	late.Reset(t.agent.opts.Limits.Grace)
 	select {
-	case r := <-done:
-		return r.understand(ctx, parent, bound)
-	case <-grace.C:
-		return returned{err: context.Cause(ctx)}.understand(ctx, parent, bound)
+	case <-f.done:
+		return f.understand(&f.ctx, parent, bound)
+	case <-late.C:
+		return returned{err: context.Cause(&f.ctx)}.understand(&f.ctx, parent, bound)
 	}
 }
 
@@ -207,17 +217,17 @@ func growStack() byte {
 
 var errGoexit = errors.New("the tool ended its goroutine: runtime.Goexit was called")
 
-// call1 calls a tool and survives what it does.
-func call1(ctx context.Context, tool Tool, inv *Invocation, done chan<- returned) {
+// fly calls the tool and survives what it does.
+func (f *flight) fly() {
 	growStack()
-	r := returned{err: errGoexit}
+	f.err = errGoexit
 	defer func() {
 		if p := recover(); p != nil {
-			r = returned{err: fmt.Errorf("the tool panicked: %v", p)}
+			f.returned = returned{err: fmt.Errorf("the tool panicked: %v", p)}
 		}
-		done <- r
+		close(f.done)
 	}()
-	r.result, r.err = tool.Call(ctx, inv)
+	f.result, f.err = f.tool.Call(&f.ctx, &f.call)
 }
 
 // understand makes a result of whatever a tool returned.

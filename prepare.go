@@ -249,16 +249,15 @@ func (t *turn) compilePrompt(said *submitted) EndReason {
 	return ""
 }
 
-// messages makes the messages of what was submitted.
-func (said *submitted) messages(context []ContextEntry) []*Message {
-	messages := make([]*Message, 0, len(said.injected)+2)
+// messages adds the messages of what was submitted.
+func (said *submitted) messages(messages []*Message, context []ContextEntry) []*Message {
 	for _, in := range said.injected {
 		if len(in.Parts) == 0 {
 			continue
 		}
 		messages = append(messages, &Message{Role: RoleUser, Kind: KindInjected, Parts: in.Parts, IsSkillInjection: in.IsSkillInjection})
 	}
-	user := &Message{Role: RoleUser, Kind: KindUser}
+	user := newMessage(RoleUser, KindUser)
 	if said.text != "" {
 		user.Parts = append(user.Parts, Text(said.text))
 	}
@@ -279,7 +278,7 @@ func (said *submitted) messages(context []ContextEntry) []*Message {
 // commitPrompt stores the user message: from here on the turn can be resumed by
 // anyone who holds the store.
 func (t *turn) commitPrompt(said *submitted) EndReason {
-	if err := t.commit(said.messages(t.state.Context), nil, nil); err != nil {
+	if err := t.commit(said.messages(t.carried[:0], t.state.Context), nil, nil); err != nil {
 		return t.failed(err)
 	}
 	return ""
@@ -290,7 +289,7 @@ func (t *turn) answerInPlace(said *submitted) EndReason {
 	reply := &Message{Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{Text(*said.reply)}, StopReason: StopEnd, Model: said.by}
 	t.text = *said.reply
 	t.closing(EndTurn)
-	if err := t.commit(append(said.messages(t.state.Context), reply), nil, nil); err != nil {
+	if err := t.commit(append(said.messages(t.carried[:0], t.state.Context), reply), nil, nil); err != nil {
 		return t.failed(err)
 	}
 	t.emit(Event{Kind: EventTextDelta, Text: t.text})

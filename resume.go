@@ -39,7 +39,7 @@ func (t *turn) openCalls() *batch {
 	if b == nil {
 		return nil
 	}
-	t.each(b.calls, t.readmit, func(c *call, sudden any) {
+	t.each(b.calls, (*turn).readmit, func(c *call, sudden any) {
 		c.refuse("belay", fmt.Sprintf("judging the call again came to a sudden end: %v", sudden))
 	})
 	t.heedHalt(b)

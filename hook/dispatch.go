@@ -117,14 +117,13 @@ type dispatch[In any, Out Output] struct {
 	room  reservation
 	trace *trace
 
-	done   <-chan struct{} // of ctx
-	quick  bool            // an empty answer needs no more than a record
-	at     int             // the entry being run inline
-	inside bool            // inline has not been left in order: see guard
-	mark   int64           // when the last clock reading was
-	stop   int             // nothing after this position may start; -1: cancelled
-	fresh  bool            // the next record needs a number of its own: see unrecord
-	ended  bool            // finish was called
+	quick  bool  // an empty answer needs no more than a record
+	at     int   // the entry being run inline
+	inside bool  // inline has not been left in order: see guard
+	mark   int64 // when the last clock reading was
+	stop   int   // nothing after this position may start; -1: cancelled
+	fresh  bool  // the next record needs a number of its own: see unrecord
+	ended  bool  // finish was called
 
 	answers     []answered[Out]
 	unordered   bool // answers are not in plan order
@@ -196,7 +195,6 @@ func (d *dispatch[In, Out]) begin() error {
 		return err
 	}
 	d.mark = d.rt.now()
-	d.done = d.ctx.Done()
 	d.quick = d.trace == nil && !d.def.nilable
 	return nil
 }
@@ -248,9 +246,7 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 			d.err = err
 		}
 	}
-	if d.done != nil {
-		d.cancelled() // a turn that was cancelled while the last handler ran
-	}
+	d.cancelled() // a turn that was cancelled while the last handler ran
 	if d.room.chunk != nil {
 		if err := d.snap.log.finish(d.ctx, &d.room); err != nil {
 			d.err = err
@@ -263,18 +259,16 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 }
 
 // cancelled reports whether the turn was cancelled, in which case nothing more
-// starts.
+// starts. It asks for no channel: a context may have to make one.
 func (d *dispatch[In, Out]) cancelled() bool {
-	select {
-	case <-d.done:
-		d.stop = -1
-		if d.err == nil {
-			d.err = fmt.Errorf("%s: %w", d.def.name, context.Cause(d.ctx))
-		}
-		return true
-	default:
+	if d.ctx.Err() == nil {
 		return false
 	}
+	d.stop = -1
+	if d.err == nil {
+		d.err = fmt.Errorf("%s: %w", d.def.name, context.Cause(d.ctx))
+	}
+	return true
 }
 
 // merge folds the answers in plan order and returns the severity that stands. A

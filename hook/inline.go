@@ -17,7 +17,7 @@ func (d *dispatch[In, Out]) inline(end int) {
 	d.inside = true
 	for ; d.at < end; d.at++ {
 		e := &d.plan.entries[d.at]
-		if e.pos > d.stop || d.done != nil && d.cancelled() {
+		if e.pos > d.stop || d.cancelled() {
 			d.skip(e)
 			continue
 		}

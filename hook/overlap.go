@@ -160,7 +160,7 @@ func (d *dispatch[In, Out]) startable(e *entry[In, Out]) (ok bool) {
 			d.fail(e, d.mark, 0, panicked(v))
 		}
 	}()
-	if e.pos > d.stop || d.done != nil && d.cancelled() {
+	if e.pos > d.stop || d.cancelled() {
 		d.skip(e)
 		return false
 	}
@@ -203,7 +203,7 @@ func (r *run[In, Out]) main() {
 // await waits until every run has finished or was abandoned.
 func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
 	left := len(c.runs)
-	cancelled := d.done
+	cancelled := d.ctx.Done()
 	now := d.mark // just read
 	for left > 0 {
 		d.alarm(c, now)

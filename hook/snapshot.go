@@ -112,7 +112,8 @@ type Snapshot struct {
 
 	refreshing sync.Mutex
 	held       []*generation // guarded by Runtime.holding
-	freed      bool          // guarded by Runtime.holding
+	first      [1]*generation
+	freed      bool // guarded by Runtime.holding
 }
 
 // Snapshot takes the current subscriptions.
@@ -125,7 +126,8 @@ func (rt *Runtime) Snapshot() *Snapshot {
 	defer rt.holding.Unlock()
 	rt.current.holders++
 	s.gen.Store(rt.current)
-	s.held = []*generation{rt.current}
+	s.first[0] = rt.current
+	s.held = s.first[:]
 	return s
 }
 

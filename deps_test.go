@@ -15,7 +15,8 @@ import (
 type level int
 
 const (
-	levelHook     level = iota // the hook runtime
+	levelWords    level = iota // what even the hook runtime says
+	levelHook                  // the hook runtime
 	levelBelay                 // the runtime of agents: types, interfaces and the loop
 	levelShared                // internal packages that several rooms use
 	levelRooms                 // what an agent can be built from: each room usable without the others
@@ -34,15 +35,22 @@ type room struct {
 // rooms grows with the repository: a package that no line covers is refused. The longest pattern that covers a package
 // counts.
 var rooms = []room{
+	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"hook/...", levelHook, nil, "the hook runtime knows nothing of agents and costs an embedder no dependency"},
 	{".", levelBelay, []string{"github.com/google/jsonschema-go"}, "the loop imports no optional part; such parts arrive as an Extension or through an interface that the root declares"},
 	{"provider/scripted", levelRooms, []string{"github.com/goccy/go-yaml"}, "the scripted model reads scripts and needs no network"},
 	{"provider/anthropic", levelRooms, []string{"github.com/anthropics/anthropic-sdk-go", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
 	{"provider/providertest", levelRooms, nil, "the suite of the providers is for theirs too, and costs no dependency"},
+	{"toolbox", levelRooms, []string{"github.com/bmatcuk/doublestar"}, "the stock tools need the file system, a shell and a matcher of globs"},
 	{"store/memstore", levelRooms, nil, "the reference store is plain Go"},
 	{"store/storetest", levelRooms, nil, "the suite of the stores is for theirs too, and costs no dependency"},
+	{"store/internal/table", levelShared, nil, "tables and queries are what the stores on SQL databases share; a driver is the store's own"},
+	{"store/sqlite", levelRooms, []string{"github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver", "modernc.org/sqlite"}, "one file, one driver without cgo; the job engine is chosen in internal/riverjobs"},
 	{"belaytest", levelHosts, nil, "the kit for users' own tests puts the scripted model and the reference store together, and costs no dependency of its own"},
+	{"internal/probetest", levelShared, nil, "the tests of the test kits share a test that may fail, and nothing else"},
 	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
+	{"internal/proc", levelShared, nil, "child processes are the operating system's matter: the standard library does"},
+	{"internal/chat", levelShared, []string{"charm.land", "github.com/charmbracelet", "github.com/muesli/cancelreader"}, "the chat draws what the runtime tells it, and knows neither stores nor providers"},
 	{"cmd/...", levelPrograms, nil, "a command puts everything together"},
 	{"examples/...", levelPrograms, nil, "an example is a program"},
 	{"internal/gendocs", levelPrograms, nil, "the generator of the documentation is a program"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
 )
 
 // batch is the calls of one response on their way to results.
@@ -138,8 +139,8 @@ func (t *turn) resolve(c *call) bool {
 
 func unknownTool(name string, known []string) string {
 	text := fmt.Sprintf("There is no tool %q.", name)
-	if near := nearest(name, known, 3); len(near) > 0 {
-		text += " Did you mean " + strings.Join(near, " or ") + "?"
+	if like := near.Names(name, known, 3); len(like) > 0 {
+		text += " Did you mean " + strings.Join(like, " or ") + "?"
 	}
 	if len(known) == 0 {
 		return text + " You have no tools."

@@ -98,7 +98,7 @@ func TestToolContextIsAWholeContext(t *testing.T) {
 				wrong := "the tool was not called"
 				tool := anyTool("look", func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
 					kept, wrong = ctx, test.run(ctx) //nolint:fatcontext // it is looked at when it is over
-					asked, _ = context.WithCancel(ctx) //nolint:govet // it must end with its parent
+					asked = context.WithValue(ctx, contextKey{}, "asked")
 					return belay.Result{Text: "looked"}, nil
 				}, &belay.ToolTraits{Timeout: time.Minute})
 				agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tool}}, calls("look"))

@@ -2,12 +2,14 @@ package belay
 
 import (
 	"encoding/json"
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay/internal/near"
 )
 
 // validate checks an input against the tool's schema. It returns every
@@ -119,7 +121,7 @@ func violations(s *jsonschema.Schema, value any, at string, found *[]string) {
 			case known:
 				violations(property, v[name], at+"/"+pointer(name), found)
 			case closed:
-				report(at+"/"+pointer(name), "there is no such property"+suggest(name, s.Properties))
+				report(at+"/"+pointer(name), "there is no such property"+near.Hint(name, slices.Collect(maps.Keys(s.Properties))))
 			}
 		}
 	case []any:
@@ -156,65 +158,4 @@ func lastOf(message string) string {
 // pointer escapes a name for a JSON pointer.
 func pointer(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
-}
-
-func suggest(name string, properties map[string]*jsonschema.Schema) string {
-	known := make([]string, 0, len(properties))
-	for p := range properties {
-		known = append(known, p)
-	}
-	if near := nearest(name, known, 1); len(near) > 0 {
-		return fmt.Sprintf(" (did you mean %q?)", near[0])
-	}
-	return ""
-}
-
-// nearest returns up to n of the known names that are like the given one, the
-// most alike first.
-func nearest(name string, known []string, n int) []string {
-	type candidate struct {
-		name     string
-		distance int
-	}
-	if len(name) > 128 {
-		return nil // no tool and no property is called that
-	}
-	var near []candidate
-	for _, k := range known {
-		d := distance(strings.ToLower(name), strings.ToLower(k))
-		if d <= len(name)/3+1 || strings.Contains(k, name) || (k != "" && strings.Contains(name, k)) {
-			near = append(near, candidate{k, d})
-		}
-	}
-	slices.SortFunc(near, func(a, b candidate) int {
-		if a.distance != b.distance {
-			return a.distance - b.distance
-		}
-		return strings.Compare(a.name, b.name)
-	})
-	names := make([]string, 0, n)
-	for _, c := range near[:min(n, len(near))] {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// distance is the number of edits between two names.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/near"
 )
 
 // Capability is a set of things an answer may contribute. The constants are
@@ -98,7 +100,7 @@ func ParseCapabilities(names ...string) (Capability, error) {
 	for _, name := range names {
 		i := slices.Index(capabilityNames, name)
 		if i < 0 {
-			return 0, fmt.Errorf("unknown capability %q%s", name, didYouMean(name, capabilityNames))
+			return 0, fmt.Errorf("unknown capability %q%s", name, near.Hint(name, capabilityNames))
 		}
 		set |= 1 << i
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/belay-run/belay/internal/near"
 )
 
 // phasePlan is the resolved order of one phase: what Install compiles and a
@@ -228,7 +230,7 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 		}
 		suggestion := ""
 		if len(g.problems) < 20 { // looking for near names is slow, and nobody reads more
-			suggestion = didYouMean(id, slices.Sorted(maps.Keys(g.all.index)))
+			suggestion = near.Hint(id, slices.Sorted(maps.Keys(g.all.index)))
 		}
 		g.problems = append(g.problems, &MissingDependencyError{s.id, g.core.name, field, id, suggestion, s.opts.Origin})
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/belay-run/belay/internal/near"
 )
 
 // RuntimeOptions are a runtime's settings. A nil *RuntimeOptions is valid.
@@ -169,7 +171,7 @@ func (rt *Runtime) phase(name string) (*phaseCore, error) {
 			return p.core(), nil
 		}
 	}
-	return nil, fmt.Errorf("%w: phase %q%s", ErrNotFound, name, didYouMean(name, rt.phaseNames()))
+	return nil, fmt.Errorf("%w: phase %q%s", ErrNotFound, name, near.Hint(name, rt.phaseNames()))
 }
 
 // Install adds subscriptions, all or none, and returns the lease that takes

@@ -3,6 +3,8 @@ package hook
 import (
 	"fmt"
 	"slices"
+
+	"github.com/belay-run/belay/internal/near"
 )
 
 // problems lists what is wrong with the options by themselves, apart from
@@ -20,7 +22,7 @@ func (s *subscription) problems(rt *Runtime) []error {
 		refuse("id", "want 1-128 of [A-Za-z0-9._:/-], got %d characters", len([]rune(s.id)))
 	}
 	if !rt.knows(s.phase) {
-		refuse("phase", "the runtime does not have the phase %q%s", s.phase.name, didYouMean(s.phase.name, rt.phaseNames()))
+		refuse("phase", "the runtime does not have the phase %q%s", s.phase.name, near.Hint(s.phase.name, rt.phaseNames()))
 		return found
 	}
 	if s.missing {

@@ -29,7 +29,7 @@ func TestParseErrors(t *testing.T) {
 		{"what only Go can say", "steps: [{compute: x}]\n", `s.yaml:1: unknown key "compute"`},
 		{"a key twice", "steps:\n- text: a\n  text: b\n", `s.yaml:3: `},
 		{"a call without a tool", "steps:\n- calls:\n  - tool: a\n  - input: {}\n", `s.yaml:4: an entry of calls lacks the key "tool"`},
-		{"an unknown stop reason", "steps:\n- stop: end\n", `s.yaml:2: unknown stop "end": use one of end_turn, tool_use, max_tokens, refusal`},
+		{"an unknown stop reason", "steps:\n- stop: end\n", `s.yaml:2: unknown stop "end" (did you mean "end_turn"?)`},
 		{"a mistyped stop reason", "steps:\n- stop: endturn\n", `s.yaml:2: unknown stop "endturn" (did you mean "end_turn"?)`},
 		{"an unknown kind of fault", "steps:\n- fault:\n    kind: ratelimited\n", `s.yaml:3: unknown kind "ratelimited" (did you mean "rate_limited"?)`},
 		{"a time without a unit", "steps:\n- pace: {delay: 5}\n", `s.yaml:2: delay must be a time with a unit, such as 300ms or 2s, not 5`},

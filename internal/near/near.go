@@ -1,0 +1,78 @@
+// Package near finds the names that somebody may have meant. Errors about
+// unknown names say them: a typing error should cost one look and no search.
+package near
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// longest is the longest name that is compared: longer ones are no typing errors.
+const longest = 128
+
+// Names returns up to n of the known names that are like the given one, the most
+// alike first. Case does not count; a name that is part of the other is like it.
+func Names(name string, known []string, n int) []string {
+	type candidate struct {
+		name  string
+		edits int
+	}
+	if name == "" || len(name) > longest {
+		return nil
+	}
+	lower, bound := strings.ToLower(name), len(name)/3+1
+	var like []candidate
+	for _, k := range known {
+		other := strings.ToLower(k)
+		part := other != "" && (strings.Contains(other, lower) || strings.Contains(lower, other))
+		apart := max(len(lower)-len(other), len(other)-len(lower))
+		if !part && apart > bound {
+			continue // it cannot be near
+		}
+		if d := edits(lower, other); part || d <= bound && d < max(len(lower), len(other)) {
+			like = append(like, candidate{k, d})
+		}
+	}
+	slices.SortFunc(like, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.edits, b.edits), strings.Compare(a.name, b.name))
+	})
+	names := make([]string, 0, n)
+	for _, c := range like[:min(n, len(like))] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// Hint returns ` (did you mean "name"?)` for the most alike of the known names,
+// or nothing.
+func Hint(name string, known []string) string {
+	if names := Names(name, known, 1); len(names) > 0 {
+		return fmt.Sprintf(" (did you mean %q?)", names[0])
+	}
+	return ""
+}
+
+// edits is how many letters have to be added, dropped, changed, or swapped with
+// their neighbours, to make one word of another.
+func edits(a, b string) int {
+	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		older, old, row = old, row, older
+		row[0] = i + 1
+		for j := range len(b) {
+			row[j+1] = 1 + min(old[j], old[j+1], row[j])
+			switch {
+			case a[i] == b[j]:
+				row[j+1] = min(row[j+1], old[j])
+			case i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j]:
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -89,6 +90,20 @@ type WorkQueue interface {
 	// stored together. perform returns that record and the time at which the job
 	// is due again, zero if it is over.
 	Work(ctx context.Context, perform func(context.Context, Job) (Run, time.Time)) error
+}
+
+// InputQueue is a Queue that keeps the inputs of background runs, so that another
+// process can take them up: apart from the jobs, which hold references alone, and
+// no longer than until the job is over. Without it, and without
+// [RuntimeOptions.Recall], an input is kept in memory, and the work of a process
+// that is gone fails with job.input_gone.
+type InputQueue interface {
+	Queue
+	// EnqueueInput is Enqueue for one job and its input, in one transaction. A
+	// job that is left out leaves its input out.
+	EnqueueInput(ctx context.Context, asked Run, job Job, input json.RawMessage) error
+	// Input returns the input of a job that is not over. ErrNotFound: it has none.
+	Input(ctx context.Context, job Job) (json.RawMessage, error)
 }
 
 // Begun returns the record of an attempt that begins at the given time. The
@@ -252,14 +267,31 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 	asked.Job, asked.Key = job.ID, job.Key
 	rec.detail = &detail{job: job.ID, key: job.Key}
 	d.room.special = true
-	if d.rt.opts.Recall == nil {
-		d.rt.held.keep(job.Key, d.in) // the only way to find it again
-	}
-	if err := d.rt.opts.Queue.Enqueue(context.WithoutCancel(d.ctx), asked, []Job{job}); err != nil {
-		d.rt.held.forgo(job.Key)
+	if err := d.enqueue(asked, job); err != nil {
 		d.unrecord(rec)
 		d.fail(e, start, 0, jobProblem(err))
 	}
+}
+
+// enqueue stores the run of a subscription so that its input can be found again.
+func (d *dispatch[In, Out]) enqueue(asked Run, job Job) error {
+	ctx, queue := context.WithoutCancel(d.ctx), d.rt.opts.Queue
+	if d.rt.opts.Recall != nil {
+		return queue.Enqueue(ctx, asked, []Job{job})
+	}
+	if keeps, ok := queue.(InputQueue); ok && d.def.Decode != nil {
+		input, err := json.Marshal(d.in)
+		if err != nil {
+			return &SafeError{Code: CodeJobInvalid, Message: "the phase's input does not encode", Err: err}
+		}
+		return keeps.EnqueueInput(ctx, asked, job, input)
+	}
+	d.rt.held.keep(job.Key, d.in) // the only way to find it again
+	err := queue.Enqueue(ctx, asked, []Job{job})
+	if err != nil {
+		d.rt.held.forgo(job.Key)
+	}
+	return err
 }
 
 // jobKey is the idempotency key of a background run: one for each

@@ -103,10 +103,17 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	if held, ok := rt.held.find(job.Key); ok {
 		return nil, held, nil
 	}
-	if rt.opts.Recall == nil {
-		return nil, nil, &Problem{Code: CodeInputGone, Err: errors.New("the input was another process's, and the runtime has no Recall")}
+	keeps, kept := rt.opts.Queue.(InputQueue)
+	var input json.RawMessage
+	var err error
+	switch {
+	case rt.opts.Recall != nil:
+		input, err = rt.opts.Recall(ctx, job.Phase, job.Reference, job.Scope)
+	case kept:
+		input, err = keeps.Input(ctx, job)
+	default:
+		err = errors.New("the input was another process's, and the runtime has no Recall")
 	}
-	input, err := rt.opts.Recall(ctx, job.Phase, job.Reference, job.Scope)
 	if err != nil {
 		return nil, nil, &Problem{Code: CodeInputGone, Err: err}
 	}

@@ -257,6 +257,64 @@ func TestInputOfRecordedWork(t *testing.T) {
 	}
 }
 
+// inputQueue keeps inputs as a durable queue does.
+type inputQueue struct {
+	*hook.MemoryQueue
+	inputs map[string]json.RawMessage
+}
+
+func (q inputQueue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
+	q.inputs[job.Key] = input
+	return q.Enqueue(ctx, asked, []hook.Job{job})
+}
+
+func (q inputQueue) Input(_ context.Context, job hook.Job) (json.RawMessage, error) {
+	input, ok := q.inputs[job.Key]
+	if !ok {
+		return nil, hook.ErrNotFound
+	}
+	return input, nil
+}
+
+// A queue that keeps inputs lets another process take up the work.
+//
+// SPEC J-04, J-06
+func TestInputThatTheQueueKeeps(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule string
+		lose bool
+		code hook.Code
+	}{
+		{"it is found", false, ""},
+		{"it is lost", true, hook.CodeInputGone},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			queue := inputQueue{hook.NewMemoryQueue(hook.NewMemoryJournal(8), nil), make(map[string]json.RawMessage)}
+			var got []call
+			work := observePhase.On("a", does[remark](func(_ context.Context, in call) { got = append(got, in) }), &hook.Options{Execution: hook.Background})
+			dispatch(t, observePhase, snapshot(t, newRuntime(t, &hook.RuntimeOptions{Queue: queue}, work)), write)
+			other := newRuntime(t, &hook.RuntimeOptions{Queue: queue}, work) // as another process has it
+			if test.lose {
+				clear(queue.inputs)
+			}
+			job, err := queue.Claim(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := other.Perform(t.Context(), job)
+			equal(t, "class", run.Class, test.code)
+			equal(t, "runs", len(got) == 1, test.code == "")
+			if test.code == "" {
+				equal(t, "tool", got[0].tool, write.tool)
+				equal(t, "text", got[0].text, write.text)
+				equal(t, "scope", *got[0].scope, *write.scope)
+			}
+		})
+	}
+}
+
 // SPEC H-10, H-12, J-04
 func TestAttemptsThatMisbehave(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,8 @@ type Definition[In any, Out Output] struct {
 	// find it again without a copy of what was said. Required for subscriptions
 	// that run in the background.
 	Reference func(In) string
-	// Decode rebuilds an input from its JSON form. Defaults to encoding/json.
+	// Decode rebuilds an input from its JSON form, which encoding/json makes of
+	// it. Defaults to encoding/json.
 	Decode func(scope Scope, data []byte) (In, error)
 	// Overlap is how many handlers may run at the same time. Defaults to 16.
 	Overlap int

@@ -22,6 +22,11 @@ var write = call{
 	scope: &hook.Scope{Session: "s1", Turn: "t1", Step: 2, Agent: "main"},
 }
 
+// MarshalJSON is the other way round of decodeCall.
+func (c call) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"tool": c.tool, "text": c.text, "agent": c.agent})
+}
+
 func (c call) reference() string { return "call/" + c.tool }
 
 var callLabels = map[string]func(call) string{

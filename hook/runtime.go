@@ -27,8 +27,8 @@ type RuntimeOptions struct {
 	// Grants tells what an origin may contribute. Defaults to DefaultGrants.
 	Grants func(Origin) Capability
 	// Recall finds the JSON form of an input again by its reference, for
-	// background work that another process recorded. Defaults to none: such
-	// work then fails with job.input_gone.
+	// background work that another process recorded. Defaults to asking the queue
+	// if it is an InputQueue; without either such work fails with job.input_gone.
 	Recall func(ctx context.Context, phase, reference string, scope Scope) (json.RawMessage, error)
 	// Limits bound merged contributions. Defaults to the defaults of Limits.
 	Limits Limits

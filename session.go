@@ -274,6 +274,9 @@ func (s *Session) open(ctx context.Context) error {
 	if s.held {
 		return nil
 	}
+	if s.id == "" {
+		return errors.New("open session: it has no id: a session needs one, under which it is found again")
+	}
 	stored, err := s.agent.store.Open(ctx, s.id)
 	if errors.Is(err, ErrHeld) && s.epoch != 0 && s.agent.store.Release(ctx, s.id, s.epoch) == nil {
 		stored, err = s.agent.store.Open(ctx, s.id) // it was us: letting go had failed

@@ -3,6 +3,7 @@ package belay_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,5 +109,14 @@ func TestLaterPhasesSeeWhatWasMerged(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the phases saw (-want +got):\n%s", diff)
+	}
+}
+
+// A session without an id would be everybody's.
+func TestSessionNeedsAnID(t *testing.T) {
+	t.Parallel()
+	agent, _ := newAgent(t, nil)
+	if _, err := agent.Session("").Turn(t.Context(), "hello"); err == nil || !strings.Contains(err.Error(), "it has no id") {
+		t.Errorf("the turn's error is %v", err)
 	}
 }

@@ -1,0 +1,25 @@
+//go:build !unix
+
+package proc
+
+import (
+	"os"
+	"syscall"
+)
+
+func ownSession() *syscall.SysProcAttr { return nil }
+
+func askToEnd(p *os.Process) { _ = p.Kill() } // gone already is fine
+
+func forceToEnd(p *os.Process) { _ = p.Kill() } // likewise
+
+func groupAlive(int) bool { return false }
+
+// interrupt cannot make a read return here: the reading goroutine is left, and
+// ends with whoever holds the pipe.
+func interrupt(*os.File) bool { return false }
+
+// closePipe does not wait for a read that may be under way.
+func closePipe(f *os.File) { go func() { _ = f.Close() }() }
+
+func drain(*os.File, func([]byte) bool) {}

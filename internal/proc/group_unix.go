@@ -1,0 +1,62 @@
+//go:build unix
+
+package proc
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// ownSession makes the child the leader of a session, and so of a process group:
+// no terminal can reach it, and one signal reaches all of it.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // gone already is fine
+
+func forceToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // likewise
+
+// groupAlive reports whether a group has a member that runs. As long as it has any,
+// its number is not given to another. A dead one that whoever inherited it has not
+// reaped yet, as happens in containers, is not worth waiting for.
+func groupAlive(pid int) bool {
+	return !errors.Is(syscall.Kill(-pid, 0), syscall.ESRCH) && !allDead(pid)
+}
+
+// interrupt makes a read under way return.
+func interrupt(f *os.File) bool { return f.SetReadDeadline(time.Unix(1, 0)) == nil }
+
+func closePipe(f *os.File) { _ = f.Close() } // nothing was written through it
+
+// mostPiped is the most that a pipe holds, unless an administrator says otherwise.
+const mostPiped = 1 << 20
+
+// drain hands on what is in a pipe without waiting for more. What a child wrote
+// before it ended fits a pipe, so that it stops there even if another process
+// goes on writing.
+func drain(f *os.File, put func([]byte) bool) {
+	if f.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	buf := make([]byte, chunk)
+	for left := mostPiped; left > 0; {
+		n := 0
+		var readErr error
+		err := conn.Read(func(fd uintptr) bool {
+			n, readErr = syscall.Read(int(fd), buf)
+			return true // never wait
+		})
+		if errors.Is(readErr, syscall.EINTR) {
+			continue
+		}
+		if err != nil || readErr != nil || n <= 0 || !put(buf[:n]) {
+			return
+		}
+		left -= n
+	}
+}

@@ -1,0 +1,283 @@
+// Package proc runs child processes that cannot hang, flood or outlive the
+// process that asked for them.
+//
+// [Run] starts a child in a session and process group of its own, without a
+// terminal. It feeds it, reads it, and ends the whole group when the context
+// does. It returns when the child has ended, whoever else still holds its pipes.
+// [Window] and [Cap] keep what a child writes within bounds.
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+const (
+	// defaultGrace is how long a group has between SIGTERM and SIGKILL.
+	defaultGrace = 2 * time.Second
+	// linger is how long output is waited for when the child has ended and
+	// something else still holds it open: `make > >(tee log)` ends its tee last.
+	linger = 100 * time.Millisecond
+	// poll is how often a group that was told to end is looked at.
+	poll = 10 * time.Millisecond
+)
+
+// Command is a child to run.
+type Command struct {
+	// Argv is the program and its arguments. A name without a slash is looked up
+	// in this process's PATH.
+	Argv []string
+	// Dir is the working directory. Defaults to that of this process.
+	Dir string
+	// Env is the whole environment, as KEY=value. Defaults to an empty one.
+	Env []string
+	// Stdin is what the child may read, before the end of file. A child that
+	// does not read it holds nobody up. Defaults to nothing.
+	Stdin []byte
+	// Stdout gets what the child writes. If it returns an error, the child is
+	// ended. It is not used any more once Run has returned. Defaults to
+	// discarding it.
+	Stdout io.Writer
+	// Stderr is the same for standard error.
+	Stderr io.Writer
+	// Merged sends standard error to Stdout, in the order in which the child
+	// wrote. Stderr is not used then. Defaults to keeping them apart.
+	Merged bool
+	// Grace is how long the group has between SIGTERM and SIGKILL. Defaults to 2
+	// seconds.
+	Grace time.Duration
+}
+
+// Exit is how a child ended.
+type Exit struct {
+	// Code is its exit code, or -1 if a signal ended it.
+	Code int
+	// Signal is the signal that ended it, if one did.
+	Signal os.Signal
+	// Stopped is why Run ended it: the cause of the context, or the error of the
+	// writer that refused its output. It is nil if the child ended by itself.
+	Stopped error
+	// Held says that a process which the child left behind still held its output
+	// open. What that process writes from then on is lost to it.
+	Held bool
+}
+
+// Run runs a child and returns how it ended. An error means that there was no
+// child: errors.Is tells a program that does not exist (exec.ErrNotFound or
+// fs.ErrNotExist) from one that may not be run (fs.ErrPermission).
+//
+// When ctx ends, or a writer refuses output, the process group gets SIGTERM and,
+// if anything of it is left after the grace, SIGKILL. A process that made a
+// session of its own (setsid) is out of reach. Windows has no such groups: there
+// the child alone is ended, at once.
+//
+// What the child leaves running when it ends by itself is left alone.
+func Run(ctx context.Context, command *Command) (Exit, error) {
+	if len(command.Argv) == 0 {
+		return Exit{}, errors.New("run: there is no command")
+	}
+	if ctx.Err() != nil {
+		return Exit{}, context.Cause(ctx)
+	}
+	c := &child{refused: make(chan error, 2), grace: command.Grace}
+	if c.grace <= 0 {
+		c.grace = defaultGrace
+	}
+	if err := c.start(command); err != nil {
+		return Exit{}, err
+	}
+	return c.wait(ctx), nil
+}
+
+// child is a process under way. The goroutines that feed and read it end before
+// Run returns, except on Windows, where a blocked read cannot be interrupted.
+type child struct {
+	cmd     *exec.Cmd
+	stdin   *os.File
+	streams []*stream
+	refused chan error // what a writer said; one for each stream
+	exited  chan struct{}
+	grace   time.Duration
+}
+
+func (c *child) start(command *Command) (err error) {
+	c.cmd = exec.Command(command.Argv[0], command.Argv[1:]...) //nolint:gosec,noctx // running what the caller names is the point; the context ends the group, which CommandContext cannot
+	c.cmd.Dir = command.Dir
+	c.cmd.Env = append([]string{}, command.Env...) // nil would inherit
+	c.cmd.SysProcAttr = ownSession()
+
+	var theirs []*os.File // closed here once the child has them
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close()
+		}
+		if err != nil {
+			c.release()
+		}
+	}()
+	if command.Stdin != nil {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("run %s: %w", command.Argv[0], err)
+		}
+		theirs, c.cmd.Stdin, c.stdin = append(theirs, r), r, w
+	}
+	attach := func(to io.Writer) (*os.File, error) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", command.Argv[0], err)
+		}
+		theirs = append(theirs, w)
+		c.streams = append(c.streams, newStream(r, to, c.refused))
+		return w, nil
+	}
+	if command.Stdout != nil {
+		w, err := attach(command.Stdout)
+		if err != nil {
+			return err
+		}
+		c.cmd.Stdout = w
+	}
+	switch {
+	case command.Merged:
+		c.cmd.Stderr = c.cmd.Stdout
+	case command.Stderr != nil:
+		w, err := attach(command.Stderr)
+		if err != nil {
+			return err
+		}
+		c.cmd.Stderr = w
+	}
+	if err := c.cmd.Start(); err != nil {
+		return fmt.Errorf("run %s: %w", command.Argv[0], err)
+	}
+	c.follow(command.Stdin)
+	return nil
+}
+
+// follow starts the goroutines of a child that has started.
+func (c *child) follow(stdin []byte) {
+	c.exited = make(chan struct{})
+	go func() { // ends with the child
+		_ = c.cmd.Wait() // ProcessState tells
+		close(c.exited)
+	}()
+	for _, s := range c.streams {
+		go s.copy() // ends with the stream, or when settle interrupts it
+	}
+	if c.stdin != nil {
+		go func() { // ends when all is read, or when release closes the pipe
+			_, _ = c.stdin.Write(stdin) // not to read all of it is the child's right
+			_ = c.stdin.Close()
+		}()
+	}
+}
+
+// wait returns when the child has ended, by itself or because it was made to.
+func (c *child) wait(ctx context.Context) Exit {
+	exit := Exit{Code: -1}
+	select {
+	case <-c.exited:
+	case <-ctx.Done():
+		exit.Stopped = context.Cause(ctx)
+	case exit.Stopped = <-c.refused:
+	}
+	if exit.Stopped != nil {
+		c.end()
+	}
+	exit.Held = c.settle()
+	c.release()
+	if exit.Stopped == nil { // the last of the output may have been too much
+		select {
+		case exit.Stopped = <-c.refused:
+		default:
+		}
+	}
+	select {
+	case <-c.exited:
+		exit.Code = c.cmd.ProcessState.ExitCode()
+		if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			exit.Signal = status.Signal()
+		}
+	default: // not even SIGKILL ended it: the kernel holds it
+	}
+	return exit
+}
+
+// end makes the group end, and returns when it has or when nothing more can be
+// done about it.
+func (c *child) end() {
+	pid := c.cmd.Process.Pid
+	askToEnd(c.cmd.Process)
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	timer := time.NewTimer(c.grace)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if c.hasExited() && !groupAlive(pid) {
+				return
+			}
+			continue
+		case <-timer.C:
+		}
+		break
+	}
+	forceToEnd(c.cmd.Process)
+	last := time.NewTimer(c.grace)
+	defer last.Stop()
+	select {
+	case <-c.exited:
+	case <-last.C:
+	}
+}
+
+func (c *child) hasExited() bool {
+	select {
+	case <-c.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// settle gives the streams time to end by themselves, and then ends them with
+// what they hold. It reports whether any had to be ended.
+func (c *child) settle() (held bool) {
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	late := timer.C
+	for _, s := range c.streams {
+		select {
+		case <-s.done:
+		case <-late:
+			closed := make(chan time.Time)
+			close(closed)
+			late = closed // for those that follow
+			select {
+			case <-s.done:
+			default:
+				held = true
+				s.finish()
+			}
+		}
+	}
+	return held
+}
+
+// release closes this side of the pipes.
+func (c *child) release() {
+	for _, s := range c.streams {
+		s.close()
+	}
+	if c.stdin != nil {
+		_ = c.stdin.Close() // the feeding goroutine may have been quicker
+	}
+}

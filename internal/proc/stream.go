@@ -1,0 +1,71 @@
+package proc
+
+import (
+	"io"
+	"os"
+	"sync"
+)
+
+// chunk is how much is read at a time.
+const chunk = 32 << 10
+
+// stream is what a child writes, on its way to a writer.
+type stream struct {
+	from    *os.File
+	refused chan<- error
+	done    chan struct{} // closed when copy has ended
+
+	mu sync.Mutex // held while the writer is used
+	to io.Writer  // nil once it must not be used any more
+}
+
+func newStream(from *os.File, to io.Writer, refused chan<- error) *stream {
+	return &stream{from: from, to: to, refused: refused, done: make(chan struct{})}
+}
+
+// copy hands on what comes, until it ends or the writer refuses it.
+func (s *stream) copy() {
+	defer close(s.done)
+	buf := make([]byte, chunk)
+	for {
+		n, err := s.from.Read(buf)
+		if n > 0 && !s.put(buf[:n]) {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// put hands bytes to the writer. It reports false if they were not wanted.
+func (s *stream) put(p []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to == nil {
+		return false
+	}
+	if _, err := s.to.Write(p); err != nil {
+		s.to = nil
+		s.refused <- err // has room for one of each stream
+		return false
+	}
+	return true
+}
+
+// finish ends a stream that something else holds open. What the child wrote
+// before it ended is in the pipe, and is not lost.
+func (s *stream) finish() {
+	if interrupt(s.from) {
+		<-s.done
+		drain(s.from, s.put)
+	}
+}
+
+// close ends the use of the writer and of the pipe.
+func (s *stream) close() {
+	s.mu.Lock()
+	s.to = nil
+	s.mu.Unlock()
+	closePipe(s.from)
+}

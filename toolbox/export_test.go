@@ -1,0 +1,109 @@
+package toolbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Unified is the diff of two texts.
+func Unified(before, after string) (diff string, added, removed int) {
+	return unified("f", "f", before, after)
+}
+
+// Ignored reports whether the .gitignore files of a project, by directory, leave a path
+// out, with the directories above it.
+func Ignored(files map[string]string, name string) bool {
+	isDir := strings.HasSuffix(name, "/")
+	name = strings.TrimSuffix(name, "/")
+	var rules *ignores
+	read := func(dir string) {
+		if text, ok := files[dir]; ok {
+			rules, _ = parseIgnore(strings.NewReader(text), dir, rules)
+		}
+	}
+	for dir := range parents(name) {
+		if dir != "." && rules.ignored(dir, true) {
+			return true
+		}
+		read(dir)
+	}
+	return rules.ignored(name, isDir)
+}
+
+// Search searches a text in blocks of a size, and returns the numbers of the lines that
+// match and of all that are shown.
+func Search(ctx context.Context, pattern string, around, block int, from io.Reader) (matched, shown []int, err error) {
+	s, err := newSearch(pattern, false, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.around, s.maxLines = around, 1<<30
+	f, err := s.in(ctx, from, slices.Grow([]byte(nil), block)[:block:block])
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, h := range f.hits {
+		shown = append(shown, h.line)
+		if h.matched {
+			matched = append(matched, h.line)
+		}
+	}
+	return matched, shown, nil
+}
+
+// Memory is what remembers the files that sessions have read.
+type Memory struct{ *memory }
+
+// NewMemory makes one of that many files.
+func NewMemory(most int) Memory { return Memory{newMemory(most)} }
+
+// Saw notes a file.
+func (m Memory) Saw(session, file string) { m.saw(session, spotOf(file), sum{}) }
+
+// Knows reports whether a session has read a file.
+func (m Memory) Knows(session, file string) bool {
+	return m.check(session, spotOf(file), sum{}) == nil
+}
+
+func spotOf(file string) spot { return spot{&place{}, file, file} }
+
+// Pattern compiles a pattern of paths.
+func Pattern(pattern string) (func(string) bool, error) {
+	re, err := compilePath(pattern, true)
+	if err != nil {
+		return nil, err
+	}
+	return re.MatchString, nil
+}
+
+// Needles are the texts of which a match has one; "i:" marks those of any case.
+func Needles(pattern string) []string {
+	var all []string
+	for _, n := range needlesOf(pattern) {
+		text := string(n.text)
+		if n.fold {
+			text = "i:" + text
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// Replace loads a file, lets something happen, and replaces it.
+func Replace(root *os.Root, name, content string, meanwhile func()) error {
+	at := spot{newPlace(root), name, name}
+	old, err := at.load()
+	if errors.Is(err, fs.ErrNotExist) {
+		old, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	meanwhile()
+	return at.replace(old, []byte(content))
+}

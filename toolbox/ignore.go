@@ -1,0 +1,139 @@
+package toolbox
+
+import (
+	"bufio"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// ignores are the rules of one .gitignore file and, behind it, of those above. A
+// nil *ignores ignores nothing.
+type ignores struct {
+	above *ignores
+	dir   string // that the file is in; "." is the top
+	rules []ignoreRule
+}
+
+// ignoreRule is one line of a .gitignore file.
+type ignoreRule struct {
+	negated  bool
+	dirOnly  bool
+	anchored bool           // matched against the path below the file's directory, not the name
+	literal  string         // what must be equal, if the pattern has no special characters
+	suffix   string         // what must come last, if the pattern is "*" and that
+	re       *regexp.Regexp // if it is neither
+}
+
+// ignored reports whether a path is left out. The nearest file decides, and in it the
+// last rule that matches. That a directory above it is left out is for the caller to
+// have noticed.
+func (g *ignores) ignored(name string, isDir bool) bool {
+	for ; g != nil; g = g.above {
+		rel := name
+		if g.dir != "." {
+			var ok bool
+			if rel, ok = strings.CutPrefix(name, g.dir+"/"); !ok {
+				continue
+			}
+		}
+		base := path.Base(rel)
+		for i := len(g.rules) - 1; i >= 0; i-- {
+			if g.rules[i].matches(rel, base, isDir) {
+				return !g.rules[i].negated
+			}
+		}
+	}
+	return false
+}
+
+func (r *ignoreRule) matches(rel, base string, isDir bool) bool {
+	if r.dirOnly && !isDir {
+		return false
+	}
+	name := base
+	if r.anchored {
+		name = rel
+	}
+	switch {
+	case r.literal != "":
+		return name == r.literal
+	case r.suffix != "":
+		return strings.HasSuffix(name, r.suffix)
+	default:
+		return r.re.MatchString(name)
+	}
+}
+
+// maxIgnoreFile bounds what is read of a .gitignore file.
+const maxIgnoreFile = 1 << 20
+
+// parseIgnore reads a .gitignore file of a directory.
+func parseIgnore(r io.Reader, dir string, above *ignores) (*ignores, error) {
+	g := &ignores{above: above, dir: dir}
+	scanner := bufio.NewScanner(io.LimitReader(r, maxIgnoreFile))
+	scanner.Buffer(nil, maxIgnoreFile+1)
+	for first := true; scanner.Scan(); first = false {
+		line := scanner.Text()
+		if first {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		if rule, ok := parseIgnoreLine(line); ok {
+			g.rules = append(g.rules, rule)
+		}
+	}
+	if len(g.rules) == 0 {
+		return above, scanner.Err()
+	}
+	return g, scanner.Err()
+}
+
+func parseIgnoreLine(line string) (ignoreRule, bool) {
+	var r ignoreRule
+	line = trimTrailingSpaces(strings.TrimSuffix(line, "\r"))
+	if line == "" || line[0] == '#' {
+		return r, false
+	}
+	if line[0] == '!' {
+		r.negated, line = true, line[1:]
+	}
+	if cut, ok := strings.CutSuffix(line, "/"); ok {
+		r.dirOnly, line = true, cut
+	}
+	if strings.Contains(line, "/") {
+		r.anchored, line = true, strings.TrimPrefix(line, "/")
+	}
+	if line == "" {
+		return r, false
+	}
+	rest, star := strings.CutPrefix(line, "*")
+	switch special := `*?[]\`; {
+	case !strings.ContainsAny(line, special):
+		r.literal = line
+	case star && !r.anchored && rest != "" && !strings.ContainsAny(rest, special):
+		r.suffix = rest
+	default:
+		var err error
+		if r.re, err = compilePath(line, false); err != nil {
+			return r, false // as git: it matches nothing
+		}
+	}
+	return r, true
+}
+
+// trimTrailingSpaces cuts spaces off the end, except one behind a backslash.
+func trimTrailingSpaces(line string) string {
+	end := len(line)
+	for end > 0 && line[end-1] == ' ' {
+		end--
+	}
+	slashes := 0
+	for slashes < end && line[end-1-slashes] == '\\' {
+		slashes++
+	}
+	if end < len(line) && slashes%2 == 1 {
+		end++
+	}
+	return line[:end]
+}

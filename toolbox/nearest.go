@@ -1,0 +1,115 @@
+package toolbox
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	maxCompared   = 50_000 // lines of a file that are compared
+	maxComparedAt = 300    // bytes of a line that are compared
+	maxQuoted     = 12     // lines of a candidate that are quoted
+)
+
+var numbered = regexp.MustCompile(`^ *\d+\t`)
+
+// nearest says what a file has that is like a text it does not have.
+func nearest(text, old string) string {
+	want := strings.Split(strings.TrimSuffix(old, "\n"), "\n")
+	if numbered.MatchString(want[0]) {
+		return " It begins with a line number, as read shows it: leave the numbers and the tabs behind them out."
+	}
+	key, at := "", 0 // the longest line tells most
+	for i, line := range want {
+		if line = strings.TrimSpace(line); len(line) > len(key) {
+			key, at = line, i
+		}
+	}
+	if key == "" {
+		return " It is nothing but white space."
+	}
+	lines := strings.SplitN(text, "\n", maxCompared+1)
+	lines = lines[:min(len(lines), maxCompared)]
+	var found []candidate
+	for i, line := range lines {
+		if score := similarity(strings.TrimSpace(line), key); score >= 0.5 {
+			found = append(found, candidate{max(i-at, 0), i, score})
+		}
+	}
+	if len(found) == 0 {
+		return " Nothing in the file is like it: read the file again."
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
+	if best := found[0]; best.sameBut(lines, want) {
+		end := min(best.start+len(want), best.start+maxQuoted)
+		return fmt.Sprintf(" At line %d is the same with other white space:\n%s", best.start+1, quoted(lines, best.start, end))
+	}
+	found = found[:min(len(found), 3)]
+	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.line, b.line) })
+	var b strings.Builder
+	b.WriteString(" The nearest in the file:\n")
+	for _, c := range found {
+		b.WriteString(quoted(lines, c.line, c.line+1))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// candidate is a place that is like what was looked for: where it would begin, and
+// the line that is like its longest.
+type candidate struct {
+	start, line int
+	score       float64
+}
+
+// sameBut reports whether a candidate differs in white space only.
+func (c candidate) sameBut(lines, want []string) bool {
+	if c.start+len(want) > len(lines) {
+		return false
+	}
+	for i, w := range want {
+		if strings.Join(strings.Fields(lines[c.start+i]), " ") != strings.Join(strings.Fields(w), " ") {
+			return false
+		}
+	}
+	return true
+}
+
+// quoted shows lines so that their white space can be seen.
+func quoted(lines []string, from, to int) string {
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		line := lines[i]
+		if len(line) > maxComparedAt {
+			line = string(cutEnd([]byte(line), maxComparedAt)) + "..."
+		}
+		fmt.Fprintf(&b, "%6d: %q\n", i+1, line)
+	}
+	return b.String()
+}
+
+// similarity is how much of two texts is the same, from 0 to 1: the share of pairs
+// of neighbouring bytes that both have.
+func similarity(a, b string) float64 {
+	a, b = a[:min(len(a), maxComparedAt)], b[:min(len(b), maxComparedAt)]
+	switch {
+	case a == b:
+		return 1
+	case len(a) < 2 || len(b) < 2 || len(a) > 3*len(b) || len(b) > 3*len(a):
+		return 0
+	}
+	pairs := make(map[[2]byte]int, len(a))
+	for i := 1; i < len(a); i++ {
+		pairs[[2]byte{a[i-1], a[i]}]++
+	}
+	both := 0
+	for i := 1; i < len(b); i++ {
+		if p := [2]byte{b[i-1], b[i]}; pairs[p] > 0 {
+			pairs[p]--
+			both++
+		}
+	}
+	return 2 * float64(both) / float64(len(a)+len(b)-2)
+}

@@ -1,0 +1,223 @@
+package toolbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// place is a directory that the file tools may use.
+type place struct {
+	root *os.Root
+	dir  string // its absolute name
+	also string // the same without symbolic links
+}
+
+func newPlace(root *os.Root) *place {
+	p := &place{root: root, dir: root.Name()}
+	if abs, err := filepath.Abs(p.dir); err == nil {
+		p.dir = abs
+	}
+	p.also = p.dir
+	if direct, err := filepath.EvalSymlinks(p.dir); err == nil {
+		p.also = direct
+	}
+	return p
+}
+
+// inside returns an absolute path relative to the place, if it is below it.
+func (p *place) inside(name string) (string, bool) {
+	for _, dir := range []string{p.dir, p.also} {
+		rel, err := filepath.Rel(dir, name)
+		if err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel), true
+		}
+	}
+	return "", false
+}
+
+// spot is a path in a place.
+type spot struct {
+	place *place
+	rel   string // without symbolic links, as it was when it was looked at; "." is the place
+	shown string // as messages have it
+}
+
+// id stands for the file, whatever name it went by.
+func (s spot) id() string { return s.place.also + "\x00" + s.rel }
+
+// within returns the spot of a path below this one, without looking.
+func (s spot) within(rel string) spot {
+	return spot{s.place, path.Join(s.rel, rel), path.Join(s.shown, rel)}
+}
+
+// maxLinks is how many symbolic links a path may lead through.
+const maxLinks = 40
+
+// locate finds what a path means. It decides what is opened, and what it says may
+// be out of date when that happens: it is the root that holds.
+func (f *files) locate(name string) (spot, error) {
+	if name == "" {
+		return spot{}, failf(belay.ClassInvalid, "The path is empty.")
+	}
+	if strings.ContainsRune(name, 0) {
+		return spot{}, failf(belay.ClassInvalid, "The path %q has a zero byte in it.", name)
+	}
+	at := spot{place: f.project}
+	if filepath.IsAbs(name) {
+		found := false
+		for _, p := range append([]*place{f.project}, f.extra...) {
+			if at.rel, found = p.inside(filepath.Clean(name)); found {
+				at.place = p
+				break
+			}
+		}
+		if !found {
+			return spot{}, f.outside(name)
+		}
+	} else {
+		at.rel = path.Clean(filepath.ToSlash(name))
+		if !filepath.IsLocal(at.rel) {
+			return spot{}, f.outside(name)
+		}
+	}
+	at.shown = at.rel
+	if at.place != f.project {
+		at.shown = path.Join(filepath.ToSlash(at.place.dir), at.rel)
+	}
+	rel, err := at.place.resolve(at.rel)
+	if err != nil {
+		return spot{}, f.explain(at, err)
+	}
+	at.rel = rel
+	return at, nil
+}
+
+// errEscapes stands for a symbolic link that leads out.
+var errEscapes = errors.New("path escapes from parent")
+
+// escapes reports whether an error says that a path leads out of its root. Package
+// os has no name for that error.
+func escapes(err error) bool {
+	return errors.Is(err, errEscapes) || err != nil && strings.HasSuffix(err.Error(), errEscapes.Error())
+}
+
+// resolve follows the symbolic links of a clean path, as far as it exists. Unlike
+// os.Root it follows an absolute link that leads back into the place.
+func (p *place) resolve(rel string) (string, error) {
+	done := "."
+	todo := strings.Split(rel, "/")
+	for links := 0; len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if done == "." {
+				return "", errEscapes
+			}
+			done = path.Dir(done)
+			continue
+		}
+		next := path.Join(done, name)
+		info, err := p.root.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			return path.Join(append([]string{next}, todo...)...), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("look at: %w", err)
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			done = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", errors.New("too many levels of symbolic links")
+		}
+		target, err := p.root.Readlink(next)
+		if err != nil {
+			return "", fmt.Errorf("follow: %w", err)
+		}
+		if filepath.IsAbs(target) {
+			inside, ok := p.inside(filepath.Clean(target))
+			if !ok {
+				return "", errEscapes
+			}
+			target, done = inside, "."
+		}
+		todo = append(strings.Split(filepath.ToSlash(target), "/"), todo...)
+	}
+	return done, nil
+}
+
+// outside is the answer to a path that leads out. It names the project and not
+// where it is.
+func (f *files) outside(name string) error {
+	return failf(belay.ClassDenied, "%q is outside the project %q. This tool works inside the project only: give a path relative to it, such as \"docs/notes.md\".",
+		name, filepath.Base(f.project.dir))
+}
+
+// open opens a file for reading. A pipe or a device does not hold it up, and is
+// refused like everything that is not a file.
+func (s spot) open() (*os.File, fs.FileInfo, error) {
+	f, err := s.place.root.OpenFile(s.rel, os.O_RDONLY|nonblocking, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open: %w", err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = failf(belay.ClassInvalid, "%q is a directory: see what is in it with list.", s.shown)
+	case !info.Mode().IsRegular():
+		err = failf(belay.ClassInvalid, "%q is not a regular file but a %s.", s.shown, kindOf(info.Mode()))
+	}
+	if err != nil {
+		_ = f.Close() // it was only read
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	case mode&fs.ModeDevice != 0:
+		return "device"
+	default:
+		return "special file"
+	}
+}
+
+// resembling names files beside one that does not exist, if there are any with a
+// name like it.
+func (s spot) resembling() string {
+	dir, err := s.place.root.Open(path.Dir(s.rel))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = dir.Close() }()         // it was only read
+	names, _ := dir.Readdirnames(maxResembled) // an error leaves what was read
+	found := near.Names(path.Base(s.rel), names, 3)
+	if len(found) == 0 {
+		return ""
+	}
+	for i, name := range found {
+		found[i] = path.Join(path.Dir(s.shown), name)
+	}
+	return ": did you mean " + strings.Join(found, " or ") + "?"
+}
+
+// maxResembled is how many names are compared with one that does not exist.
+const maxResembled = 10_000

@@ -1,0 +1,254 @@
+package toolbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// searchBlock is how much of a file is looked at in one go. A longer line is
+	// taken for several.
+	searchBlock = 256 << 10
+	// maxHitLine is how much of a line is shown, in bytes.
+	maxHitLine = 400
+)
+
+// search looks for a regular expression in the lines of files. It is safe for
+// concurrent use.
+type search struct {
+	re       *regexp.Regexp
+	needles  []needle // a line that has none of them cannot match
+	around   int      // lines to show on both sides of a match
+	noLines  bool     // only count
+	maxLines int      // lines to match in a file before it is left
+}
+
+// newSearch compiles an expression, for lines without their ends.
+func newSearch(pattern string, literal, ignoreCase bool) (*search, error) {
+	if literal {
+		pattern = regexp.QuoteMeta(pattern)
+	}
+	if ignoreCase {
+		pattern = "(?i)" + pattern
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the message quotes the expression, and the caller says the rest
+	}
+	return &search{re: re, needles: needlesOf(pattern)}, nil
+}
+
+// hit is a line to show.
+type hit struct {
+	line    int
+	text    string
+	matched bool
+}
+
+// found is what a file has.
+type found struct {
+	count int // lines that match
+	hits  []hit
+}
+
+// block is a part of a file: lines that were looked at and may still be shown, then
+// lines to look at, then the beginning of a line.
+type block struct {
+	data []byte
+	pos  int // the first line to look at
+	end  int // behind the last
+	line int // the number of the one at pos
+}
+
+// in searches a file. A binary file has no matches.
+func (s *search) in(ctx context.Context, from io.Reader, buf []byte) (*found, error) {
+	b := &block{data: buf[:0], line: 1}
+	f := &found{}
+	hay := newHaystack(s.needles)
+	pending := 0 // lines to show behind the last match
+	for first := true; ; first = false {
+		last, err := b.fill(from)
+		hay.forget()
+		if err != nil {
+			return nil, err
+		}
+		if first && isBinary(b.data[:min(len(b.data), sniffed)]) {
+			return f, nil
+		}
+		for b.pos < b.end {
+			start, end, ok := s.next(b, hay)
+			pending = f.follow(b, start, pending)
+			if !ok {
+				break
+			}
+			f.add(s, b, start, end)
+			if f.count >= s.maxLines {
+				return f, nil
+			}
+			b.step(end, b.end)
+			pending = s.around
+		}
+		if last {
+			return f, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		b.shift(s.around)
+	}
+}
+
+// fill reads on until there are lines to look at. It reports whether they are the
+// last.
+func (b *block) fill(from io.Reader) (last bool, err error) {
+	for {
+		for len(b.data) < cap(b.data) {
+			n, err := from.Read(b.data[len(b.data):cap(b.data)])
+			b.data = b.data[:len(b.data)+n]
+			if errors.Is(err, io.EOF) {
+				b.end = len(b.data)
+				return true, nil
+			}
+			if err != nil {
+				return false, fmt.Errorf("read: %w", err)
+			}
+		}
+		i := bytes.LastIndexByte(b.data[b.pos:], '\n')
+		switch {
+		case i >= 0:
+			b.end = b.pos + i + 1
+			return false, nil
+		case b.pos == 0:
+			b.end = len(b.data)
+			return false, nil
+		}
+		b.data = append(b.data[:0], b.data[b.pos:]...) // a long line needs all the room
+		b.pos = 0
+	}
+}
+
+// shift makes room behind what was looked at. It keeps some lines of that, to be
+// shown before a match.
+func (b *block) shift(keep int) {
+	start := b.end
+	for ; keep > 0 && start > 0 && b.end-start < cap(b.data)/2; keep-- {
+		start = bytes.LastIndexByte(b.data[:start-1], '\n') + 1
+	}
+	if b.end-start >= cap(b.data)/2 {
+		start = b.end
+	}
+	b.pos = b.end - start
+	b.data = append(b.data[:0], b.data[start:]...)
+}
+
+// step moves on behind the end of a line, which is a newline unless the line goes on
+// in the next block.
+func (b *block) step(end, most int) {
+	b.pos = most
+	if end < most {
+		b.line++
+		b.pos = end + 1
+	}
+}
+
+// next finds the next line that matches, without its end. If there is none, start is
+// the end of the block. Lines before it are left for follow to count.
+func (s *search) next(b *block, hay *haystack) (start, end int, ok bool) {
+	for start = b.pos; start < b.end; start = end + 1 {
+		if len(s.needles) > 0 {
+			i := hay.from(b.data[:b.end], start)
+			if i < 0 {
+				break
+			}
+			start += bytes.LastIndexByte(b.data[start:i], '\n') + 1
+		}
+		end = b.end
+		if i := bytes.IndexByte(b.data[start:b.end], '\n'); i >= 0 {
+			end = start + i
+		}
+		if s.re.Match(bytes.TrimSuffix(b.data[start:end], []byte("\r"))) {
+			return start, end, true
+		}
+	}
+	return b.end, b.end, false
+}
+
+// follow moves on to a line and shows as many on the way as are pending. It returns
+// how many still are.
+func (f *found) follow(b *block, to, pending int) int {
+	for b.pos < to {
+		end := to
+		if pending == 0 {
+			b.line += bytes.Count(b.data[b.pos:to], []byte("\n"))
+			b.pos = to
+			break
+		}
+		if i := bytes.IndexByte(b.data[b.pos:to], '\n'); i >= 0 {
+			end = b.pos + i
+		}
+		f.hits = append(f.hits, hit{b.line, shorten(b.data[b.pos:end], 0), false})
+		pending--
+		b.step(end, to)
+	}
+	return pending
+}
+
+// add notes a match at the block's position, and the lines before it.
+func (f *found) add(s *search, b *block, start, end int) {
+	f.count++
+	if s.noLines {
+		return
+	}
+	shown := 0 // the last line that was
+	if n := len(f.hits); n > 0 {
+		shown = f.hits[n-1].line
+	}
+	from, line := start, b.line
+	for range s.around {
+		if from == 0 || line-1 <= shown {
+			break
+		}
+		from = bytes.LastIndexByte(b.data[:from-1], '\n') + 1
+		line--
+	}
+	for ; from < start; line++ {
+		stop := from + bytes.IndexByte(b.data[from:start], '\n')
+		f.hits = append(f.hits, hit{line, shorten(b.data[from:stop], 0), false})
+		from = stop + 1
+	}
+	text := b.data[start:end]
+	at := 0
+	if len(text) > maxHitLine {
+		if loc := s.re.FindIndex(text); loc != nil {
+			at = loc[0]
+		}
+	}
+	f.hits = append(f.hits, hit{b.line, shorten(text, at), true})
+}
+
+// shorten makes a line fit to be shown: what is around a place in it.
+func shorten(line []byte, at int) string {
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) > maxHitLine {
+		from := max(min(at-maxHitLine/4, len(line)-maxHitLine), 0)
+		for from > 0 && from < len(line) && !utf8.RuneStart(line[from]) {
+			from++
+		}
+		cut := cutEnd(line[from:], maxHitLine)
+		text := string(cut)
+		if from > 0 {
+			text = "[...] " + text
+		}
+		if from+len(cut) < len(line) {
+			text += " [...]"
+		}
+		return strings.ToValidUTF8(text, "\ufffd")
+	}
+	return strings.ToValidUTF8(string(line), "\ufffd")
+}

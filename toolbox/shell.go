@@ -1,0 +1,239 @@
+package toolbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/proc"
+)
+
+const (
+	defaultTimeout = 2 * time.Minute
+	maxTimeout     = 10 * time.Minute
+	// maxOutput is how much of a command's output is kept. The model is shown less
+	// of it, and the rest is in the file that the loop makes of a long result.
+	maxOutput = 1 << 20
+	// maxShown is how much of it the model is shown, in characters.
+	maxShown = 30_000
+)
+
+// ShellOptions are the options of [Shell].
+type ShellOptions struct {
+	// Dir is where commands start. Defaults to the working directory of the
+	// process, and in [All] to the project.
+	Dir string
+	// Shell is the program that gets -c and the command. Defaults to bash if there
+	// is one, else to sh.
+	Shell string
+	// Env is the whole environment of commands, as KEY=value. Defaults to that of
+	// the process without what looks like a secret: a variable whose name has, between
+	// underscores, the word KEY or one that ends in APIKEY, TOKEN, SECRET, PASSWORD,
+	// PASSWD, PASSPHRASE or CREDENTIAL, be it in the plural. PAGER, GIT_PAGER,
+	// GIT_TERMINAL_PROMPT and TERM are set so that nothing waits for a person.
+	Env []string
+	// Keep names variables that are passed on though they look like secrets, as
+	// path.Match takes them: GITHUB_TOKEN, NPM_*. Defaults to none.
+	Keep []string
+	// Timeout is how long a command may take that does not say. Defaults to 2
+	// minutes.
+	Timeout time.Duration
+	// MaxTimeout is how long a command may ask for. Defaults to 10 minutes, or to
+	// Timeout if that is longer.
+	MaxTimeout time.Duration
+	// MaxOutput is how many bytes of output are kept: the first and the last half of
+	// that. Defaults to 1 MiB.
+	MaxOutput int
+}
+
+type shellInput struct {
+	Command        string `json:"command"`
+	TimeoutSeconds int    `json:"timeout_seconds"`
+	Description    string `json:"description"`
+}
+
+// Shell makes the tool that runs commands. Each runs in a process group of its own,
+// without a terminal and with nothing to read. When its time is up or the turn is
+// aborted the group gets SIGTERM, and two seconds later SIGKILL. A process that it
+// leaves in the background does not delay the answer, and is not ended. Where there
+// is no shell, as may be on Windows, the tool is unavailable and says so.
+func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used through the interface
+	s := &shell{}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Timeout <= 0 {
+		s.opts.Timeout = defaultTimeout
+	}
+	if s.opts.MaxTimeout <= 0 {
+		s.opts.MaxTimeout = max(maxTimeout, s.opts.Timeout)
+	}
+	if s.opts.MaxOutput <= 0 {
+		s.opts.MaxOutput = maxOutput
+	}
+	if s.opts.Shell == "" {
+		s.opts.Shell = "sh"
+		if _, err := exec.LookPath("bash"); err == nil {
+			s.opts.Shell = "bash"
+		}
+	}
+	return newTool("shell", fmt.Sprintf("Runs a command with %s -c in the project's directory and returns its output, standard error included. "+
+		"Each command starts anew: cd and variables do not last. There is nobody to answer questions. A command that takes longer than its timeout is ended. "+
+		"What goes on in the background must not write to the output: redirect it to a file. Variables that look like secrets are not there.", path.Base(s.opts.Shell)),
+		fmt.Sprintf(`{
+		"type": "object", "additionalProperties": false, "required": ["command"], "properties": {
+			"command": {"type": "string", "minLength": 1},
+			"timeout_seconds": {"type": "integer", "minimum": 1, "maximum": %d, "description": "how long it may take; %d if left out"},
+			"description": {"type": "string", "description": "what it is for, in a few words, for the person who watches"}
+		}}`, max(int(s.opts.MaxTimeout/time.Second), 1), int(s.opts.Timeout/time.Second)),
+		belay.ToolTraits{Serial: true, Timeout: s.opts.MaxTimeout + time.Minute, MaxResult: maxShown}, s.run)
+}
+
+type shell struct{ opts ShellOptions }
+
+// errTimeIsUp ends a command whose time is up.
+var errTimeIsUp = errors.New("time is up")
+
+func (s *shell) run(ctx context.Context, _ *belay.Invocation, in *shellInput) (belay.Result, error) {
+	if strings.ContainsRune(in.Command, 0) {
+		return belay.Result{}, failf(belay.ClassInvalid, "The command has a zero byte in it.")
+	}
+	timeout := s.opts.Timeout
+	if in.TimeoutSeconds > 0 {
+		timeout = min(time.Duration(in.TimeoutSeconds)*time.Second, s.opts.MaxTimeout)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeIsUp)
+	defer cancel()
+	output := proc.NewWindow(s.opts.MaxOutput)
+	began := time.Now()
+	exit, err := proc.Run(ctx, &proc.Command{
+		Argv: []string{s.opts.Shell, "-c", in.Command}, Dir: s.opts.Dir, Env: s.environment(), Stdout: output, Merged: true,
+	})
+	took := time.Since(began)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return belay.Result{}, context.Cause(ctx)
+	case errors.Is(err, exec.ErrNotFound):
+		return belay.Result{}, failf(belay.ClassUnavailable, "There is no %s on this machine: commands cannot be run.", path.Base(s.opts.Shell))
+	case err != nil:
+		return belay.Result{}, failf(belay.ClassFailed, "The command could not be started: %v.", err)
+	}
+	ran := &ran{exit: exit, timeout: timeout, view: ShellView{
+		Kind: "shell", Command: in.Command, Description: in.Description,
+		ExitCode: exit.Code, Milliseconds: took.Milliseconds(), LeftRunning: exit.Held,
+	}}
+	return ran.result(output)
+}
+
+// ran is a command that has ended.
+type ran struct {
+	exit    proc.Exit
+	timeout time.Duration
+	view    ShellView
+}
+
+// result tells how a command ended. The text does not say how long it took, so that
+// the same outcome reads the same and a loop is noticed.
+func (r *ran) result(output *proc.Window) (belay.Result, error) {
+	head, forgotten, tail := output.Ends()
+	r.view.Bytes, r.view.Forgotten = int64(len(head))+forgotten+int64(len(tail)), forgotten
+	if r.exit.Signal != nil {
+		r.view.Signal = r.exit.Signal.String()
+	}
+	var notes []string
+	var class belay.ResultClass
+	switch {
+	case errors.Is(r.exit.Stopped, errTimeIsUp):
+		class, r.view.TimedOut = belay.ClassTimeout, true
+		notes = append(notes, fmt.Sprintf("it was ended after %s, its timeout; what it had done by then is done", r.timeout))
+	case r.exit.Stopped != nil:
+		class, r.view.Aborted = belay.ClassAborted, true
+		notes = append(notes, "it was ended because the turn was aborted; what it had done by then is done")
+	case r.exit.Signal != nil:
+		class = belay.ClassFailed
+		notes = append(notes, "it was ended by a signal: "+r.view.Signal)
+	case r.exit.Code != 0:
+		class = belay.ClassFailed
+		notes = append(notes, fmt.Sprintf("exit code %d", r.exit.Code))
+	}
+	if r.exit.Held && r.exit.Stopped == nil {
+		notes = append(notes, "a process that it left in the background goes on; what that writes is lost, unless it is redirected to a file")
+	}
+	text := joinEnds(head, forgotten, tail)
+	if text == "" && len(notes) == 0 {
+		text = "[no output]"
+	}
+	if len(notes) > 0 {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += "[" + strings.Join(notes, "] [") + "]"
+	}
+	result, err := answer(text, r.view)
+	result.IsError, result.Class = class != "", class
+	return result, err
+}
+
+// joinEnds makes text of what a window kept.
+func joinEnds(head []byte, forgotten int64, tail []byte) string {
+	if forgotten == 0 {
+		return strings.ToValidUTF8(string(head)+string(tail), "\ufffd")
+	}
+	head = cutEnd(head, len(head)-1) // it may end within a character
+	for i := 0; i < utf8.UTFMax && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
+		tail = tail[1:]
+	}
+	return strings.ToValidUTF8(string(head), "\ufffd") +
+		fmt.Sprintf("\n\n[... %s left out here ...]\n\n", size(forgotten)) +
+		strings.ToValidUTF8(string(tail), "\ufffd")
+}
+
+// quiet keeps programs from waiting for a person.
+var quiet = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "TERM=dumb"}
+
+func (s *shell) environment() []string {
+	if s.opts.Env != nil {
+		return s.opts.Env
+	}
+	var env []string
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); !looksSecret(name) || s.keeps(name) {
+			env = append(env, variable)
+		}
+	}
+	return append(env, quiet...)
+}
+
+func (s *shell) keeps(name string) bool {
+	for _, pattern := range s.opts.Keep {
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// looksSecret reports whether a variable's name says that its value is a secret.
+func looksSecret(name string) bool {
+	for word := range strings.SplitSeq(strings.ToUpper(name), "_") {
+		word = strings.TrimSuffix(word, "S")
+		if word == "KEY" {
+			return true
+		}
+		for _, end := range secretWords {
+			if strings.HasSuffix(word, end) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var secretWords = []string{"APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"}

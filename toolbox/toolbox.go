@@ -1,0 +1,161 @@
+package toolbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/belay-run/belay"
+)
+
+// Options are the options of [All].
+type Options struct {
+	// ReadOnly leaves out write, edit and shell. Defaults to having them.
+	ReadOnly bool
+	// NoShell leaves out shell. Defaults to having it.
+	NoShell bool
+	// Extra are further directories for the file tools, such as that of
+	// belay.Options.SpillDir. What is in them goes by its absolute path. Defaults
+	// to none.
+	Extra []*os.Root
+	// Shell has the options of the shell. Its Dir defaults to the project.
+	// Defaults to the defaults of ShellOptions.
+	Shell *ShellOptions
+}
+
+// Files makes the file tools of a project: read, write, edit, list, glob and
+// grep. The root stays the caller's: it is to be closed when the tools are not
+// used any more.
+func Files(root *os.Root) []belay.Tool { return All(root, &Options{NoShell: true}) }
+
+// All makes all tools of a project.
+func All(root *os.Root, opts *Options) []belay.Tool {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	f := &files{project: newPlace(root), read: newMemory(rememberedFiles)}
+	for _, extra := range o.Extra {
+		f.extra = append(f.extra, newPlace(extra))
+	}
+	tools := []belay.Tool{f.readTool(), f.listTool(), f.globTool(), f.grepTool()}
+	if o.ReadOnly {
+		return tools
+	}
+	tools = append(tools, f.writeTool(), f.editTool())
+	if o.NoShell {
+		return tools
+	}
+	var shell ShellOptions
+	if o.Shell != nil {
+		shell = *o.Shell
+	}
+	if shell.Dir == "" {
+		shell.Dir = f.project.dir
+	}
+	return append(tools, Shell(&shell))
+}
+
+// files is what the file tools share.
+type files struct {
+	project *place
+	extra   []*place
+	read    *memory
+	change  sync.Mutex // held by whoever changes a file
+}
+
+// failure is a result for the model on its way up.
+type failure struct {
+	class belay.ResultClass
+	text  string
+}
+
+func (f *failure) Error() string { return f.text }
+
+func failf(class belay.ResultClass, format string, args ...any) error {
+	return &failure{class, fmt.Sprintf(format, args...)}
+}
+
+// lookOnly are the traits of tools that change nothing.
+var lookOnly = belay.ToolTraits{Idempotent: true}
+
+// newTool makes a tool of a function that takes its decoded input, and makes
+// results of its failures.
+func newTool[In any](name, description, schema string, traits belay.ToolTraits, run func(context.Context, *belay.Invocation, *In) (belay.Result, error)) belay.Tool { //nolint:ireturn // a tool is used through the interface
+	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: description, InputSchema: json.RawMessage(schema)},
+		func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+			var in In
+			if err := call.Decode(&in); err != nil {
+				return belay.Failed(belay.ClassInvalid, "input: "+err.Error()), nil //nolint:nilerr // the result tells
+			}
+			result, err := run(ctx, call, &in)
+			if err != nil && ctx.Err() != nil {
+				return belay.Result{}, context.Cause(ctx) // the loop knows what that means
+			}
+			if f, ok := errors.AsType[*failure](err); ok {
+				return belay.Failed(f.class, f.text), nil
+			}
+			return result, err
+		}, &traits)
+}
+
+// answer makes a result of text and render data.
+func answer(text string, view any) (belay.Result, error) {
+	render, err := json.Marshal(view)
+	if err != nil {
+		return belay.Result{}, fmt.Errorf("render data: %w", err)
+	}
+	return belay.Result{Text: text, Render: render}, nil
+}
+
+// explain makes a failure of what the operating system said about a path.
+func (f *files) explain(at spot, err error) error {
+	if _, ok := errors.AsType[*failure](err); ok {
+		return err
+	}
+	switch {
+	case escapes(err):
+		return f.outside(at.shown)
+	case errors.Is(err, fs.ErrNotExist):
+		return failf(belay.ClassNotFound, "%q does not exist%s", at.shown, cmp.Or(at.resembling(), "."))
+	case errors.Is(err, fs.ErrPermission):
+		return failf(belay.ClassDenied, "%q: permission denied.", at.shown)
+	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err // without the path, which may be of a temporary file
+	} else if l, ok := errors.AsType[*os.LinkError](err); ok {
+		err = l.Err
+	}
+	if strings.Contains(err.Error(), "not a directory") {
+		return failf(belay.ClassNotFound, "%q does not exist: a part of the path is a file and not a directory.", at.shown)
+	}
+	return failf(belay.ClassFailed, "%q: %v.", at.shown, err)
+}
+
+// plural counts things: 1 line, 2 lines.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// size says how much n bytes are.
+func size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return plural(int(n), "byte", "bytes")
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	default:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+}

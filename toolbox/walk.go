@@ -1,0 +1,152 @@
+package toolbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+)
+
+// walker goes through a directory of a project, one directory at a time, sorted by
+// name, without following symbolic links. It leaves out .git, and unless all is
+// set what .gitignore files leave out. A directory that cannot be read is left out.
+type walker struct {
+	place *place
+	all   bool
+	// enter reports whether to look into a directory. Defaults to all of them.
+	enter func(dir string) bool
+	// visit is told of each entry, directories before what is in them.
+	visit func(entry) error
+}
+
+// entry is what a walker comes across.
+type entry struct {
+	rel  string // in the place
+	mode fs.FileMode
+}
+
+// walk goes through a directory. The directory itself is not visited, and is gone
+// through even if it is ignored: it was asked for.
+func (w *walker) walk(ctx context.Context, dir string) error {
+	var rules *ignores
+	if !w.all {
+		rules = w.rulesOf(path.Join(".git", "info", "exclude"), ".", nil)
+		for above := range parents(dir) {
+			rules = w.rulesOf(path.Join(above, ".gitignore"), above, rules)
+		}
+	}
+	return w.in(ctx, dir, rules)
+}
+
+// parents yields the directories above a path, from the top down.
+func parents(dir string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		if dir == "." || !yield(".") {
+			return
+		}
+		for i, c := range dir {
+			if c == '/' && !yield(dir[:i]) {
+				return
+			}
+		}
+	}
+}
+
+// rulesOf reads an ignore file, if there is one that can be read. A link is not
+// followed, as git does not.
+func (w *walker) rulesOf(name, dir string, above *ignores) *ignores {
+	if info, err := w.place.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return above
+	}
+	f, _, err := spot{place: w.place, rel: name}.open()
+	if err != nil {
+		return above
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	rules, err := parseIgnore(f, dir, above)
+	if err != nil {
+		return above
+	}
+	return rules
+}
+
+func (w *walker) in(ctx context.Context, dir string, rules *ignores) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	entries, err := w.entries(dir)
+	if err != nil {
+		return err
+	}
+	if !w.all && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" }) {
+		rules = w.rulesOf(path.Join(dir, ".gitignore"), dir, rules)
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if e.Name() == ".git" || rules.ignored(name, e.IsDir()) {
+			continue
+		}
+		if err := w.visit(entry{name, e.Type()}); err != nil {
+			return err
+		}
+		if !e.IsDir() || w.enter != nil && !w.enter(name) {
+			continue
+		}
+		if err := w.in(ctx, name, rules); unusable(err) {
+			continue
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unusable reports whether an error means that a directory, met on the way, is gone
+// or not for us.
+func unusable(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || escapes(err)
+}
+
+// entries reads one directory. Their Info is not to be used: it goes by the name of
+// the directory and not through the root.
+func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
+	f, err := w.place.root.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	entries, err := f.ReadDir(-1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// directory finds the directory that a call is about; the project if it names none.
+func (f *files) directory(name string) (spot, error) {
+	at, err := f.locate(cmp.Or(name, "."))
+	if err != nil {
+		return spot{}, err
+	}
+	info, err := at.place.root.Lstat(at.rel)
+	if err != nil {
+		return spot{}, f.explain(at, err)
+	}
+	if !info.IsDir() {
+		return spot{}, notDirectoryError{at, info}
+	}
+	return at, nil
+}
+
+// notDirectoryError carries the file that was named in a directory's place.
+type notDirectoryError struct {
+	at   spot
+	info fs.FileInfo
+}
+
+func (e notDirectoryError) Error() string { return e.at.shown + " is not a directory" }

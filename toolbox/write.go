@@ -1,0 +1,180 @@
+package toolbox
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+type writeInput struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func (f *files) writeTool() belay.Tool { //nolint:ireturn // a tool is used through the interface
+	return newTool("write", "Writes a whole file of the project, and makes the directories it needs. "+
+		"A file that exists must have been read before. To change a part of a file, edit is better.", `{
+		"type": "object", "additionalProperties": false, "required": ["path", "content"], "properties": {
+			"path": {"type": "string", "description": "the file, relative to the project"},
+			"content": {"type": "string", "description": "all that the file is to hold"}
+		}}`, belay.ToolTraits{Serial: true}, f.doWrite)
+}
+
+func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeInput) (belay.Result, error) {
+	at, err := f.locate(in.Path)
+	if err != nil {
+		return belay.Result{}, err
+	}
+	if at.rel == "." || strings.HasSuffix(filepath.ToSlash(in.Path), "/") {
+		return belay.Result{}, failf(belay.ClassInvalid, "%q is a directory: name a file to write.", in.Path)
+	}
+	f.change.Lock()
+	defer f.change.Unlock()
+	if ctx.Err() != nil {
+		return belay.Result{}, context.Cause(ctx)
+	}
+	old, err := at.load()
+	content := []byte(in.Content)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		old = nil
+	case err != nil:
+		return belay.Result{}, f.explain(at, err)
+	case string(old.data) == in.Content:
+		f.read.saw(call.Session, at, old.sum())
+		return answer(fmt.Sprintf("%s holds exactly this already: nothing was changed.", at.shown),
+			ChangeView{Kind: "change", Path: at.shown, Action: "unchanged"})
+	default:
+		if err := f.read.check(call.Session, at, old.sum()); err != nil {
+			return belay.Result{}, err
+		}
+	}
+	if err := at.replace(old, content); err != nil {
+		return belay.Result{}, f.explain(at, err)
+	}
+	f.read.saw(call.Session, at, sha256.Sum256(content))
+	action, before := "created", ""
+	if old != nil {
+		action, before = "overwritten", string(old.data)
+	}
+	lines := strings.Count(in.Content, "\n")
+	if in.Content != "" && !strings.HasSuffix(in.Content, "\n") {
+		lines++
+	}
+	text := fmt.Sprintf("%s was %s (%s).%s", at.shown, action, plural(lines, "line", "lines"), old.namesake())
+	return answer(text, changeView(at.shown, action, before, in.Content))
+}
+
+// current is a file as it is.
+type current struct {
+	data []byte
+	info fs.FileInfo
+}
+
+func (c *current) sum() sum { return sha256.Sum256(c.data) }
+
+// namesake says what becomes of the other names of a file that was replaced.
+func (c *current) namesake() string {
+	if c == nil {
+		return ""
+	}
+	if n := otherNames(c.info); n > 0 {
+		return fmt.Sprintf(" It had %s by hard links: what they name was not changed.", plural(n, "other name", "other names"))
+	}
+	return ""
+}
+
+// load reads a file that is to be changed.
+func (s spot) load() (*current, error) {
+	file, info, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	tooLarge := failf(belay.ClassInvalid, "%q is larger than %s: that is too much for this tool. Use the shell.", s.shown, size(maxWhole))
+	if info.Size() > maxWhole {
+		return nil, tooLarge
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxWhole+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxWhole {
+		return nil, tooLarge
+	}
+	return &current{data, info}, nil
+}
+
+// replace puts new content in the place of a file, all at once: whoever reads it
+// sees the old or the new. old is nil for a file that is not there yet.
+func (s spot) replace(old *current, content []byte) (err error) {
+	root := s.place.root
+	if old != nil && old.info.Mode().Perm()&0o200 == 0 {
+		return failf(belay.ClassDenied, "%q is read-only (mode %s), so nothing was changed.", s.shown, old.info.Mode().Perm())
+	}
+	dir := path.Dir(s.rel)
+	if old == nil && dir != "." {
+		if err := root.MkdirAll(dir, 0o777); err != nil {
+			return fmt.Errorf("make directories: %w", err)
+		}
+	}
+	mode := fs.FileMode(0o666) // as the umask leaves it
+	if old != nil {
+		mode = 0o600
+	}
+	temporary := path.Join(dir, ".belay-"+rand.Text()+".tmp")
+	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = root.Remove(temporary) // the error that counts is the first
+		}
+	}()
+	_, err = file.Write(content)
+	if err == nil && old != nil {
+		keepOwner(file, old.info)
+		err = file.Chmod(old.info.Mode())
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.unchanged(old); err != nil {
+		return err
+	}
+	if err := root.Rename(temporary, s.rel); err != nil {
+		return fmt.Errorf("rename: %w", err)
+	}
+	return nil
+}
+
+// unchanged returns a failure if someone else was quicker.
+func (s spot) unchanged(old *current) error {
+	info, err := s.place.root.Lstat(s.rel)
+	switch {
+	case old == nil && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("look at: %w", err)
+	case old != nil && err == nil && os.SameFile(info, old.info) && info.Size() == old.info.Size() && info.ModTime().Equal(old.info.ModTime()):
+		return nil
+	}
+	return failf(belay.ClassDenied, "%q was changed by someone else at this very moment, so nothing was changed. Read it again, then make the call that fits what it says now.", s.shown)
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/probetest"
 )
 
 type uploadTrial = hooktest.Trial[file, verdict]
@@ -137,8 +138,8 @@ func TestAssertions(t *testing.T) {
 			t.Parallel()
 			sub := upload.On("tried", test.handler, &test.opts)
 			test.holds(hooktest.Try(t, upload, sub, file{owner: "ann"}, nil))
-			failed := probed(t, func(t testing.TB) { test.fails(hooktest.Try(t, upload, sub, file{owner: "ann"}, nil)) })
-			failed.wantFailure(t, test.says...)
+			failed := probetest.Run(t, func(t testing.TB) { test.fails(hooktest.Try(t, upload, sub, file{owner: "ann"}, nil)) })
+			failed.WantFailure(t, test.says...)
 		})
 	}
 }
@@ -155,6 +156,6 @@ func TestAssertionsTakeNilForNoOpinion(t *testing.T) {
 func TestPassedRefusesAnError(t *testing.T) {
 	t.Parallel()
 	sub := tagging.On("tag", hooktest.Fails[file, *tags](errors.New("no tags today")), &hook.Options{Failure: hook.Closed})
-	probed(t, func(t testing.TB) { hooktest.Try(t, tagging, sub, file{name: "a"}, nil).Passed() }).
-		wantFailure(t, "want pass, got the error", "no tags today")
+	probetest.Run(t, func(t testing.TB) { hooktest.Try(t, tagging, sub, file{name: "a"}, nil).Passed() }).
+		WantFailure(t, "want pass, got the error", "no tags today")
 }

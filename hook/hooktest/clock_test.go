@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/probetest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -138,7 +139,7 @@ func TestWaitTimersGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := hooktest.NewClock(noon)
 		clock.AfterFunc(time.Second, func() {})
-		probed(t, func(t testing.TB) { clock.WaitTimers(t, 2) }).wantFailure(t, "1 functions wait", "want 2")
+		probetest.Run(t, func(t testing.TB) { clock.WaitTimers(t, 2) }).WantFailure(t, "1 functions wait", "want 2")
 	})
 }
 

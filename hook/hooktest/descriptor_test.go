@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/probetest"
 )
 
 // SPEC H-19
@@ -62,7 +63,7 @@ func TestDescriptorCatchesAChange(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			probed(t, func(t testing.TB) { hooktest.Descriptor(t, golden, test.subs...) }).wantFailure(t, test.want...)
+			probetest.Run(t, func(t testing.TB) { hooktest.Descriptor(t, golden, test.subs...) }).WantFailure(t, test.want...)
 		})
 	}
 }
@@ -76,9 +77,9 @@ func TestDescriptorReadsOtherLineEnds(t *testing.T) {
 func TestDescriptorTellsHowToBegin(t *testing.T) {
 	t.Parallel()
 	golden := copied(t, "\n") + ".none"
-	probed(t, func(t testing.TB) { hooktest.Descriptor(t, golden, noSecrets) }).
-		wantFailure(t, "there is no golden file", "HOOKTEST_UPDATE=1", `"id": "no-secrets"`)
-	probed(t, func(t testing.TB) { hooktest.Descriptor(t, t.TempDir(), noSecrets) }).wantFailure(t, "cannot read the golden file")
+	probetest.Run(t, func(t testing.TB) { hooktest.Descriptor(t, golden, noSecrets) }).
+		WantFailure(t, "there is no golden file", "HOOKTEST_UPDATE=1", `"id": "no-secrets"`)
+	probetest.Run(t, func(t testing.TB) { hooktest.Descriptor(t, t.TempDir(), noSecrets) }).WantFailure(t, "cannot read the golden file")
 }
 
 // It changes the environment, so it cannot be parallel.
@@ -90,8 +91,8 @@ func TestDescriptorUpdates(t *testing.T) {
 	t.Setenv("HOOKTEST_UPDATE", "0")
 	hooktest.Descriptor(t, golden, described("7", hook.CanBlock)...)
 	t.Setenv("HOOKTEST_UPDATE", "1")
-	probed(t, func(t testing.TB) { hooktest.Descriptor(t, filepath.Join(golden, "below-a-file"), noSecrets) }).
-		wantFailure(t, "cannot update the golden file")
+	probetest.Run(t, func(t testing.TB) { hooktest.Descriptor(t, filepath.Join(golden, "below-a-file"), noSecrets) }).
+		WantFailure(t, "cannot update the golden file")
 }
 
 func TestLineDiff(t *testing.T) {

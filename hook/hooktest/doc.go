@@ -22,7 +22,7 @@
 // handlers are there by themselves, too: [Panics], [Goexits], [Hangs] and so
 // on.
 //
-// [TestJournal], [TestQueue] and [TestSecrets] are conformance suites. Whoever
+// [TestJournal], [TestQueue], [TestWorkQueue] and [TestSecrets] are conformance suites. Whoever
 // implements a journal or a queue calls them from a test:
 //
 //	func TestJournal(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/probetest"
 )
 
 // brokenJournals are faults, each with the rules that must catch it.
@@ -243,7 +244,7 @@ func TestJournalSuiteCatches(t *testing.T) {
 				}
 				s := newSlate()
 				broken.inflict(s)
-				if p := probed(t, func(t testing.TB) { rule.Check(t, s) }); len(p.failures) == 0 {
+				if p := probetest.Run(t, func(t testing.TB) { rule.Check(t, s) }); len(p.Failures()) == 0 {
 					t.Errorf("the rule %q holds for a journal that %s", rule.Name, broken.fault)
 				}
 			}
@@ -274,7 +275,7 @@ func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 			s.store = func(r *hook.Run) { reflect.ValueOf(r).Elem().FieldByIndex(field.Index).SetZero() }
 			for _, rule := range hooktest.JournalRules() {
 				if rule.Name == "every field comes back" {
-					probed(t, func(t testing.TB) { rule.Check(t, s) }).wantFailure(t, "not what was stored")
+					probetest.Run(t, func(t testing.TB) { rule.Check(t, s) }).WantFailure(t, "not what was stored")
 				}
 			}
 		})
@@ -333,15 +334,15 @@ func emptyFields(path string, v reflect.Value) iter.Seq[string] {
 func TestJournalSuiteWithoutListing(t *testing.T) {
 	t.Parallel()
 	for _, rule := range hooktest.JournalRules() {
-		p := probed(t, func(t testing.TB) { rule.Check(t, blind{newSlate()}) })
-		p.wantSuccess(t)
-		if !p.skipped {
+		p := probetest.Run(t, func(t testing.TB) { rule.Check(t, blind{newSlate()}) })
+		p.WantSuccess(t)
+		if !p.Skipped() {
 			t.Errorf("the rule %q does not say that it saw nothing", rule.Name)
 		}
 		if rule.Name == "another final state is ErrSettled and changes nothing" {
 			loose := newSlate()
 			loose.upsert = func(_, run hook.Run) (hook.Run, error) { return run, nil }
-			probed(t, func(t testing.TB) { rule.Check(t, blind{loose}) }).wantFailure(t, "want it refused")
+			probetest.Run(t, func(t testing.TB) { rule.Check(t, blind{loose}) }).WantFailure(t, "want it refused")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/probetest"
 )
 
 // faultyQueue is a queue with a place for each fault. As openFaulty makes it, it
@@ -309,7 +310,7 @@ func TestQueueSuiteCatches(t *testing.T) {
 				if !slices.Contains(broken.rules, rule.Name) {
 					continue
 				}
-				if p := probed(t, func(t testing.TB) { rule.Check(t, open(broken.inflict)) }); len(p.failures) == 0 {
+				if p := probetest.Run(t, func(t testing.TB) { rule.Check(t, open(broken.inflict)) }); len(p.Failures()) == 0 {
 					t.Errorf("the rule %q holds for a queue that %s", rule.Name, broken.fault)
 				}
 			}
@@ -348,7 +349,7 @@ func TestQueueSuiteCatchesEveryForgottenField(t *testing.T) {
 					return job, err
 				}
 			}
-			probed(t, func(t testing.TB) { every.Check(t, open(forgets)) }).wantFailure(t)
+			probetest.Run(t, func(t testing.TB) { every.Check(t, open(forgets)) }).WantFailure(t)
 		})
 	}
 }
@@ -362,9 +363,9 @@ func TestQueueSuiteWithoutClaims(t *testing.T) {
 	}
 	skipped := make(map[string]bool)
 	for _, rule := range hooktest.QueueRules(300 * time.Millisecond) {
-		p := probed(t, func(t testing.TB) { rule.Check(t, bare) })
-		p.wantSuccess(t)
-		skipped[rule.Name] = p.skipped
+		p := probetest.Run(t, func(t testing.TB) { rule.Check(t, bare) })
+		p.WantSuccess(t)
+		skipped[rule.Name] = p.Skipped()
 	}
 	for rule, want := range map[string]bool{
 		"a record without jobs is stored":                         false,

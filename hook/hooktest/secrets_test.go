@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/probetest"
 )
 
 func TestSecretsSuiteCatches(t *testing.T) {
@@ -44,7 +45,7 @@ func TestSecretsSuiteCatches(t *testing.T) {
 			t.Parallel()
 			store := openMemory(t, 1024)
 			test.inflict(&store)
-			probed(t, func(t testing.TB) { hooktest.CheckSecrets(t, store) }).wantFailure(t, test.want)
+			probetest.Run(t, func(t testing.TB) { hooktest.CheckSecrets(t, store) }).WantFailure(t, test.want)
 		})
 	}
 }

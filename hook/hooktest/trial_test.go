@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/probetest"
 )
 
 func TestTryTellsWhatCameOfIt(t *testing.T) {
@@ -136,7 +137,7 @@ func TestTrySurvivesGoexit(t *testing.T) {
 	if trial.Err == nil {
 		t.Error("a dispatch that ended by Goexit has no error")
 	}
-	probed(t, func(t testing.TB) { hooktest.Try(t, upload, sub, file{}, nil).Passed() }).wantFailure(t, "runtime.Goexit")
+	probetest.Run(t, func(t testing.TB) { hooktest.Try(t, upload, sub, file{}, nil).Passed() }).WantFailure(t, "runtime.Goexit")
 }
 
 func TestTryCancelsTheTurn(t *testing.T) {
@@ -168,9 +169,9 @@ func TestTryGivesUp(t *testing.T) {
 	handler, release := hooktest.IgnoresCancel[file](verdict{})
 	defer release()
 	sub := upload.On("stubborn", handler, nil)
-	probed(t, func(t testing.TB) {
+	probetest.Run(t, func(t testing.TB) {
 		hooktest.Try(t, upload, sub, file{}, &hooktest.Options{Timeout: time.Millisecond})
-	}).wantFailure(t, `"stubborn" at upload`, "ignores its context")
+	}).WantFailure(t, `"stubborn" at upload`, "ignores its context")
 }
 
 func TestTryRefusesWhatCannotBeInstalled(t *testing.T) {
@@ -188,11 +189,11 @@ func TestTryRefusesWhatCannotBeInstalled(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			probed(t, func(t testing.TB) { hooktest.Try(t, upload, test.sub, file{}, test.opts) }).wantFailure(t, "cannot try", test.want)
+			probetest.Run(t, func(t testing.TB) { hooktest.Try(t, upload, test.sub, file{}, test.opts) }).WantFailure(t, "cannot try", test.want)
 		})
 	}
 	var none hook.Phase[file, verdict]
-	probed(t, func(t testing.TB) { hooktest.Try(t, none, noSecrets, file{}, nil) }).wantFailure(t, "not made by hook.Define")
+	probetest.Run(t, func(t testing.TB) { hooktest.Try(t, none, noSecrets, file{}, nil) }).WantFailure(t, "not made by hook.Define")
 }
 
 // A fault of the phase itself must not take the other tests of the process with
@@ -209,7 +210,7 @@ func TestTrySurvivesAPhaseThatPanics(t *testing.T) {
 		def.Name, def.Kind, def.Capabilities = "faulty", hook.Collect, hook.CanAddContext
 		faulty := hook.Define(def)
 		sub := faulty.On("a", answers(&tags{Tags: []string{"x"}}), nil)
-		probed(t, func(t testing.TB) { hooktest.Try(t, faulty, sub, file{}, nil).Passed() }).wantFailure(t, fault)
+		probetest.Run(t, func(t testing.TB) { hooktest.Try(t, faulty, sub, file{}, nil).Passed() }).WantFailure(t, fault)
 	}
 }
 
@@ -219,6 +220,6 @@ func TestInput(t *testing.T) {
 	if in.name != "a.txt" || in.owner != "ann" || in.scope.Session != "test" || in.scope.Turn != "test-1" || in.scope.Step != 1 {
 		t.Errorf("input = %+v", in)
 	}
-	probed(t, func(t testing.TB) { hooktest.Input(t, upload, `{"name": `) }).wantFailure(t, "upload input", `given: {"name": `)
-	probed(t, func(t testing.TB) { hooktest.Input(t, upload, `{}`) }).wantFailure(t, "name: there is none")
+	probetest.Run(t, func(t testing.TB) { hooktest.Input(t, upload, `{"name": `) }).WantFailure(t, "upload input", `given: {"name": `)
+	probetest.Run(t, func(t testing.TB) { hooktest.Input(t, upload, `{}`) }).WantFailure(t, "name: there is none")
 }

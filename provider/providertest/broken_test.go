@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/probetest"
 	"github.com/belay-run/belay/provider/anthropic"
 	"github.com/belay-run/belay/provider/providertest"
 )
@@ -342,9 +343,9 @@ func TestRulesFindFaults(t *testing.T) {
 			}
 			t.Run(f.fault+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				failures := probed(t, func(t testing.TB) {
+				failures := probetest.Run(t, func(t testing.TB) {
 					check(t, func(t testing.TB, server providertest.Server) belay.Model { return f.model(sound(t, server)) })
-				})
+				}).Failures()
 				if len(failures) == 0 {
 					t.Errorf("the rule does not find that the model %s", f.fault)
 				}
@@ -364,11 +365,11 @@ func TestRuleFindsTheKey(t *testing.T) {
 		if r.Name != "the key is in no error" {
 			continue
 		}
-		failures := probed(t, func(t testing.TB) {
+		failures := probetest.Run(t, func(t testing.TB) {
 			r.Check(t, func(t testing.TB, server providertest.Server) belay.Model {
 				return failing(func(e *belay.ModelError) { e.Err = errors.New(server.Key()) })(sound(t, server))
 			})
-		})
+		}).Failures()
 		if len(failures) == 0 {
 			t.Error("the rule does not find the key in an error")
 		}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/probetest"
 	"github.com/belay-run/belay/provider/providertest"
 )
 
@@ -218,7 +219,7 @@ func TestAnthropicReports(t *testing.T) {
 	t.Parallel()
 	t.Run("a request that has no reply fails the test", func(t *testing.T) {
 		t.Parallel()
-		failures := probed(t, func(p testing.TB) { post(t, providertest.NewAnthropic(p, nil), request(hello), nil) })
+		failures := probetest.Run(t, func(p testing.TB) { post(t, providertest.NewAnthropic(p, nil), request(hello), nil) }).Failures()
 		if len(failures) != 1 || !strings.Contains(failures[0], "no scripted reply") {
 			t.Errorf("got %q, want a failure that says so", failures)
 		}

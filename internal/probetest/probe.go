@@ -1,0 +1,125 @@
+// Package probetest is for the tests of test kits: it runs a test that may fail
+// without failing the test that runs it.
+package probetest
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Probe is a test that may fail. It keeps what it reports to itself; everything
+// else, such as Cleanup and TempDir, is the real test's.
+type Probe struct {
+	testing.TB
+
+	mu       sync.Mutex
+	failures []string
+	skipped  bool
+}
+
+// Run runs f as a test of its own and returns what it reported.
+func Run(t testing.TB, f func(t testing.TB)) *Probe {
+	t.Helper()
+	p := &Probe{TB: t}
+	ended := make(chan struct{})
+	go func() { // ends with f, or when f gives up
+		defer close(ended)
+		f(p)
+	}()
+	<-ended
+	return p
+}
+
+// Failures are the failures that were reported.
+func (p *Probe) Failures() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.failures)
+}
+
+// WantFailure fails the test unless the probe failed, with messages that contain
+// all the texts.
+func (p *Probe) WantFailure(t testing.TB, texts ...string) {
+	t.Helper()
+	failures := p.Failures()
+	if len(failures) == 0 {
+		t.Errorf("no failure was reported, want one with %q", texts)
+		return
+	}
+	for _, text := range texts {
+		if all := strings.Join(failures, "\n"); !strings.Contains(all, text) {
+			t.Errorf("the failure does not say %q:\n%s", text, all)
+		}
+	}
+}
+
+// WantSuccess fails the test if the probe failed.
+func (p *Probe) WantSuccess(t testing.TB) {
+	t.Helper()
+	for _, failure := range p.Failures() {
+		t.Errorf("a failure was reported: %s", failure)
+	}
+}
+
+func (p *Probe) report(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = append(p.failures, text)
+}
+
+// What follows is testing.TB's.
+
+// Error keeps a failure.
+func (p *Probe) Error(args ...any) { p.report(fmt.Sprint(args...)) }
+
+// Errorf keeps a failure.
+func (p *Probe) Errorf(format string, args ...any) { p.report(fmt.Sprintf(format, args...)) }
+
+// Fail keeps a failure that has no message.
+func (p *Probe) Fail() { p.report("failed") }
+
+// Failed reports whether the probe failed.
+func (p *Probe) Failed() bool { return len(p.Failures()) > 0 }
+
+// FailNow keeps a failure and ends the probe.
+func (p *Probe) FailNow() {
+	p.Fail()
+	runtime.Goexit()
+}
+
+// Fatal keeps a failure and ends the probe.
+func (p *Probe) Fatal(args ...any) {
+	p.Error(args...)
+	runtime.Goexit()
+}
+
+// Fatalf keeps a failure and ends the probe.
+func (p *Probe) Fatalf(format string, args ...any) {
+	p.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Skip ends the probe.
+func (p *Probe) Skip(...any) { p.SkipNow() }
+
+// Skipf ends the probe.
+func (p *Probe) Skipf(string, ...any) { p.SkipNow() }
+
+// SkipNow ends the probe.
+func (p *Probe) SkipNow() {
+	p.mu.Lock()
+	p.skipped = true
+	p.mu.Unlock()
+	runtime.Goexit()
+}
+
+// Skipped reports whether the probe was skipped.
+func (p *Probe) Skipped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.skipped
+}

@@ -1,0 +1,104 @@
+package riverjobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Enqueue stores jobs and the record of the run that asked for them in one
+// transaction.
+func (q *Queue[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+	err := q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
+		if err := q.backend.AppendRuns(ctx, tx, []hook.Run{asked}); err != nil {
+			return err
+		}
+		return q.Insert(ctx, tx, jobs)
+	})
+	if err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	return nil
+}
+
+// Insert stores jobs in a transaction that the caller has. Jobs whose key is
+// already queued, running or done are left out silently. A queue that is full
+// refuses with [hook.ErrQueueFull]. After an error the caller rolls back.
+func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	keys := make([]string, 0, len(jobs))
+	byKey := make(map[string]hook.Job, len(jobs))
+	for _, job := range jobs {
+		if job.ID == "" || job.Key == "" {
+			return fmt.Errorf("insert: a job needs an id and a key, got id %q", job.ID)
+		}
+		if _, twice := byKey[job.Key]; !twice {
+			byKey[job.Key] = job
+			keys = append(keys, job.Key)
+		}
+	}
+	taken, err := q.backend.TakeKeys(ctx, tx, keys)
+	if err != nil {
+		return fmt.Errorf("insert: %w", err)
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	fresh := make([]hook.Job, 0, len(taken))
+	for _, key := range keys { // in the order they came
+		if slices.Contains(taken, key) {
+			fresh = append(fresh, byKey[key])
+		}
+	}
+	slices.SortStableFunc(fresh, func(a, b hook.Job) int { return a.At.Compare(b.At) })
+	exec := q.driver.UnwrapExecutor(tx)
+	waiting, err := q.waiting(ctx, exec)
+	if err != nil {
+		return fmt.Errorf("insert: %w", err)
+	}
+	if waiting+len(fresh) > q.opts.Capacity {
+		return fmt.Errorf("insert: %d jobs wait, %d is the bound: %w", waiting, q.opts.Capacity, hook.ErrQueueFull)
+	}
+	return q.insertRows(ctx, exec, fresh)
+}
+
+// waiting counts the jobs that wait, up to one beyond the capacity. It reads
+// the index that River fetches by and no row.
+func (q *Queue[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (int, error) {
+	const from = "SELECT count(*) FROM (SELECT 1 FROM river_job WHERE queue = '" + queue + "' AND state IN (" + waitingStates + ") LIMIT "
+	var n int
+	if err := exec.QueryRow(ctx, from+strconv.Itoa(q.opts.Capacity+1)+") AS waiting").Scan(&n); err != nil {
+		return 0, fmt.Errorf("count the jobs that wait: %w", err)
+	}
+	return n, nil
+}
+
+// Stats tells how much waits and since when. It is not to be called inside a
+// Write.
+func (q *Queue[TTx]) Stats(ctx context.Context) (hook.QueueStats, error) {
+	const where = " FROM river_job WHERE queue = '" + queue + "' AND state "
+	stats := hook.QueueStats{Capacity: q.opts.Capacity}
+	exec := q.driver.GetExecutor()
+	err := exec.QueryRow(ctx, "SELECT (SELECT count(*)"+where+"IN ("+waitingStates+")), (SELECT count(*)"+where+"= 'running')").Scan(&stats.Waiting, &stats.Running)
+	if err != nil {
+		return hook.QueueStats{}, fmt.Errorf("count jobs: %w", err)
+	}
+	oldest, err := exec.JobList(ctx, &riverdriver.JobListParams{
+		Max: 1, OrderByClause: "scheduled_at ASC", WhereClause: "queue = '" + queue + "' AND state IN (" + waitingStates + ")",
+	})
+	if err != nil {
+		return hook.QueueStats{}, fmt.Errorf("find the oldest job: %w", err)
+	}
+	if len(oldest) > 0 {
+		stats.OldestAge = max(0, time.Since(oldest[0].ScheduledAt))
+	}
+	return stats, nil
+}

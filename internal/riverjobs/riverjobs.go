@@ -1,0 +1,130 @@
+package riverjobs
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Backend is the store that the jobs belong to. TTx is its transaction, the one
+// that River's driver takes.
+type Backend[TTx any] interface {
+	// Write runs f in a transaction; what it wrote is durable when Write returns
+	// nil. The transaction may be shared with others' writes, each of which
+	// stands or falls alone.
+	Write(ctx context.Context, f func(ctx context.Context, tx TTx) error) error
+	// AppendRuns stores records in the transaction, as hook.Journal's Append
+	// says.
+	AppendRuns(ctx context.Context, tx TTx, runs []hook.Run) error
+	// TakeKeys marks keys as queued and returns those that were neither queued
+	// nor done.
+	TakeKeys(ctx context.Context, tx TTx, keys []string) ([]string, error)
+	// KeyDone reports whether a job of that key has succeeded.
+	KeyDone(ctx context.Context, tx TTx, key string) (bool, error)
+	// EndKey says that the job of a key is over: done keeps it for good,
+	// otherwise the key is free again.
+	EndKey(ctx context.Context, tx TTx, key string, done bool) error
+}
+
+// Options are a queue's settings. A nil pointer is valid.
+type Options struct {
+	// ID names the process that works, River's client id: at most 100
+	// characters, and no other living process has it. Defaults to a random one.
+	ID string
+	// Capacity is how many jobs may wait. Defaults to 1,024.
+	Capacity int
+	// Workers is how many jobs run at once. Defaults to 4.
+	Workers int
+	// Poll is how often the queue looks for jobs that are due. Defaults to
+	// 100 ms.
+	Poll time.Duration
+	// Grace is how long jobs under way may go on when work is told to stop,
+	// before they are cancelled. Defaults to 10 s.
+	Grace time.Duration
+	// Logger gets what River and the queue have to say, from warnings on.
+	// Defaults to slog.Default.
+	Logger *slog.Logger
+}
+
+// Queue keeps jobs in River's tables. It is a [hook.Queue], a [hook.StatQueue]
+// and a [hook.WorkQueue].
+type Queue[TTx any] struct {
+	driver  riverdriver.Driver[TTx]
+	backend Backend[TTx]
+	opts    Options
+	log     *slog.Logger
+	working atomic.Bool
+}
+
+// New makes a queue on a driver and the store that its transactions are of.
+func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (*Queue[TTx], error) {
+	if driver == nil || !driver.PoolIsSet() {
+		return nil, errors.New("riverjobs: there is no River driver with a database")
+	}
+	if backend == nil {
+		return nil, errors.New("riverjobs: there is no backend")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Capacity < 0 || o.Workers < 0 || o.Poll < 0 || o.Grace < 0 {
+		return nil, fmt.Errorf("riverjobs: capacity %d, workers %d, poll %s, grace %s: none may be negative", o.Capacity, o.Workers, o.Poll, o.Grace)
+	}
+	if len(o.ID) > 100 {
+		return nil, fmt.Errorf("riverjobs: the id has %d characters, 100 is the bound", len(o.ID))
+	}
+	if o.ID == "" {
+		o.ID = "belay-" + rand.Text()
+	}
+	o.Capacity = cmp.Or(o.Capacity, 1024)
+	o.Workers = cmp.Or(o.Workers, 4)
+	o.Poll = cmp.Or(o.Poll, 100*time.Millisecond)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Queue[TTx]{driver: driver, backend: backend, opts: o, log: slog.New(warnings{o.Logger.Handler()})}, nil
+}
+
+// ID returns the id under which this queue claims jobs.
+func (q *Queue[TTx]) ID() string { return q.opts.ID }
+
+// Migrate brings River's tables up to date. It is not to be called inside a
+// Write.
+func (q *Queue[TTx]) Migrate(ctx context.Context) error {
+	migrator, err := rivermigrate.New(q.driver, &rivermigrate.Config{Logger: q.log})
+	if err != nil {
+		return fmt.Errorf("migrate the job tables: %w", err)
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("migrate the job tables: %w", err)
+	}
+	return nil
+}
+
+// warnings is a log that begins at warnings: River is talkative below that.
+type warnings struct{ slog.Handler }
+
+// Enabled reports whether the level is worth a line.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs keeps the bound.
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the bound.
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }

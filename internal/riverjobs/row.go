@@ -1,0 +1,185 @@
+package riverjobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// How Belay's jobs are told from others in River's tables.
+const (
+	kind  = "belay_job"
+	queue = "belay"
+)
+
+// maxAttempts is River's bound on attempts at a row. It is out of reach: a row
+// is claimed once, and more often only if somebody retries it by River's means.
+const maxAttempts = 1000
+
+// waitingStates are River's states of a row that waits, as SQL.
+const waitingStates = "'available', 'scheduled', 'retryable', 'pending'"
+
+// rowArgs is a job as a row keeps it. River need not understand it, so that
+// decoding cannot fail outside of an attempt.
+type rowArgs struct{ json.RawMessage }
+
+// Kind tells River who works the row.
+func (rowArgs) Kind() string { return kind }
+
+// UnmarshalJSON takes the text as it is.
+func (a *rowArgs) UnmarshalJSON(text []byte) error {
+	a.RawMessage = slices.Clone(text)
+	return nil
+}
+
+// jobOf returns the job of a claimed row, with this attempt counted.
+func jobOf(row *rivertype.JobRow) (hook.Job, error) {
+	var job hook.Job
+	err := json.Unmarshal(row.EncodedArgs, &job)
+	job.Attempt += row.Attempt
+	switch {
+	case err != nil:
+		return job, fmt.Errorf("row %d holds no job: %w", row.ID, err)
+	case job.ID == "" || job.Key == "":
+		return job, fmt.Errorf("row %d holds a job without an id or a key", row.ID)
+	default:
+		return job, nil
+	}
+}
+
+// insertRows adds a row for each job, due at the job's time or now. They are
+// available from the beginning, with a time to come: River fetches none before
+// its time, and no leader need be elected to make it available.
+func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, jobs []hook.Job) error {
+	now := time.Now()
+	rows := make([]*riverdriver.JobInsertFastParams, len(jobs))
+	for i, job := range jobs {
+		text, err := json.Marshal(job)
+		if err != nil {
+			return fmt.Errorf("job %q: %w", job.ID, err)
+		}
+		due := q.due(now, job.At)
+		rows[i] = &riverdriver.JobInsertFastParams{
+			Args: rowArgs{text}, EncodedArgs: text, Kind: kind, Queue: queue, CreatedAt: &now, ScheduledAt: &due,
+			State: rivertype.JobStateAvailable, Priority: 1, MaxAttempts: maxAttempts, Metadata: []byte("{}"), Tags: []string{},
+		}
+	}
+	if _, err := exec.JobInsertFastManyNoReturning(ctx, &riverdriver.JobInsertFastManyParams{Jobs: rows}); err != nil {
+		return fmt.Errorf("insert %d jobs: %w", len(jobs), err)
+	}
+	return nil
+}
+
+// endOfTime is the last year that SQLite's times can spell.
+var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// due is the later of now and at, no earlier than the database can spell: a
+// time that was rounded down would come too soon.
+func (q *Queue[TTx]) due(now, at time.Time) time.Time {
+	if at.Before(now) {
+		at = now
+	}
+	if at.After(endOfTime) {
+		at = endOfTime
+	}
+	precision := q.driver.TimePrecision()
+	if down := at.Truncate(precision); down.Before(at) {
+		return down.Add(precision).UTC()
+	}
+	return at.UTC()
+}
+
+// errLost says that a row is no longer this claim's: somebody else has settled
+// it.
+var errLost = errors.New("riverjobs: the attempt is no longer this worker's")
+
+// hold locks the row of an attempt in the transaction, or returns errLost.
+func (q *Queue[TTx]) hold(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow) error {
+	id := strconv.FormatInt(row.ID, 10)
+	// a write that changes nothing holds the row on every database
+	if err := exec.Exec(ctx, "UPDATE river_job SET attempt = attempt WHERE id = "+id); err != nil {
+		return fmt.Errorf("hold row %d: %w", row.ID, err)
+	}
+	now, err := exec.JobGetByID(ctx, &riverdriver.JobGetByIDParams{ID: row.ID})
+	switch {
+	case errors.Is(err, rivertype.ErrNotFound):
+		return fmt.Errorf("row %d is gone: %w", row.ID, errLost)
+	case err != nil:
+		return fmt.Errorf("hold row %d: %w", row.ID, err)
+	case now.State != rivertype.JobStateRunning || now.Attempt != row.Attempt || holder(now) != holder(row):
+		return fmt.Errorf("row %d is %s: %w", row.ID, now.State, errLost)
+	default:
+		return nil
+	}
+}
+
+// holder is the id of the client that claimed the row last.
+func holder(row *rivertype.JobRow) string {
+	if n := len(row.AttemptedBy); n > 0 {
+		return row.AttemptedBy[n-1]
+	}
+	return ""
+}
+
+// end gives a row that is held its last state.
+func end(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, state rivertype.JobState) error {
+	now := time.Now()
+	_, err := exec.JobSetStateIfRunningMany(ctx, &riverdriver.JobSetStateIfRunningManyParams{
+		ID: []int64{row.ID}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&now},
+		MetadataDoMerge: []bool{false}, MetadataUpdates: [][]byte{nil}, ScheduledAt: []*time.Time{nil},
+		State: []rivertype.JobState{state},
+	})
+	if err != nil {
+		return fmt.Errorf("end row %d: %w", row.ID, err)
+	}
+	return nil
+}
+
+// settle stores in one transaction how an attempt ended, that its row is over,
+// and what becomes of its job: due again, or over with its key.
+func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
+	exec := q.driver.UnwrapExecutor(tx)
+	if err := q.hold(ctx, exec, row); err != nil {
+		return err
+	}
+	if job.ID != "" {
+		if err := q.backend.AppendRuns(ctx, tx, []hook.Run{run}); err != nil {
+			return err
+		}
+	}
+	return q.leave(ctx, tx, row, job, run.State, again)
+}
+
+// leave ends a row that is held, and its job or the attempt.
+func (q *Queue[TTx]) leave(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, state hook.State, again time.Time) error {
+	exec := q.driver.UnwrapExecutor(tx)
+	last := rivertype.JobStateDiscarded
+	switch state {
+	case hook.Completed:
+		last = rivertype.JobStateCompleted
+	case hook.Interrupted:
+		last = rivertype.JobStateCancelled
+	default:
+	}
+	if err := end(ctx, exec, row, last); err != nil {
+		return err
+	}
+	switch {
+	case state != hook.Completed && !again.IsZero():
+		job.At = again
+		return q.insertRows(ctx, exec, []hook.Job{job})
+	case job.Key == "":
+		return nil // a row that cannot be read
+	default:
+		return q.backend.EndKey(ctx, tx, job.Key, state == hook.Completed)
+	}
+}

@@ -1,0 +1,228 @@
+package riverjobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// never is a time that no process lives to see.
+const never = 100 * 365 * 24 * time.Hour
+
+// Work performs the jobs that are due until ctx is done. Then it takes no more,
+// gives those under way the grace period, cancels what is left of them, and
+// returns when all are settled. It begins with what an earlier Work of this
+// queue could not settle.
+func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
+	if !q.working.CompareAndSwap(false, true) {
+		return errors.New("work: this queue is worked already")
+	}
+	defer q.working.Store(false)
+	w := &worker[TTx]{q: q, perform: perform}
+	err := w.run(ctx)
+	switch {
+	case ctx.Err() != nil && err != nil && len(w.unsettled) == 0:
+		return nil // being told to stop is how work ends
+	case err != nil:
+		return fmt.Errorf("work: %w", err)
+	default:
+		return nil
+	}
+}
+
+// worker is one Work.
+type worker[TTx any] struct {
+	river.WorkerDefaults[rowArgs]
+	q       *Queue[TTx]
+	perform func(context.Context, hook.Job) (hook.Run, time.Time)
+
+	mu        sync.Mutex
+	unsettled []error // attempts that could not be settled
+}
+
+func (w *worker[TTx]) run(ctx context.Context) error {
+	q := w.q
+	if _, err := q.Recover(ctx, func(id string) bool { return id == q.opts.ID }); err != nil {
+		return err
+	}
+	workers := river.NewWorkers()
+	if err := river.AddWorkerSafely(workers, w); err != nil {
+		return fmt.Errorf("add a worker to River: %w", err)
+	}
+	config := &river.Config{
+		ID:                   q.opts.ID,
+		Queues:               map[string]river.QueueConfig{queue: {MaxWorkers: q.opts.Workers}},
+		Workers:              workers,
+		FetchPollInterval:    q.opts.Poll,
+		FetchCooldown:        min(q.opts.Poll, 10*time.Millisecond),
+		PollOnly:             true,
+		JobTimeout:           -1,
+		RescueStuckJobsAfter: never,
+		SoftStopTimeout:      q.opts.Grace,
+		MaxAttempts:          maxAttempts,
+		Logger:               q.log,
+	}
+	if q.driver.DatabaseName() == riverdriver.DatabaseNameSQLite {
+		config.ReindexerIndexNames = []string{} // it would hold the writer, and SQLite's indexes do not bloat
+	}
+	client, err := river.NewClient(q.driver, config)
+	if err != nil {
+		return fmt.Errorf("set River up: %w", err)
+	}
+	if err := client.Start(ctx); err != nil {
+		return fmt.Errorf("start River: %w", err)
+	}
+	<-client.Stopped() // as ctx being done leads to
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.unsettled...)
+}
+
+// Timeout tells River that attempts end by themselves. Its rescuer leaves such
+// jobs alone, however old they are.
+func (w *worker[TTx]) Timeout(*river.Job[rowArgs]) time.Duration { return -1 }
+
+// Work makes one attempt. Its error is for River: leave the row alone.
+func (w *worker[TTx]) Work(ctx context.Context, row *river.Job[rowArgs]) error {
+	job, err := jobOf(row.JobRow)
+	if err != nil {
+		w.settled(ctx, job, w.discard(ctx, row.JobRow, job, err))
+		return handled{}
+	}
+	begun, err := w.begin(ctx, row.JobRow, job)
+	if err != nil || !begun {
+		w.settled(ctx, job, err)
+		return handled{}
+	}
+	run, again := w.attempt(ctx, job)
+	w.settled(ctx, job, w.settle(ctx, row.JobRow, job, run, again))
+	return handled{}
+}
+
+// handled is the error by which a worker tells River that it has no result to
+// report. River knows errors of several jobs, each with a result of its own;
+// this is one of no job.
+type handled struct{}
+
+func (handled) Error() string               { return "settled by belay" }
+func (handled) ErrorsByID() map[int64]error { return nil }
+func (handled) Jobs() []*rivertype.JobRow   { return nil }
+
+// settled notes how settling went.
+func (w *worker[TTx]) settled(ctx context.Context, job hook.Job, err error) {
+	if err == nil {
+		return
+	}
+	w.q.warn(ctx, job, "an attempt is not settled", err)
+	if errors.Is(err, errLost) || errors.Is(err, hook.ErrSettled) {
+		return // somebody else has
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unsettled = append(w.unsettled, fmt.Errorf("job %q, attempt %d: %w", job.ID, job.Attempt, err))
+}
+
+// begin stores that an attempt begins. It reports false if it need not: a job of
+// that key has succeeded.
+func (w *worker[TTx]) begin(ctx context.Context, row *rivertype.JobRow, job hook.Job) (begun bool, err error) {
+	q := w.q
+	err = w.write(ctx, job, func(ctx context.Context, tx TTx) error {
+		exec := q.driver.UnwrapExecutor(tx)
+		if err := q.hold(ctx, exec, row); err != nil {
+			return err
+		}
+		done, err := q.backend.KeyDone(ctx, tx, job.Key)
+		if err != nil {
+			return err
+		}
+		if begun = !done; done {
+			return end(ctx, exec, row, rivertype.JobStateCancelled)
+		}
+		return q.backend.AppendRuns(ctx, tx, []hook.Run{job.Begun(time.Now())})
+	})
+	return begun, err
+}
+
+// attempt performs a job on a goroutine of its own, so that neither a panic nor
+// a Goexit takes River's goroutine along.
+func (w *worker[TTx]) attempt(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
+	run = job.Begun(time.Now())
+	class, message := hook.CodeGoexit, "the work ended its goroutine"
+	ended := make(chan struct{})
+	go func() { // ends with perform, which the caller awaits
+		defer close(ended)
+		defer func() {
+			if cause := recover(); cause != nil {
+				class, message = hook.CodePanic, "the work panicked"
+				w.q.warn(ctx, job, message, fmt.Errorf("%v", cause))
+			}
+		}()
+		run, again = w.perform(ctx, job)
+		class = ""
+	}()
+	<-ended
+	if class == "" {
+		return run, again
+	}
+	run.State, run.Class, run.Ended = hook.Failed, class, time.Now()
+	run.Latency = hook.Latency(run.Ended.Sub(run.Started))
+	run.Diagnostics = []hook.Diagnostic{{Code: class, Level: class.Level(), Message: message}}
+	if job.Idempotent && job.Attempt < job.Retry.Attempts {
+		again = run.Ended.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
+	}
+	return run, again
+}
+
+// settle stores how an attempt ended, and what becomes of its job.
+func (w *worker[TTx]) settle(ctx context.Context, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
+	return w.write(ctx, job, func(ctx context.Context, tx TTx) error { return w.q.settle(ctx, tx, row, job, run, again) })
+}
+
+// discard ends a row that cannot be read. If it says whose it is, that is
+// recorded.
+func (w *worker[TTx]) discard(ctx context.Context, row *rivertype.JobRow, job hook.Job, cause error) error {
+	w.q.warn(ctx, job, "a job cannot be read", cause)
+	now := time.Now()
+	run := job.Begun(now)
+	run.State, run.Class, run.Ended = hook.Failed, hook.CodeJobInvalid, now
+	run.Diagnostics = []hook.Diagnostic{{Code: run.Class, Level: run.Class.Level(), Message: "the stored job cannot be read"}}
+	return w.settle(ctx, row, job, run, time.Time{})
+}
+
+// writePause is how long a worker waits before it tries to write again.
+const writePause = 200 * time.Millisecond
+
+// write tries to write until it can, or until the grace period is over: the
+// work is done, and its record must not be lost.
+func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Context, TTx) error) error {
+	for {
+		last := ctx.Err() != nil
+		err := w.q.backend.Write(context.WithoutCancel(ctx), f)
+		if err == nil || last || errors.Is(err, errLost) || errors.Is(err, hook.ErrSettled) {
+			return err
+		}
+		w.q.warn(ctx, job, "a job's record cannot be written, trying again", err)
+		pause := time.NewTimer(writePause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+func (q *Queue[TTx]) warn(ctx context.Context, job hook.Job, problem string, err error) {
+	q.log.WarnContext(ctx, "background job in trouble", slog.String("problem", problem), slog.String("job", job.ID), slog.Int("attempt", job.Attempt), slog.String("phase", job.Phase),
+		slog.String("subscription", job.Subscription), slog.String("session", job.Scope.Session), slog.String("turn", job.Scope.Turn),
+		slog.String("error", err.Error()))
+}

@@ -3,6 +3,8 @@
 # Linters and formatters are pinned in a module of their own, so that programs which embed Belay do not carry them. Go
 # keeps the built tools in its build cache: the first use compiles them (minutes), later ones start at once.
 TOOL := go tool -modfile=tools/go.mod
+# sqlc makes Go from SQL. It has a module of its own again, being larger than all the others, and builds without cgo.
+SQLC := CGO_ENABLED=0 go tool -modfile=tools/sqlc/go.mod sqlc
 
 # How long each fuzz target runs.
 FUZZTIME ?= 5s
@@ -53,15 +55,19 @@ lint:
 tidy-check:
 	@go mod tidy -diff || { echo "go.mod or go.sum is not tidy: run go mod tidy"; exit 1; }
 	@go -C tools mod tidy -diff || { echo "tools/go.mod or tools/go.sum is not tidy: run go -C tools mod tidy"; exit 1; }
+	@go -C tools/sqlc mod tidy -diff || { echo "tools/sqlc/go.mod or tools/sqlc/go.sum is not tidy: run go -C tools/sqlc mod tidy"; exit 1; }
 
 .PHONY: generate
-generate: ## rewrite what is made from the code: tables, schemas, snippets in the docs
+generate: ## rewrite what is made from the code: queries, tables, schemas, snippets in the docs
+	@$(SQLC) generate -f store/internal/table/sqlc.yaml
 	@go run ./internal/gendocs
 	@go test -run '^TestDocsSnippets$$' -count 1 . -update
 
 # The snippets are compared by the tests of the root package.
 .PHONY: generate-check
 generate-check:
+	@$(SQLC) diff -f store/internal/table/sqlc.yaml || { echo "the queries' Go code is stale: run make generate and commit the result"; exit 1; }
+	@$(SQLC) compile -f store/internal/table/sqlc.postgresql.yaml || { echo "PostgreSQL does not read the shared tables or queries"; exit 1; }
 	@go run ./internal/gendocs -check || { echo "generated files are stale: run make generate and commit the result"; exit 1; }
 
 # The race detector needs a C compiler, on Linux its headers too.

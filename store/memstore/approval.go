@@ -12,7 +12,8 @@ import (
 func (s *Store) ask(se *session, a *belay.Approval) {
 	known, ok := s.approvals[a.ID]
 	if !ok {
-		known = &approval{of: se}
+		s.asked++
+		known = &approval{of: se, number: s.asked}
 		s.approvals[a.ID] = known
 		se.approvals = append(se.approvals, known)
 	}

@@ -40,6 +40,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	if c.State != nil {
 		se.remember(c.State)
 	}
+	s.touch(se)
 	return nil
 }
 

@@ -10,7 +10,7 @@
 // [Store.Queue] are those of package hook, and what a commit carries for them
 // is stored together with the rest of it. Runs are kept up to a bound, the
 // newest of them, and jobs wait up to a bound: see [Options]. Sessions are kept
-// until [Store.Forget].
+// until [Store.Forget]. [Store.Sessions] and [Store.Approvals] list what there is.
 //
 // # Concurrency
 //

@@ -28,6 +28,7 @@ func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
 	}
 	s.epoch++
 	se.epoch, se.held, se.expired = s.epoch, true, false
+	s.touch(se)
 	return se.read(), nil
 }
 
@@ -42,21 +43,19 @@ func (se *session) read() *belay.Stored {
 		Messages: slices.Clip(visible), // whoever appends gets an array of their own
 		Last:     int64(len(se.messages)),
 		Calls:    slices.Clone(se.calls),
-		State:    se.state,
+		State:    se.remembered(),
 	}
-	stored.State.Pending = slices.Clip(stored.State.Pending)
 	for _, a := range se.approvals[se.asked:] {
 		stored.Approvals = append(stored.Approvals, a.copied())
 	}
-	if se.state.Turn != nil {
-		turn := *se.state.Turn
-		stored.State.Turn = &turn
-	}
-	if se.state.ForkedFrom != nil {
-		fork := se.fork
-		stored.State.ForkedFrom = &fork
-	}
 	return stored
+}
+
+// remembered is the session's state, for someone else. The store's lock is held.
+func (se *session) remembered() belay.SessionState {
+	state := se.state.Clone()
+	state.Pending = slices.Clip(state.Pending) // whoever appends gets an array of their own
+	return state
 }
 
 // Release lets go of a session. The wrong epoch is harmless.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +30,10 @@ type Store struct {
 
 	mu        sync.Mutex
 	epoch     int64 // of the newest hold on any session
+	changes   int64 // of all sessions
 	sessions  map[string]*session
 	approvals map[string]*approval // by id, of all sessions
+	asked     int                  // how many there ever were
 }
 
 // session is one session. The store's lock guards it.
@@ -41,6 +41,9 @@ type session struct {
 	epoch   int64 // of the newest hold
 	held    bool  // until it is released or taken over
 	expired bool  // the holder counts as gone
+
+	created, changed time.Time
+	change           int64 // the number of its last one: two may be of one time
 
 	messages []*belay.Message // all of them; never written to but at the end
 	visible  []*belay.Message // what the model sees of them; nil: all
@@ -57,7 +60,8 @@ type session struct {
 // approval is a question with the session that asked it.
 type approval struct {
 	belay.Approval
-	of *session
+	of     *session
+	number int // in the order in which approvals were first stored
 }
 
 // New makes an empty store.
@@ -82,13 +86,6 @@ func (s *Store) Journal() hook.Journal { return s.journal } //nolint:ireturn // 
 // Queue is where background work waits. It is a [hook.ClaimQueue] and a
 // [hook.StatQueue].
 func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
-
-// Sessions lists the names of the sessions, sorted.
-func (s *Store) Sessions() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.sessions))
-}
 
 // Forget removes a session with its messages, calls and approvals. The records
 // of its hooks and its jobs stay: they are bounded by themselves.
@@ -132,4 +129,7 @@ func (j commitJournal) Append(ctx context.Context, runs []hook.Run) error {
 	return j.MemoryJournal.Append(ctx, runs)
 }
 
-var _ belay.JournalStore = (*Store)(nil)
+var (
+	_ belay.JournalStore = (*Store)(nil)
+	_ belay.ListStore    = (*Store)(nil)
+)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/probetest"
 	"github.com/belay-run/belay/store/storetest"
 )
 
@@ -40,11 +41,11 @@ func TestSame(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			p := probed(t, func(t testing.TB) { storetest.Same(t, "it", test.want, test.got) })
+			p := probetest.Run(t, func(t testing.TB) { storetest.Same(t, "it", test.want, test.got) })
 			if test.differs == "" {
-				p.wantSuccess(t)
+				p.WantSuccess(t)
 			} else {
-				p.wantFailure(t, test.differs)
+				p.WantFailure(t, test.differs)
 			}
 		})
 	}

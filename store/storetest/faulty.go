@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync/atomic"
 
 	"github.com/belay-run/belay"
@@ -37,12 +38,21 @@ func (p *Plan) Commits() int { return int(p.commits.Load()) }
 func (p *Plan) Failed() bool { return p.Commit > 0 && p.Commits() >= p.Commit }
 
 // Faulty wraps a store so that a commit fails as planned. Everything else is
-// passed on. The result is a [belay.JournalStore] if the store is one.
+// passed on. The result is a [belay.JournalStore] and a [belay.ListStore] if the
+// store is one.
 func Faulty(store belay.Store, plan *Plan) belay.Store {
-	if js, ok := store.(belay.JournalStore); ok {
-		return &faultyJournal{js, plan}
+	journal, journals := store.(belay.JournalStore)
+	list, lists := store.(belay.ListStore)
+	switch {
+	case journals && lists:
+		return &faultyBoth{faultyJournal{journal, plan}, list}
+	case journals:
+		return &faultyJournal{journal, plan}
+	case lists:
+		return &faultyList{list, plan}
+	default:
+		return &faulty{store, plan}
 	}
-	return &faulty{store, plan}
 }
 
 type faulty struct {
@@ -63,6 +73,30 @@ type faultyJournal struct {
 
 func (f *faultyJournal) Commit(ctx context.Context, c *belay.Commit) error {
 	return f.plan.commit(ctx, f.JournalStore, c)
+}
+
+type faultyList struct {
+	belay.ListStore
+
+	plan *Plan
+}
+
+func (f *faultyList) Commit(ctx context.Context, c *belay.Commit) error {
+	return f.plan.commit(ctx, f.ListStore, c)
+}
+
+type faultyBoth struct {
+	faultyJournal
+
+	list belay.ListStore
+}
+
+func (f *faultyBoth) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+	return f.list.Sessions(ctx, filter)
+}
+
+func (f *faultyBoth) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
+	return f.list.Approvals(ctx, filter)
 }
 
 // commit commits to the store, or fails. What the store itself refuses is not

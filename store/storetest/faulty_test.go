@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -76,6 +77,44 @@ func TestFaultyIsAJournalStoreIfItsStoreIs(t *testing.T) {
 	}
 	if err := without.Commit(context.Background(), &belay.Commit{Session: "a"}); !errors.Is(err, storetest.ErrInjected) {
 		t.Errorf("a commit to a store without a journal gave %v, want %v", err, storetest.ErrInjected)
+	}
+}
+
+func TestFaultyIsAListStoreIfItsStoreIs(t *testing.T) {
+	t.Parallel()
+	ctx, inner := context.Background(), memstore.New(nil)
+	if _, err := inner.Open(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]belay.Store{
+		"with a journal": inner, "without a journal": struct{ belay.ListStore }{inner},
+	} {
+		wrapped := storetest.Faulty(store, &storetest.Plan{Commit: 1})
+		list, ok := wrapped.(belay.ListStore)
+		if !ok {
+			t.Errorf("a store that can be looked through, %s, has become one that cannot", name)
+			continue
+		}
+		var names []string
+		for info, err := range list.Sessions(ctx, belay.SessionFilter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, info.ID)
+		}
+		if !slices.Equal(names, []string{"a"}) {
+			t.Errorf("a store %s lists %q, want a", name, names)
+		}
+		if err := wrapped.Commit(ctx, &belay.Commit{Session: "a"}); !errors.Is(err, storetest.ErrInjected) {
+			t.Errorf("a commit to a store %s gave %v, want %v", name, err, storetest.ErrInjected)
+		}
+	}
+	for name, store := range map[string]belay.Store{
+		"with a journal": struct{ belay.JournalStore }{inner}, "without a journal": plain{inner},
+	} {
+		if _, ok := storetest.Faulty(store, &storetest.Plan{}).(belay.ListStore); ok {
+			t.Errorf("a store that cannot be looked through, %s, has become one that can", name)
+		}
 	}
 }
 

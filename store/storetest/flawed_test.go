@@ -26,6 +26,8 @@ type flawed struct {
 	read    func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error]
 	decide  func(ctx context.Context, d belay.Decision) (belay.Approval, error)
 	journal func() hook.Journal
+	list    func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error]
+	inbox   func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error]
 	reopen  func()
 	// take makes the store's own copy of what it is given.
 	take func(c *belay.Commit) belay.Commit
@@ -44,7 +46,7 @@ func newFlawed() *flawed {
 		calls: make(map[string][]belay.Call), approvals: make(map[string]belay.Approval),
 	}
 	f.open, f.commit, f.release, f.read, f.decide = f.inner.Open, f.inner.Commit, f.inner.Release, f.inner.Read, f.inner.Decide
-	f.journal = f.inner.Journal
+	f.journal, f.list, f.inbox = f.inner.Journal, f.inner.Sessions, f.inner.Approvals
 	f.take = func(c *belay.Commit) belay.Commit {
 		own := *c
 		own.Messages, own.Calls, own.Approvals, own.State = ownCopy(c.Messages), ownCopy(c.Calls), ownCopy(c.Approvals), ownCopy(c.State)
@@ -114,6 +116,14 @@ func (f *flawed) Read(ctx context.Context, session string, after int64) iter.Seq
 
 func (f *flawed) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	return f.decide(ctx, d)
+}
+
+func (f *flawed) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+	return f.list(ctx, filter)
+}
+
+func (f *flawed) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
+	return f.inbox(ctx, filter)
 }
 
 func (f *flawed) Journal() hook.Journal { return f.journal() }

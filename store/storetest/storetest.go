@@ -26,6 +26,8 @@ type Options struct {
 // come back with other white space and other escapes, but with the same keys in
 // the same order and numbers spelled as they were.
 //
+// Listings may order what happened within two microseconds as they like.
+//
 // For the rules about a queue that is full, the queue must be a
 // [hook.StatQueue] with a capacity of at most 4,096.
 func Test(t *testing.T, open func(t testing.TB) belay.Store, opts *Options) {
@@ -59,5 +61,5 @@ type rule struct {
 // rules is every rule of the suite.
 func rules() []rule {
 	return slices.Concat(holdRules, fenceRules, commitRules, refusalRules, messageRules, windowRules, callRules, stateRules,
-		readRules, approvalRules, decideRules, journalRules, parallelRules, reopenRules)
+		readRules, approvalRules, decideRules, sessionListRules, sessionInfoRules, listingRules, inboxRules, journalRules, parallelRules, reopenRules)
 }

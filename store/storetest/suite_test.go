@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/probetest"
 	"github.com/belay-run/belay/store/storetest"
 )
 
@@ -21,7 +22,9 @@ type fault struct {
 func TestSuiteCatches(t *testing.T) {
 	t.Parallel()
 	caught := make(map[string]bool)
-	for _, broken := range slices.Concat(holdFaults, commitFaults, contentFaults, readFaults, approvalFaults, journalFaults) {
+	for _, broken := range slices.Concat(
+		holdFaults, commitFaults, contentFaults, readFaults, approvalFaults, listFaults, infoFaults, inboxFaults, journalFaults,
+	) {
 		for _, rule := range broken.rules {
 			caught[rule] = true
 		}
@@ -33,7 +36,7 @@ func TestSuiteCatches(t *testing.T) {
 				}
 				f := newFlawed()
 				broken.inflict(f)
-				if p := probed(t, func(t testing.TB) { rule.Check(t, f, options()) }); len(p.failures) == 0 {
+				if p := probetest.Run(t, func(t testing.TB) { rule.Check(t, f, options()) }); len(p.Failures()) == 0 {
 					t.Errorf("the rule %q holds for a store that %s", rule.Name, broken.name)
 				}
 			}
@@ -55,23 +58,23 @@ func TestSuiteCatches(t *testing.T) {
 func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		rule  string
+		rules []string
 		types []reflect.Type
 		skip  []string // nothing is stored without them, or another rule is about them
 	}{
-		{"every field of a message comes back", []reflect.Type{
+		{[]string{"every field of a message comes back"}, []reflect.Type{
 			reflect.TypeFor[belay.Message](), reflect.TypeFor[belay.Part](), reflect.TypeFor[belay.Media](),
 			reflect.TypeFor[belay.CallPart](), reflect.TypeFor[belay.ResultPart](), reflect.TypeFor[belay.Result](), reflect.TypeFor[belay.Usage](),
 		}, []string{"Message.Seq"}},
-		{"every field of a call comes back", []reflect.Type{reflect.TypeFor[belay.Call](), reflect.TypeFor[belay.Result]()}, []string{
+		{[]string{"every field of a call comes back"}, []reflect.Type{reflect.TypeFor[belay.Call](), reflect.TypeFor[belay.Result]()}, []string{
 			"Call.Message", "Call.Index",
 		}},
-		{"every field of a state comes back", []reflect.Type{
+		{[]string{"every field of a state comes back", "a listing tells every field of a state"}, []reflect.Type{
 			reflect.TypeFor[belay.SessionState](), reflect.TypeFor[belay.TurnState](), reflect.TypeFor[belay.ForkPoint](), reflect.TypeFor[belay.Usage](),
 			reflect.TypeFor[belay.PendingReminder](), reflect.TypeFor[belay.Reminder](), reflect.TypeFor[belay.ReminderSettings](),
 			reflect.TypeFor[belay.ContextEntry](), reflect.TypeFor[belay.PromptSection](), reflect.TypeFor[belay.ToolBundle](), reflect.TypeFor[belay.ToolDeclaration](),
 		}, nil},
-		{"every field of an approval comes back", []reflect.Type{reflect.TypeFor[belay.Approval](), reflect.TypeFor[belay.Decision]()}, []string{
+		{[]string{"every field of an approval comes back", "approvals are listed with every field, decided or not"}, []reflect.Type{reflect.TypeFor[belay.Approval](), reflect.TypeFor[belay.Decision]()}, []string{
 			"Approval.ID", "Approval.Session",
 		}},
 	} {
@@ -86,8 +89,8 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 					f := newFlawed()
 					onCommit(func(_ *flawed, c *belay.Commit) { forget(reflect.ValueOf(c).Elem(), typ, field.Index) })(f)
 					for _, rule := range storetest.Rules() {
-						if rule.Name == test.rule {
-							probed(t, func(t testing.TB) { rule.Check(t, f, options()) }).wantFailure(t)
+						if slices.Contains(test.rules, rule.Name) {
+							probetest.Run(t, func(t testing.TB) { rule.Check(t, f, options()) }).WantFailure(t)
 						}
 					}
 				})
@@ -190,7 +193,7 @@ type plain struct{ belay.Store }
 func TestSuiteWithoutJournal(t *testing.T) {
 	t.Parallel()
 	for _, rule := range storetest.Rules() {
-		p := probed(t, func(t testing.TB) { rule.Check(t, plain{newFlawed()}, storetest.Options{}) })
-		p.wantSuccess(t)
+		p := probetest.Run(t, func(t testing.TB) { rule.Check(t, plain{newFlawed()}, storetest.Options{}) })
+		p.WantSuccess(t)
 	}
 }

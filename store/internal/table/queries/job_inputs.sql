@@ -1,0 +1,10 @@
+-- A job that has its input keeps it.
+
+-- name: PutJobInput :exec
+INSERT INTO job_inputs (id, body) VALUES (@id, @body) ON CONFLICT (id) DO NOTHING;
+
+-- name: JobInput :one
+SELECT body FROM job_inputs WHERE id = @id;
+
+-- name: DeleteJobInput :exec
+DELETE FROM job_inputs WHERE id = @id;

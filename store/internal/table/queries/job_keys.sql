@@ -1,0 +1,12 @@
+-- name: TakeKey :execrows
+INSERT INTO job_keys (id, done, changed) VALUES (@id, FALSE, @changed) ON CONFLICT (id) DO NOTHING;
+
+-- name: KeyDone :one
+SELECT done FROM job_keys WHERE id = @id;
+
+-- name: EndKey :exec
+INSERT INTO job_keys (id, done, changed) VALUES (@id, TRUE, @changed)
+ON CONFLICT (id) DO UPDATE SET done = TRUE, changed = excluded.changed;
+
+-- name: FreeKey :exec
+DELETE FROM job_keys WHERE id = @id AND NOT done;

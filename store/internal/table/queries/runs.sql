@@ -1,0 +1,50 @@
+-- A run that has not ended is replaced and keeps its place; one that has ended stays and counts as no row.
+
+-- name: PutRun :execrows
+INSERT INTO runs (
+    seq, id, changed, holder, subscription, job_handler, version, phase, dispatch,
+    origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent,
+    execution, state, shadow, visibility, job, attempt, idempotency_key,
+    started, ended, latency, error_class, severity, contributed, audit, diagnostics
+) VALUES (
+    @seq, @id, 0, @holder, @subscription, @job_handler, @version, @phase, @dispatch,
+    @origin_kind, @origin_name, @origin_file, @origin_line, @session, @turn, @step, @agent,
+    @execution, @state, @shadow, @visibility, @job, @attempt, @idempotency_key,
+    @started, @ended, @latency, @error_class, @severity, @contributed, @audit, @diagnostics
+)
+ON CONFLICT (id) DO UPDATE SET
+    changed = excluded.seq, holder = excluded.holder, subscription = excluded.subscription, job_handler = excluded.job_handler,
+    version = excluded.version, phase = excluded.phase, dispatch = excluded.dispatch,
+    origin_kind = excluded.origin_kind, origin_name = excluded.origin_name, origin_file = excluded.origin_file, origin_line = excluded.origin_line,
+    session = excluded.session, turn = excluded.turn, step = excluded.step, agent = excluded.agent,
+    execution = excluded.execution, state = excluded.state, shadow = excluded.shadow, visibility = excluded.visibility,
+    job = excluded.job, attempt = excluded.attempt, idempotency_key = excluded.idempotency_key,
+    started = excluded.started, ended = excluded.ended, latency = excluded.latency, error_class = excluded.error_class,
+    severity = excluded.severity, contributed = excluded.contributed, audit = excluded.audit, diagnostics = excluded.diagnostics
+WHERE runs.state = 'started';
+
+-- name: RunState :one
+SELECT state FROM runs WHERE id = @id;
+
+-- name: RunsChanged :many
+SELECT * FROM runs WHERE runs.seq > @after AND runs.seq <= @until AND runs.changed = 0
+UNION ALL
+SELECT * FROM runs WHERE runs.changed > @after AND runs.changed <= @until AND runs.changed > 0;
+
+-- name: RunsOfSession :many
+SELECT * FROM runs WHERE session = @session ORDER BY started, seq;
+
+-- name: UnfinishedRuns :many
+SELECT id, started FROM runs WHERE holder = @holder AND state = 'started' ORDER BY seq;
+
+-- name: InterruptRun :exec
+UPDATE runs SET changed = @changed, state = 'interrupted', ended = @ended, latency = @latency WHERE id = @id AND state = 'started';
+
+-- name: DeleteRuns :execrows
+DELETE FROM runs WHERE session = @session;
+
+-- Records of sessions that are gone.
+
+-- name: DeleteOrphanRuns :execrows
+DELETE FROM runs WHERE started < @before AND state <> 'started'
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session);

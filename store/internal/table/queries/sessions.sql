@@ -1,0 +1,82 @@
+-- name: NextNumber :one
+UPDATE counters SET value = value + @count WHERE name = @name RETURNING value;
+
+-- name: Counter :one
+SELECT value FROM counters WHERE name = @name;
+
+-- name: SessionHold :one
+SELECT epoch, holder FROM sessions WHERE id = @id;
+
+-- name: AddSession :exec
+INSERT INTO sessions (id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state)
+VALUES (@id, @epoch, @holder, @created, @changed, 0, 0, 0, 0, '', '');
+
+-- name: HoldSession :exec
+UPDATE sessions SET epoch = @epoch, holder = @holder, changed = @changed WHERE id = @id;
+
+-- name: ReleaseSession :exec
+UPDATE sessions SET holder = '' WHERE id = @id AND epoch = @epoch AND holder = @holder;
+
+-- name: ReleaseHolder :exec
+UPDATE sessions SET holder = '' WHERE holder = @holder AND holder <> '';
+
+-- name: HeldSessions :many
+SELECT id, turn_state FROM sessions WHERE holder = @holder AND holder <> '' ORDER BY id;
+
+-- Commit's one look at the session: it fences, moves the end and tells where that is.
+
+-- name: MoveSession :one
+UPDATE sessions SET
+    changed = @changed,
+    last = last + @added,
+    response = CASE WHEN CAST(@response AS BIGINT) > 0 THEN CAST(@response AS BIGINT) ELSE response END,
+    compaction = CASE WHEN CAST(@compaction AS BIGINT) > 0 THEN CAST(@compaction AS BIGINT) ELSE compaction END,
+    keep = CASE WHEN CAST(@compaction AS BIGINT) > 0 THEN CAST(@keep AS BIGINT) ELSE keep END,
+    turn_state = CASE WHEN CAST(@has_state AS BIGINT) > 0 THEN CAST(@turn_state AS TEXT) ELSE turn_state END,
+    state = CASE WHEN CAST(@has_state AS BIGINT) > 0 THEN CAST(@state AS TEXT) ELSE state END
+WHERE id = @id AND epoch = @epoch AND holder = @holder
+RETURNING last, response;
+
+-- name: SessionRow :one
+SELECT * FROM sessions WHERE id = @id;
+
+-- name: AddMessage :exec
+INSERT INTO messages (session, seq, body) VALUES (@session, @seq, @body);
+
+-- name: MessagesFrom :many
+SELECT body FROM messages WHERE session = @session AND seq >= @seq ORDER BY seq;
+
+-- name: MessagesBetween :many
+SELECT body FROM messages WHERE session = @session AND seq > @after AND seq <= @until ORDER BY seq LIMIT @count;
+
+-- name: PutCall :exec
+INSERT INTO calls (session, message, idx, id, tool, state, input, wait, resumes, result)
+VALUES (@session, @message, @idx, @id, @tool, @state, @input, @wait, @resumes, @result)
+ON CONFLICT (session, message, idx) DO UPDATE SET
+    id = excluded.id, tool = excluded.tool, state = excluded.state, input = excluded.input,
+    wait = excluded.wait, resumes = excluded.resumes, result = excluded.result;
+
+-- name: CallsOf :many
+SELECT * FROM calls WHERE session = @session AND message = @message ORDER BY idx;
+
+-- name: CallsOfSession :many
+SELECT * FROM calls WHERE session = @session ORDER BY message, idx;
+
+-- name: DeleteSession :exec
+DELETE FROM sessions WHERE id = @id;
+
+-- What may be removed: nobody holds it, no turn is under way or parked, nobody is asked for anything.
+
+-- name: IdleSessions :many
+SELECT s.id, s.changed FROM sessions s
+WHERE s.holder = '' AND s.turn_state = ''
+    AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
+ORDER BY s.changed, s.id;
+
+-- name: SessionIdle :one
+SELECT count(*) FROM sessions s
+WHERE s.id = @id AND s.changed = @changed AND s.holder = '' AND s.turn_state = ''
+    AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '');
+
+-- name: NewestSessions :many
+SELECT id FROM sessions ORDER BY changed DESC, id DESC LIMIT @count;

@@ -1,0 +1,296 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+type note struct {
+	Text string `json:"text"`
+}
+
+// noteTool notes a text, and says what it noted.
+func noteTool(ran func(text string)) belay.Tool {
+	return belay.NewTool("note", "Takes a note.", func(_ context.Context, in note) (string, error) {
+		ran(in.Text)
+		return "noted: " + in.Text, nil
+	}, nil)
+}
+
+// pass is a gate that lets everything through.
+var pass = belay.ToolPre.On("pass", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }, nil)
+
+// A turn takes 2 + 2 x tool steps commits, and with nobody else writing each is
+// one transaction.
+//
+// SPEC L-01
+func TestCommitsOfATurn(t *testing.T) {
+	t.Parallel()
+	for steps := range 4 {
+		s := open(t, nil)
+		var script []scripted.Step
+		for i := range steps {
+			script = append(script, scripted.Step{Calls: []scripted.Call{{Tool: "note", Input: fmt.Sprintf(`{"text": "%d"}`, i)}}})
+		}
+		agent, err := belay.New(scripted.New(append(script, scripted.Step{Text: "done"}), nil), &belay.Options{
+			Store: s, Tools: []belay.Tool{noteTool(func(string) {})}, Hooks: []hook.Subscription{pass},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := agent.Session("a")
+		before := s.Stats()
+		if turn, err := session.Turn(t.Context(), "take notes"); err != nil || turn.Reason != belay.EndTurn {
+			t.Fatalf("the turn is %+v, %v", turn, err)
+		}
+		after := s.Stats()
+		want := int64(2 + 2*steps)
+		if got := after.Commits - before.Commits; got != want {
+			t.Errorf("a turn with %d tool steps takes %d commits, want %d", steps, got, want)
+		}
+		if got := after.Transactions - before.Transactions; got != want+1 { // the session was opened
+			t.Errorf("a turn with %d tool steps takes %d transactions, want %d and one to open the session", steps, got, want)
+		}
+		if got := states(t, s, hook.Filter{}); len(got) != steps {
+			t.Errorf("the runs are %q, want %d", got, steps)
+		}
+		if err := agent.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What cannot be stored does not happen: the disk is full when the tool's intent is
+// to be stored, so the tool does not run, and the turn says why.
+//
+// SPEC J-03
+func TestNothingRunsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s, ran := open(t, nil), 0
+	input := `{"text": "` + strings.Repeat("x", 1<<20) + `"}`
+	fills := belay.ToolPre.On("fills", func(ctx context.Context, _ belay.ToolCall) (belay.ToolVerdict, error) {
+		return belay.Pass, s.MaxPages(ctx, 1)
+	}, nil)
+	agent, err := belay.New(scripted.New([]scripted.Step{{Calls: []scripted.Call{{Tool: "note", Input: input}}}, {Text: "done"}}, nil), &belay.Options{
+		Store: s, Tools: []belay.Tool{noteTool(func(string) { ran++ })}, Hooks: []hook.Subscription{fills},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := agent.Session("a").Turn(t.Context(), "take notes")
+	if turn.Reason != belay.EndError {
+		t.Errorf("the turn ends %s, want an error", turn.Reason)
+	}
+	wantError(t, "the turn", err, sqlite.ErrFull, s.Path())
+	if ran > 0 {
+		t.Error("the tool ran")
+	}
+	if err := s.MaxPages(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := texts(t, s, "a"); len(got) != 1 {
+		t.Errorf("%d messages are stored, want the user's alone", len(got))
+	}
+}
+
+// While the journal cannot be written gates deny; then they go on, and no record is
+// lost.
+//
+// SPEC J-03
+func TestGatesDenyWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), open(t, &sqlite.Options{BusyTimeout: 10 * time.Millisecond})
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: s, Hooks: []hook.Subscription{pass}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := belay.ToolPre.DecodeInput(hook.Scope{Session: "a"}, []byte(`{"id": "c", "tool": "note", "input": {}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := agent.Hooks().Snapshot()
+	ask := func() (belay.ToolDecision, error) {
+		outcome, err := belay.ToolPre.Dispatch(ctx, snap, call)
+		return outcome.Output.Decision, err
+	}
+	if verdict, err := ask(); err != nil || verdict != "" {
+		t.Fatalf("the gate says %v, %v, want pass", verdict, err)
+	}
+	unlock := lockOut(t, s)
+	wantError(t, "Flush", snap.Flush(ctx), sqlite.ErrLocked, s.Path())
+	verdict, err := ask()
+	if _, ok := errors.AsType[*hook.JournalError](err); !ok || verdict != belay.ToolDeny {
+		t.Errorf("without a journal the gate says %v, %v, want deny", verdict, err)
+	}
+	unlock()
+	if err := snap.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if verdict, err := ask(); err != nil || verdict != "" {
+		t.Errorf("with the journal again the gate says %v, %v, want pass", verdict, err)
+	}
+	if err := snap.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(t, s, hook.Filter{}); len(got) < 2 {
+		t.Errorf("the runs are %q, want all that ran", got)
+	}
+	if err := agent.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// The records of hooks are searched for secrets, as they are in the file and in
+// its log.
+//
+// SPEC J-02
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	hooktest.TestSecrets(t, func(t testing.TB) hooktest.Store {
+		s := open(t, nil)
+		return hooktest.Store{Journal: s.Journal(), Queue: s.Queue(), Dump: func() ([]byte, error) { return dumpFiles(s.Path()) }}
+	})
+}
+
+// dumpFiles returns the bytes of a store's files.
+func dumpFiles(path string) (all []byte, err error) {
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data...)
+	}
+	return all, nil
+}
+
+// A whole turn is searched: prompt, input, output, error, environment and the answer
+// of a model are in the transcript and nowhere else.
+//
+// SPEC J-02
+func TestSecretsOfATurn(t *testing.T) {
+	ctx, s := t.Context(), open(t, nil)
+	t.Setenv("BELAY_TEST_TOKEN", "planted-environment")
+	asks := belay.ToolPre.On("asks", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Ask("safe-reason"), nil }, nil)
+	fails := belay.ToolPost.On("fails", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
+		return belay.ToolReaction{}, errors.New("planted-error")
+	}, nil)
+	behind := belay.TurnPostTurn.On("behind", func(context.Context, belay.TurnEnded) (belay.Note, error) { return belay.Note{}, nil },
+		&hook.Options{Execution: hook.Background})
+	model := scripted.New([]scripted.Step{{Text: "planted-answer", Calls: []scripted.Call{{Tool: "note", Input: `{"text": "planted-input"}`}}}, {Text: "planted-end"}}, nil)
+	agent, err := belay.New(model, &belay.Options{
+		Store: s, Tools: []belay.Tool{noteTool(func(string) {})}, Hooks: []hook.Subscription{asks, fails, behind}, OnAsk: belay.AskPark,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := agent.Session("a")
+	turn, err := session.Turn(ctx, "planted-prompt")
+	if err != nil || len(turn.Waits) != 1 {
+		t.Fatalf("the turn is %+v, %v, want it parked", turn, err)
+	}
+	asked := turn.Waits[0].Approval
+	if _, err := agent.Decide(ctx, belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "safe-" + strings.Repeat("é", 600) + "planted-beyond"}); err != nil {
+		t.Fatal(err)
+	}
+	if turn, err := belay.Await(session.Resume(ctx)); err != nil || turn.Reason != belay.EndTurn {
+		t.Fatalf("the turn is %+v, %v", turn, err)
+	}
+	if err := agent.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	said, rest := 0, 0
+	for name, text := range dumpTables(t, s) {
+		found := strings.Contains(text, "planted-")
+		switch name {
+		case "sessions", "messages", "calls", "job_inputs": // the transcript, and what was given to work that waits
+			if found {
+				said++
+			}
+		default:
+			if found {
+				t.Errorf("the table %s holds what was said: %s", name, text)
+			}
+			rest += len(text)
+		}
+	}
+	if said < 2 || rest == 0 {
+		t.Errorf("%d tables of the transcript hold what was said, and the others %d bytes: the search is not worth its name", said, rest)
+	}
+	for name, want := range map[string]string{"approvals": "safe-reason", "runs": "behind", "river_job": "behind"} {
+		if !strings.Contains(dumpTables(t, s)[name], want) {
+			t.Errorf("the table %s does not hold %q: the search did not see everything", name, want)
+		}
+	}
+}
+
+// dumpTables returns the rows of each table as text.
+func dumpTables(t testing.TB, s *sqlite.Store) map[string]string {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+s.Path()+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	all := map[string]string{}
+	for _, name := range column(t, db, "SELECT name FROM sqlite_schema WHERE type = 'table'") {
+		all[name] = ""
+		for _, field := range column(t, db, "SELECT name FROM pragma_table_info('"+name+"')") {
+			all[name] += strings.Join(column(t, db, `SELECT CAST(coalesce("`+field+`", '') AS TEXT) FROM "`+name+`"`), "\n")
+		}
+	}
+	return all
+}
+
+func column(t testing.TB, db *sql.DB, query string) (values []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var value string
+		if err := rows.Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, value)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// lockOut keeps everybody from writing until the returned function is called.
+func lockOut(t testing.TB, s *sqlite.Store) (unlock func()) {
+	t.Helper()
+	other, err := sql.Open("sqlite", "file:"+s.Path()+"?_txlock=immediate&_busy_timeout=5000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := other.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(tx.Rollback(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}

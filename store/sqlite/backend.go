@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/riverjobs"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// queue is the store's job queue: River's tables in the same file, written in
+// the same transactions as the records.
+type queue struct {
+	*riverjobs.Queue[*sql.Tx]
+	store *Store
+}
+
+// Queue is where background work waits. It is a [hook.WorkQueue] and a
+// [hook.StatQueue].
+func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
+
+// openQueue makes the queue and its tables. Whoever calls it has the file to
+// itself.
+func (s *Store) openQueue(ctx context.Context) error {
+	jobs, err := riverjobs.New(riversqlite.New(s.writer), (*backend)(s), &riverjobs.Options{
+		ID: s.id, Capacity: s.opts.MaxJobs, Workers: s.opts.Workers, Poll: s.opts.JobPoll, Grace: s.opts.Grace, Logger: s.opts.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	s.queue = &queue{jobs, s}
+	if err := jobs.Migrate(ctx); err != nil {
+		return fmt.Errorf("open store: %w", s.explain(err))
+	}
+	return nil
+}
+
+// Work performs the jobs that are due until ctx is done or the store is closed,
+// which waits for it.
+func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
+	s := q.store
+	if !s.begin() {
+		return fmt.Errorf("work: %s: %w", s.path, belay.ErrClosed)
+	}
+	defer s.working.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() { // ends with Work
+		select {
+		case <-s.closed:
+			cancel(belay.ErrClosed)
+		case <-ended:
+		}
+	}()
+	return s.explain(q.Queue.Work(ctx, perform))
+}
+
+// insertJobs stores the jobs of a commit.
+func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
+}
+
+// recoverJobs settles the attempts of workers that are gone.
+func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did Recovery, err error) {
+	found, err := s.queue.Recover(ctx, gone)
+	for _, run := range found.Again {
+		did.Runs, did.Due = append(did.Runs, run.ID), append(did.Due, run.Job)
+	}
+	for _, run := range found.Over {
+		did.Runs, did.Over = append(did.Runs, run.ID), append(did.Over, run.Job)
+	}
+	return did, s.explain(err)
+}
+
+// backend is the store as the queue sees it.
+type backend Store
+
+type writingKey struct{}
+
+// inWriting lets the queue find the transaction's queries again.
+func inWriting(ctx context.Context, w *writing) context.Context {
+	return context.WithValue(ctx, writingKey{}, w)
+}
+
+// writing returns the queries in a transaction.
+func (b *backend) writing(ctx context.Context, tx *sql.Tx) *writing {
+	if w, ok := ctx.Value(writingKey{}).(*writing); ok && w.tx == tx {
+		return w
+	}
+	return &writing{Queries: b.write.WithTx(tx), tx: tx}
+}
+
+// Write runs f in a transaction, which others may share.
+func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
+}
+
+// AppendRuns stores records.
+func (b *backend) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) error {
+	rows, err := runRows(b.id, runs)
+	if err != nil {
+		return err
+	}
+	return b.writing(ctx, tx).appendRuns(ctx, rows)
+}
+
+// TakeKeys marks keys as queued and returns those that were free.
+func (b *backend) TakeKeys(ctx context.Context, tx *sql.Tx, keys []string) ([]string, error) {
+	w, now := b.writing(ctx, tx), nanos((*Store)(b).now())
+	var taken []string
+	for _, key := range keys {
+		n, err := w.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: now})
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			taken = append(taken, key)
+		}
+	}
+	return taken, nil
+}
+
+// KeyDone reports whether a job of that key has succeeded.
+func (b *backend) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, error) {
+	done, err := b.writing(ctx, tx).KeyDone(ctx, key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return done, err
+}
+
+// EndKey keeps a key for good, or frees it. What the job was given is over with
+// it.
+func (b *backend) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
+	w := b.writing(ctx, tx)
+	if err := w.DeleteJobInput(ctx, key); err != nil {
+		return err
+	}
+	if !done {
+		return w.FreeKey(ctx, key)
+	}
+	return w.EndKey(ctx, table.EndKeyParams{ID: key, Changed: nanos((*Store)(b).now())})
+}
+
+var (
+	_ riverjobs.Backend[*sql.Tx] = (*backend)(nil)
+	_ hook.WorkQueue             = (*queue)(nil)
+	_ hook.StatQueue             = (*queue)(nil)
+)

@@ -1,0 +1,131 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Health is what Check finds.
+type Health struct {
+	Path string `json:"path"`
+	// Version is that of the tables.
+	Version int64 `json:"version"`
+	// Problems are what is wrong with the file; none is good.
+	Problems []string `json:"problems,omitempty"`
+	// Bytes is the size of the file and Free what of it could be given back; Log is
+	// the size of the write-ahead log.
+	Bytes int64 `json:"bytes"`
+	Free  int64 `json:"free"`
+	Log   int64 `json:"log"`
+	// Sessions, Runs and Pending count what is stored; Pending are approvals that
+	// nobody has decided.
+	Sessions int64 `json:"sessions"`
+	Runs     int64 `json:"runs"`
+	Pending  int64 `json:"pending"`
+	// Holders are the processes that have the store open.
+	Holders []HolderInfo `json:"holders,omitempty"`
+	// Jobs is what the queue looks like.
+	Jobs hook.QueueStats `json:"jobs"`
+}
+
+// HolderInfo tells of a process that has the store open.
+type HolderInfo struct {
+	PID   int64     `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+	// Self says that it is this store.
+	Self bool `json:"self,omitempty"`
+	// Gone says that the process has ended and left something to settle, which the
+	// next one to open the store does.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// Check reads the whole file and tells whether it is sound, and what is in it.
+// Damage is told as problems; an error means that it could not look.
+func (s *Store) Check(ctx context.Context) (Health, error) {
+	h := Health{Path: s.path}
+	for _, pragma := range []string{"integrity_check(20)", "foreign_key_check"} {
+		problems, err := s.pragma(ctx, pragma)
+		switch {
+		case isDamage(s.explain(err)):
+			problems = append(problems, err.Error())
+		case err != nil:
+			return h, fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+		}
+		h.Problems = append(h.Problems, problems...)
+	}
+	if len(h.Problems) > 0 {
+		return h, nil // counting would stumble over it
+	}
+	if err := s.count(ctx, &h); err != nil {
+		return h, fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+	}
+	var err error
+	if h.Jobs, err = s.queue.Stats(ctx); err != nil {
+		return h, fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+	}
+	err = s.checkHolders(ctx, &h)
+	return h, err
+}
+
+func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotStore) }
+
+// pragma returns what a check has to say.
+func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
+	lines, err := collect(ctx, s, "PRAGMA "+pragma, nil, func(rows *sql.Rows, line *string) error {
+		columns, err := rows.Columns()
+		if err != nil {
+			return err //nolint:wrapcheck // the caller says what for
+		}
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			return err //nolint:wrapcheck // the caller says what for
+		}
+		for _, v := range values {
+			*line += fmt.Sprint(*v.(*any), " ")
+		}
+		return nil
+	})
+	if len(lines) == 1 && lines[0] == "ok " {
+		lines = nil
+	}
+	return lines, err
+}
+
+// count counts what is stored.
+func (s *Store) count(ctx context.Context, h *Health) error {
+	var pages, free, size int64
+	err := s.reader.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size,
+		(SELECT max(version_id) FROM `+versionTable+`), (SELECT count(*) FROM sessions), (SELECT count(*) FROM runs),
+		(SELECT count(*) FROM approvals WHERE decision = '')
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).
+		Scan(&pages, &free, &size, &h.Version, &h.Sessions, &h.Runs, &h.Pending)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what for
+	}
+	h.Bytes, h.Free = pages*size, free*size
+	if log, err := os.Stat(s.path + "-wal"); err == nil {
+		h.Log = log.Size()
+	}
+	return nil
+}
+
+func (s *Store) checkHolders(ctx context.Context, h *Health) error {
+	holders, err := s.read.Holders(ctx)
+	if err != nil {
+		return fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+	}
+	for _, row := range holders {
+		h.Holders = append(h.Holders, HolderInfo{PID: row.Pid, Host: row.Host, Since: moment(row.Since), Self: row.ID == s.id, Gone: s.gone(row.ID)})
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// ExportVersion is the version of what Export writes. It changes when a reader of
+// the former version would misread the new one; a new key or a new type of line is no
+// such change.
+const ExportVersion = 1
+
+// ExportLine is a line of an export. Which fields it has depends on its type:
+// "session" comes first and once, then "message", "call", "approval" and "run".
+type ExportLine struct {
+	Type string `json:"type"`
+	// Version is ExportVersion, in the first line.
+	Version  int                `json:"version,omitempty"`
+	Session  *belay.SessionInfo `json:"session,omitempty"`
+	Message  *belay.Message     `json:"message,omitempty"`
+	Call     *belay.Call        `json:"call,omitempty"`
+	Approval *belay.Approval    `json:"approval,omitempty"`
+	Run      *hook.Run          `json:"run,omitempty"`
+}
+
+// Export writes a session as lines of JSON, as of one moment: see [ExportLine].
+// belay.ErrNotFound: there is no such session. It holds what was said; only the
+// lines of type "approval" and "run" are free of it.
+func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
+	out := bufio.NewWriter(to)
+	e := &exporter{to: json.NewEncoder(out)}
+	e.to.SetEscapeHTML(false)
+	err := s.look(ctx, func(q *table.Queries) error { return s.export(ctx, q, e, session) })
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("export session %q: %w", session, s.explain(causeOf(ctx, err)))
+	}
+	return nil
+}
+
+type exporter struct{ to *json.Encoder }
+
+func (e *exporter) write(line ExportLine) error {
+	return e.to.Encode(line) //nolint:wrapcheck // the writer's own error
+}
+
+func (s *Store) export(ctx context.Context, q *table.Queries, e *exporter, session string) error {
+	row, err := q.SessionRow(ctx, session)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return belay.ErrNotFound
+	case err != nil:
+		return err
+	}
+	info, err := s.info(row, map[string]bool{"": false})
+	if err != nil {
+		return err
+	}
+	if err := e.write(ExportLine{Type: "session", Version: ExportVersion, Session: &info}); err != nil {
+		return err
+	}
+	for after := int64(0); after < row.Last; {
+		bodies, err := q.MessagesBetween(ctx, table.MessagesBetweenParams{Session: session, After: after, Until: row.Last, Count: messagePage})
+		if err != nil {
+			return err
+		}
+		if len(bodies) == 0 {
+			return fmt.Errorf("message %d is missing", after+1)
+		}
+		after += int64(len(bodies))
+		if err := each(bodies, messageOf, func(m **belay.Message) error { return e.write(ExportLine{Type: "message", Message: *m}) }); err != nil {
+			return err
+		}
+	}
+	return exportRest(ctx, q, e, session)
+}
+
+// exportRest writes what a session has besides its messages.
+func exportRest(ctx context.Context, q *table.Queries, e *exporter, session string) error {
+	calls, err := q.CallsOfSession(ctx, session)
+	if err != nil {
+		return err
+	}
+	if err := each(calls, callOf, func(c *belay.Call) error { return e.write(ExportLine{Type: "call", Call: c}) }); err != nil {
+		return err
+	}
+	approvals, err := q.ApprovalsOfSession(ctx, session)
+	if err != nil {
+		return err
+	}
+	if err := each(approvals, approvalOf, func(a *belay.Approval) error { return e.write(ExportLine{Type: "approval", Approval: a}) }); err != nil {
+		return err
+	}
+	runs, err := q.RunsOfSession(ctx, session)
+	if err != nil {
+		return err
+	}
+	return each(runs, runOf, func(r *hook.Run) error { return e.write(ExportLine{Type: "run", Run: r}) })
+}
+
+// each decodes rows one by one.
+func each[Row, T any](rows []Row, of func(Row) (T, error), do func(*T) error) error {
+	for _, row := range rows {
+		v, err := of(row)
+		if err == nil {
+			err = do(&v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Backup writes a copy of the store into a new file, as of one moment, while the
+// store is in use. The copy is a store that can be opened.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	path, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	// The readers' connections may not write, not even elsewhere, and the writer is
+	// not kept waiting for as long as a large file takes.
+	db, err := sql.Open("sqlite", s.dsn(url.Values{"_busy_timeout": {strconv.FormatInt(s.opts.BusyTimeout.Milliseconds(), 10)}}))
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer func() { _ = db.Close() }() // nothing is written with it
+	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+		return fmt.Errorf("backup to %s: %w", path, s.explain(causeOf(ctx, err)))
+	}
+	return nil
+}

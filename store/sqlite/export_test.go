@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+)
+
+// Expire makes the holder of a session count as gone, as if its process had
+// ended: there is no lock of that name.
+func (s *Store) Expire(ctx context.Context, session string) error {
+	_, err := s.writer.ExecContext(ctx, "UPDATE sessions SET holder = 'nobody' WHERE id = ?", session)
+	return err
+}
+
+// OpenReadOnly opens a store whose file the system lets nobody write.
+func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
+	return Open(ctx, path, &Options{mode: "ro"})
+}
+
+// MaxPages lets the file grow to so many pages, as if the disk were full then; 0
+// lets it grow again. It returns how many pages there are.
+func (s *Store) MaxPages(ctx context.Context, more int) error {
+	limit := "4294967294"
+	if more > 0 {
+		var pages int
+		if err := s.writer.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil {
+			return err
+		}
+		limit = fmt.Sprint(pages + more)
+	}
+	_, err := s.writer.ExecContext(ctx, "PRAGMA max_page_count = "+limit)
+	return err
+}
+
+// QueryRow reads a row of the file.
+func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
+	return s.reader.QueryRowContext(ctx, query).Scan(to...)
+}
+
+// QueryPlan returns how a listing of runs is read.
+func (s *Store) QueryPlan(ctx context.Context, query RunQuery) ([]string, error) {
+	text, args := query.sql()
+	return s.planOf(ctx, text, args...)
+}
+
+// FollowPlan returns how those who follow the journal read it.
+func (s *Store) FollowPlan(ctx context.Context) ([]string, error) {
+	return s.planOf(ctx, "SELECT "+runColumns+" FROM runs WHERE runs.seq > ?1 AND runs.seq <= ?2 AND runs.changed = 0 UNION ALL SELECT "+
+		runColumns+" FROM runs WHERE runs.changed > ?1 AND runs.changed <= ?2 AND runs.changed > 0", 1, 2)
+}
+
+func (s *Store) planOf(ctx context.Context, query string, args ...any) (plan []string, err error) {
+	rows, err := s.reader.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			return nil, err
+		}
+		plan = append(plan, detail)
+	}
+	return plan, rows.Err()
+}
+
+// RunQuery is a page of a listing.
+type RunQuery = runQuery
+
+// Behind makes it the page behind a run.
+func (q *runQuery) Behind(started, seq int64) {
+	q.count, q.until = runPage, 1<<62
+	if seq > 0 {
+		q.behind = &position{started, seq}
+	}
+}
+
+// Batch has all functions called in one transaction, and returns what each was
+// told.
+func (s *Store) Batch(do ...func(ctx context.Context) error) []error {
+	requests := make([]*request, len(do))
+	told := make([]error, len(do))
+	for i, f := range do {
+		requests[i] = &request{ctx: context.Background(), do: func(ctx context.Context, _ *writing) error { return f(ctx) }}
+	}
+	_ = s.committer.transact(requests, told)
+	return told
+}
+
+// CommitTogether commits in one transaction, and returns what each was told.
+func (s *Store) CommitTogether(ctx context.Context, commits ...*belay.Commit) []error {
+	s.committer.mu.Lock() // nobody takes the first before the last is in line
+	told := make([]chan error, len(commits))
+	for i, c := range commits {
+		rows, err := s.rows(c)
+		if err != nil {
+			panic(err)
+		}
+		told[i] = make(chan error, 1)
+		s.committer.waiting = append(s.committer.waiting, &request{
+			ctx: ctx, done: told[i], do: func(ctx context.Context, w *writing) error { return s.put(ctx, w, rows) },
+		})
+	}
+	s.committer.wake <- struct{}{}
+	s.committer.mu.Unlock()
+	errs := make([]error, len(told))
+	for i := range told {
+		errs[i] = <-told[i]
+	}
+	return errs
+}
+
+// Block keeps the committer busy until the returned function is called.
+func (s *Store) Block() (release func()) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s.committer.add(&request{ctx: context.Background(), done: make(chan error, 1), do: func(context.Context, *writing) error {
+		close(entered)
+		<-leave
+		return nil
+	}})
+	<-entered
+	return func() { close(leave) }
+}
+
+// Waiting is how many writes wait in line.
+func (s *Store) Waiting() int {
+	s.committer.mu.Lock()
+	defer s.committer.mu.Unlock()
+	return len(s.committer.waiting)
+}

@@ -1,0 +1,262 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// A full disk refuses a commit whole, keeps what was stored, and takes the commit
+// when there is room again.
+//
+// SPEC L-01, J-03
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), open(t, nil)
+	stored := hold(t, s, "a")
+	commit(t, s, say("a", stored.Epoch, 1, "one"))
+	if err := s.MaxPages(ctx, 4); err != nil {
+		t.Fatal(err)
+	}
+	large := say("a", stored.Epoch, 2, strings.Repeat("x", 1<<20))
+	large.Runs, large.State = []hook.Run{run("with-it", hook.Completed)}, &belay.SessionState{Turns: 9}
+	wantError(t, "a commit on a full disk", s.Commit(ctx, large), sqlite.ErrFull, s.Path(), "free some space")
+	long := run("long", hook.Completed)
+	for range 300 {
+		long.Audit = append(long.Audit, hook.Audit{Code: "note", Message: strings.Repeat("x", 500)})
+	}
+	wantError(t, "a record on a full disk", s.Journal().Append(ctx, []hook.Run{long}), sqlite.ErrFull, s.Path())
+	if got := texts(t, s, "a"); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("%d messages are stored, want the one from before", len(got))
+	}
+	if got := states(t, s, hook.Filter{}); len(got) != 0 {
+		t.Errorf("the runs are %q, want none", got)
+	}
+	if err := s.MaxPages(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, large)
+	if got := states(t, s, hook.Filter{}); len(texts(t, s, "a")) != 2 || len(got) != 1 {
+		t.Errorf("with room again %d messages and %q are stored, want both", len(texts(t, s, "a")), got)
+	}
+}
+
+// A commit that does not fit on the disk is refused, and those that were joined
+// with it are told so too: nobody takes it for stored.
+func TestDiskFullInABatch(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), open(t, nil)
+	if err := s.MaxPages(ctx, 4); err != nil {
+		t.Fatal(err)
+	}
+	const many = 12
+	epochs := make([]int64, many)
+	for i := range epochs {
+		epochs[i] = hold(t, s, string(rune('a'+i))).Epoch
+	}
+	told := make(chan [2]any, many)
+	for i, epoch := range epochs {
+		go func() { // ends with its commit
+			text := "small"
+			if i%3 == 0 {
+				text = strings.Repeat("x", 1<<20)
+			}
+			told <- [2]any{i, s.Commit(ctx, say(string(rune('a'+i)), epoch, 1, text))}
+		}()
+	}
+	for range epochs {
+		got := <-told
+		i, err := got[0].(int), got[1]
+		stored := len(texts(t, s, string(rune('a'+i)))) == 1
+		if stored != (err == nil) {
+			t.Errorf("commit %d was told %v and is stored: %t", i, err, stored)
+		}
+		if i%3 == 0 && err == nil {
+			t.Errorf("commit %d was told that it is stored, and cannot be", i)
+		}
+	}
+}
+
+// A file that another program has locked is waited for, and then told.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, &sqlite.Options{BusyTimeout: 20 * time.Millisecond})
+	stored := hold(t, s, "a")
+	other, err := sql.Open("sqlite", "file:"+file+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	tx, err := other.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "a commit", s.Commit(ctx, say("a", stored.Epoch, 1, "one")), sqlite.ErrLocked, file, "20ms")
+	wantError(t, "a record", s.Journal().Append(ctx, []hook.Run{run("one", hook.Completed)}), sqlite.ErrLocked)
+	_, err = sqlite.Open(ctx, file, &sqlite.Options{BusyTimeout: 20 * time.Millisecond})
+	wantError(t, "opening", err, sqlite.ErrLocked, file)
+	if got := texts(t, s, "a"); len(got) != 0 {
+		t.Errorf("%q is stored, want nothing; reading must go on", got)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, say("a", stored.Epoch, 1, "one"))
+}
+
+func TestReadOnlyFile(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	_, err := sqlite.OpenReadOnly(t.Context(), file)
+	wantError(t, "opening a file that cannot be written", err, sqlite.ErrReadOnly, file, "permissions")
+	wantUntouched(t, file)
+}
+
+func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("/proc is a directory that not even root can write, on Linux")
+	}
+	_, err := sqlite.Open(t.Context(), "/proc/belay.db", nil)
+	wantError(t, "opening in a directory that cannot be written", err, sqlite.ErrReadOnly, "/proc/belay.db")
+}
+
+func TestNoRoomForLocks(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	if err := os.WriteFile(file+"-holders", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sqlite.Open(t.Context(), file, nil)
+	wantError(t, "opening where no lock can be", err, sqlite.ErrReadOnly, file, file+"-holders")
+}
+
+func TestNoDirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "missing")
+	_, err := sqlite.Open(t.Context(), filepath.Join(dir, "belay.db"), nil)
+	wantError(t, "opening in a directory that is not there", err, sqlite.ErrReadOnly, "create the directory "+dir)
+	_, err = sqlite.Open(t.Context(), filepath.Dir(dir), nil)
+	wantError(t, "opening a directory", err, sqlite.ErrNotStore, "name a file")
+	if _, err := sqlite.Open(t.Context(), ":memory:", nil); err == nil || !strings.Contains(err.Error(), "memstore") {
+		t.Errorf("opening memory gives %v, want to be sent to memstore", err)
+	}
+}
+
+func TestNotADatabase(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "notes.txt")
+	text := bytes.Repeat([]byte("these are my notes\n"), 100)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sqlite.Open(t.Context(), file, nil)
+	wantError(t, "opening a text", err, sqlite.ErrNotStore, file, "name another file")
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("the text has changed (%v)", err)
+	}
+}
+
+func TestAnotherProgramsDatabase(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "music.db")
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE songs (title TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = sqlite.Open(t.Context(), file, nil)
+	wantError(t, "opening another program's database", err, sqlite.ErrNotStore, file, "another program")
+}
+
+// A damaged page is told when it is read; what is elsewhere can still be read, and
+// Check finds the damage.
+func TestCorruptPage(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, nil)
+	stored := hold(t, s, "a")
+	for seq := range int64(20) {
+		commit(t, s, say("a", stored.Epoch, seq+1, strings.Repeat("text ", 500)))
+	}
+	appendRuns(t, s, run("one", hook.Completed))
+	var page, size int64
+	if err := s.QueryRow(ctx, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'messages'", &page, &size); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	damage(t, file, (page-1)*size)
+
+	s = openFile(t, file, nil)
+	_, err := s.Open(ctx, "a")
+	wantError(t, "opening the session", err, sqlite.ErrCorrupt, file, ".recover")
+	for _, err := range s.Read(ctx, "a", 0) {
+		wantError(t, "reading the session", err, sqlite.ErrCorrupt, file)
+	}
+	stored = hold(t, s, "b")
+	wantError(t, "a commit", s.Commit(ctx, say("b", stored.Epoch, 1, "one")), sqlite.ErrCorrupt, file)
+	if got := states(t, s, hook.Filter{}); !slices.Equal(got, []string{"one completed"}) {
+		t.Errorf("the runs are %q, want the one that is not damaged", got)
+	}
+	health, err := s.Check(ctx)
+	if err != nil || len(health.Problems) == 0 {
+		t.Errorf("Check finds %q, %v, want the damage", health.Problems, err)
+	}
+	if got := held(t, s); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("%q are held, want a let go again", got)
+	}
+}
+
+// damage turns a page into noise.
+func damage(t testing.TB, file string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, wrote := f.WriteAt(bytes.Repeat([]byte{0xa5}, 4000), at)
+	if err := errors.Join(wrote, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantUntouched asserts that a file can still be opened and is sound.
+func wantUntouched(t testing.TB, file string) {
+	t.Helper()
+	health, err := openFile(t, file, nil).Check(context.Background())
+	if err != nil || len(health.Problems) > 0 {
+		t.Errorf("Check finds %q, %v, want nothing", health.Problems, err)
+	}
+}
+
+// A new store is its owner's alone.
+func TestFileMode(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no such modes on Windows")
+	}
+	s := openFile(t, filepath.Join(t.TempDir(), "belay.db"), nil)
+	for _, name := range []string{s.Path(), s.Path() + "-wal", s.Path() + "-shm", s.Path() + "-holders"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v, %v, want nothing for others", name, info.Mode(), err)
+		}
+	}
+}

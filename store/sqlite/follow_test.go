@@ -1,0 +1,197 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// follow follows a journal in a goroutine that ends with the test, and returns
+// what it yields as "id state", after one run that says that it has begun.
+func follow(t testing.TB, s *sqlite.Store, filter hook.Filter) <-chan string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	seen, ended := make(chan string, 1000), make(chan struct{})
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	go func() {
+		defer close(ended)
+		for r, err := range s.Journal().(hook.FollowJournal).Follow(ctx, filter) {
+			if err != nil {
+				seen <- err.Error()
+				return
+			}
+			seen <- fmt.Sprint(r.ID, " ", r.State)
+		}
+	}()
+	for i := 0; ; i++ { // it has begun when it sees something
+		if i == 1000 {
+			t.Fatal("nothing is seen, want what is stored")
+		}
+		appendRuns(t, s, run(fmt.Sprint("begin-", i), hook.Completed))
+		select {
+		case got := <-seen:
+			for got != fmt.Sprintf("begin-%d completed", i) { // and then the last of these
+				got = <-seen
+			}
+			return seen
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// What this process stores is seen at once, in order, each change of a run.
+//
+// SPEC J-08
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	s := open(t, &sqlite.Options{Poll: time.Hour}) // it is woken, or it sees nothing
+	epoch := hold(t, s, "a").Epoch
+	seen := follow(t, s, hook.Filter{Phase: "tool.pre"})
+	other := run("other", hook.Completed)
+	other.Phase = "tool.post"
+	appendRuns(t, s, run("one", hook.Started), other)
+	wantSeen(t, seen, "one started")
+	commit(t, s, &belay.Commit{Session: "a", Epoch: epoch, Runs: []hook.Run{run("two", hook.Completed)}})
+	wantSeen(t, seen, "two completed")
+	appendRuns(t, s, run("one", hook.Failed))
+	wantSeen(t, seen, "one failed")
+	appendRuns(t, s, run("one", hook.Started)) // it comes late and is dropped
+	appendRuns(t, s, run("three", hook.Completed), run("four", hook.Skipped))
+	wantSeen(t, seen, "three completed")
+	wantSeen(t, seen, "four skipped")
+	if err := s.Queue().Enqueue(t.Context(), run("five", hook.Backgrounded), nil); err != nil {
+		t.Fatal(err)
+	}
+	wantSeen(t, seen, "five backgrounded")
+}
+
+// What another process stores is seen by looking.
+//
+// SPEC J-08
+func TestFollowAnother(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	s, other := openFile(t, file, &sqlite.Options{Poll: time.Millisecond}), openFile(t, file, nil)
+	seen := follow(t, s, hook.Filter{})
+	appendRuns(t, other, run("one", hook.Started))
+	wantSeen(t, seen, "one started")
+	closeStore(t, other) // which ends what it began
+	wantSeen(t, seen, "one interrupted")
+}
+
+func wantSeen(t testing.TB, seen <-chan string, want string) {
+	t.Helper()
+	select {
+	case got := <-seen:
+		if got != want {
+			t.Errorf("%q is seen, want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("nothing is seen, want %q", want)
+	}
+}
+
+// Whoever leaves, or whose context ends, leaves nothing behind: TestMain looks for
+// goroutines.
+func TestFollowIsLeft(t *testing.T) {
+	t.Parallel()
+	s := open(t, &sqlite.Options{Poll: time.Hour})
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(time.Millisecond, func() { cancel(why) })
+	var last error
+	for _, err := range s.Journal().(hook.FollowJournal).Follow(ctx, hook.Filter{}) {
+		last = err
+	}
+	if !errors.Is(last, why) {
+		t.Errorf("following ended with %v, want the cause", last)
+	}
+}
+
+// A listing begins with what was stored when it began: what comes meanwhile, even
+// in the middle of the pages that are still to be read, is not in it.
+func TestListIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	batch := func(name string, n int) (runs []hook.Run) {
+		for i := range n {
+			r := run(fmt.Sprintf("%s-%03d", name, i), hook.Completed)
+			r.Started = at.Add(time.Duration(i) * time.Second)
+			runs = append(runs, r)
+		}
+		return runs
+	}
+	appendRuns(t, s, batch("first", 700)...)
+	for _, newest := range []bool{false, true} {
+		var got []string
+		for r, err := range s.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{Newest: newest}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = append(got, r.ID); len(got) == 5 && !newest {
+				appendRuns(t, s, batch("second", 700)...)
+			}
+			if len(r.ID) > 6 && r.ID[:6] == "second" && !newest {
+				t.Fatalf("%s was stored after the listing began", r.ID)
+			}
+		}
+		want := 700
+		if newest {
+			want = 1400
+		}
+		if len(got) != want || !newest && !slices.IsSorted(got) {
+			t.Errorf("newest %t: %d runs are listed, want %d in order", newest, len(got), want)
+		}
+	}
+}
+
+// Every listing is read by an index, in the order that is asked for.
+//
+// SPEC J-08
+func TestListingsUseIndexes(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	for want, filter := range map[string]hook.Filter{
+		"runs_started":      {},
+		"runs_session":      {Session: "a"},
+		"runs_subscription": {Subscription: "a"},
+		"runs_phase":        {Phase: "a"},
+		"runs_state":        {States: []hook.State{hook.Failed}},
+		"runs_job":          {Job: "a"},
+	} {
+		for _, newest := range []bool{false, true} {
+			for _, seq := range []int64{0, 100} {
+				filter.Newest = newest
+				query := sqlite.RunQuery{Filter: filter}
+				query.Behind(seq, seq)
+				plan, err := s.QueryPlan(t.Context(), query)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(plan) != 1 || !strings.Contains(plan[0], want) {
+					t.Errorf("%+v behind %d is read by %q, want %s alone, without sorting", filter, seq, plan, want)
+				}
+			}
+		}
+	}
+	plan, err := s.FollowPlan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(plan, func(line string) bool { return strings.Contains(line, "runs_replaced") }) ||
+		!slices.ContainsFunc(plan, func(line string) bool { return strings.Contains(line, "PRIMARY") }) {
+		t.Errorf("following reads by %q, want the primary key and runs_replaced", plan)
+	}
+}

@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// A holder is a store that is open, in this process or another. It has locked a
+// file named like its id, in a directory beside the database. The system lets go
+// of the lock when the process ends, however it ends: whoever can take the lock
+// knows that the holder is gone.
+
+// openingLock is the lock of whoever is making the tables.
+const openingLock = "opening"
+
+// lockDir is where the locks are.
+func (s *Store) lockDir() string { return s.path + "-holders" }
+
+// enter locks a new holder's file.
+func (s *Store) enter() error {
+	for {
+		id := rand.Text()
+		file, ok, err := takeLock(filepath.Join(s.lockDir(), id), os.O_CREATE, false)
+		if err != nil {
+			return err
+		}
+		if ok {
+			s.id, s.lock = id, file
+			return nil
+		}
+	}
+}
+
+// takeLock opens a file and locks it. It reports false if another has it, or if
+// it was removed while we took it.
+func takeLock(name string, flags int, shared bool) (*os.File, bool, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|flags, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	ok, err := lockFile(file, shared)
+	if ok {
+		mine, errMine := file.Stat()
+		named, errNamed := os.Stat(name)
+		ok = errMine == nil && errNamed == nil && os.SameFile(mine, named)
+	}
+	if !ok {
+		_ = file.Close() // nothing was written
+		return nil, false, err
+	}
+	return file, true, nil
+}
+
+// opening waits until no other process is making the tables, and keeps others
+// from it until the returned function is called.
+func (s *Store) opening(ctx context.Context) (done func(), err error) {
+	if err := os.MkdirAll(s.lockDir(), 0o700); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(s.lockDir(), openingLock)
+	for deadline := time.Now().Add(s.opts.BusyTimeout); ; {
+		file, ok, err := takeLock(name, os.O_CREATE, false)
+		switch {
+		case err != nil:
+			return nil, err
+		case ok:
+			return func() { _ = file.Close() }, nil
+		case time.Now().After(deadline):
+			return nil, &FileError{
+				Path: s.path, Kind: ErrLocked, Remedy: fmt.Sprintf("another program has been opening it for longer than %s; end it, or raise BusyTimeout", s.opts.BusyTimeout),
+				Err: errors.New("its lock " + name + " is taken"),
+			}
+		}
+		pause := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// register tells others who holds what this store will hold.
+func (s *Store) register(ctx context.Context) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return s.submit(ctx, func(ctx context.Context, w *writing) error {
+		return w.AddHolder(ctx, table.AddHolderParams{ID: s.id, Pid: int64(os.Getpid()), Host: host, Since: nanos(s.now())})
+	})
+}
+
+// gone reports whether a holder's process has ended.
+func (s *Store) gone(id string) bool {
+	if id == s.id {
+		return false
+	}
+	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, true) // shared, with others who look
+	if ok {
+		_ = file.Close()
+		return true
+	}
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// removeLock removes the lock file of a holder that is gone.
+func (s *Store) removeLock(id string) error {
+	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, false)
+	switch {
+	case ok:
+		return dropFile(file)
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	default:
+		return err
+	}
+}
+
+// sweep removes lock files that no holder is registered for: their process ended
+// while it opened the store.
+func (s *Store) sweep(ctx context.Context) error {
+	entries, err := os.ReadDir(s.lockDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == openingLock || entry.Name() == s.id {
+			continue
+		}
+		_, err := s.read.Holder(ctx, entry.Name())
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			if err := s.removeLock(entry.Name()); err != nil {
+				return err
+			}
+		case err != nil:
+			return s.explain(err)
+		}
+	}
+	return nil
+}
+
+// describe says who a holder is.
+func describe(h table.Holder) string {
+	return fmt.Sprintf("process %d on %s, since %s", h.Pid, h.Host, moment(h.Since).UTC().Format(time.RFC3339))
+}

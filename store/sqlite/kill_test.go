@@ -1,0 +1,244 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// The tests start their own binary again, as another process that has a store
+// open. It says "ready" and lives until it is killed.
+const (
+	childTask = "BELAY_SQLITE_CHILD"
+	childFile = "BELAY_SQLITE_FILE"
+)
+
+// child is what the other process does.
+func child(task string) int {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, os.Getenv(childFile), &sqlite.Options{JobPoll: 5 * time.Millisecond})
+	if err == nil {
+		switch task {
+		case "hold":
+			err = childHolds(ctx, s)
+		case "work":
+			childWorks(ctx, s)
+		default:
+			err = fmt.Errorf("there is no task %q", task)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	select {} // until it is killed
+}
+
+// childHolds has a session open, with a turn and a run under way.
+func childHolds(ctx context.Context, s *sqlite.Store) error {
+	for _, session := range []string{"a", "b"} {
+		stored, err := s.Open(ctx, session)
+		if err != nil {
+			return err
+		}
+		c := say(session, stored.Epoch, 1, "by the other")
+		if session == "a" {
+			c.State, c.Runs = &belay.SessionState{Turns: 1, Turn: &belay.TurnState{ID: "turn"}}, []hook.Run{run("begun", hook.Started), run("ended", hook.Completed)}
+		}
+		if err := s.Commit(ctx, c); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(os.Stdout, "ready")
+	return nil
+}
+
+// childWorks works at jobs that never end.
+func childWorks(ctx context.Context, s *sqlite.Store) {
+	begun := make(chan struct{})
+	go func() { // ends with the process
+		_ = s.Queue().(hook.WorkQueue).Work(ctx, func(context.Context, hook.Job) (hook.Run, time.Time) {
+			begun <- struct{}{}
+			select {}
+		})
+	}()
+	for range 2 {
+		<-begun
+	}
+	fmt.Fprintln(os.Stdout, "ready")
+}
+
+// another starts another process on a file and waits until it is ready. It is
+// killed with the test at the latest.
+func another(t testing.TB, task, file string) (pid int, kill func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childTask+"="+task, childFile+"="+file)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killed := false
+	kill = func() {
+		if !killed {
+			killed = true
+			_ = cmd.Process.Kill() // SIGKILL, where there are signals
+			_ = cmd.Wait()
+		}
+	}
+	t.Cleanup(kill)
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the other process says %q, %v, want that it is ready", line, err)
+	}
+	return cmd.Process.Pid, kill
+}
+
+// A session that another process has open is refused, with its name; when that
+// process is killed it is taken over at once, and what it left is settled.
+//
+// SPEC L-02, J-04
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, nil)
+	pid, kill := another(t, "hold", file)
+
+	_, err := s.Open(ctx, "a")
+	wantError(t, "Open of a session that another process has", err, belay.ErrHeld, fmt.Sprint("process ", pid))
+	if got := s.Recovery(); got.Holders != 0 {
+		t.Errorf("while the other lives %+v is settled, want nothing", got)
+	}
+	wantStates(t, s, "begun started", "ended completed")
+
+	kill()
+	if got := held(t, s); len(got) != 0 {
+		t.Errorf("when the other is dead %q are held, want none", got)
+	}
+	stored := hold(t, s, "a")
+	if stored.Last != 1 || stored.State.Turn == nil {
+		t.Errorf("taken over: last message %d, turn %v, want what the other stored", stored.Last, stored.State.Turn)
+	}
+	commit(t, s, say("a", stored.Epoch, 2, "by me"))
+	wantError(t, "a commit with the former epoch", s.Commit(ctx, say("a", stored.Epoch-2, 3, "fenced")), belay.ErrFenced)
+	wantStates(t, s, "begun interrupted", "ended completed")
+	got := s.Recovery()
+	if got.Holders != 1 || !slices.Equal(got.Sessions, []string{"a", "b"}) || !slices.Equal(got.Open, []string{"a"}) || !slices.Equal(got.Runs, []string{"begun"}) {
+		t.Errorf("settled: %+v, want a holder with the sessions a and b, the turn of a and the run", got)
+	}
+	for r, err := range s.Journal().(hook.ListJournal).List(ctx, hook.Filter{States: []hook.State{hook.Interrupted}}) {
+		if err != nil || r.Ended.IsZero() || r.Ended.Before(r.Started) {
+			t.Errorf("the run ended at %v, %v, want a time behind its start", r.Ended, err)
+		}
+	}
+	hold(t, s, "b")
+	wantLocks(t, s, 1)
+}
+
+// What a killed process left is settled when the store is opened, too.
+//
+// SPEC J-04
+func TestRecoveryAtOpen(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	_, kill := another(t, "hold", file)
+	kill()
+	s := openFile(t, file, nil)
+	if got := s.Recovery(); got.Holders != 1 || len(got.Sessions) != 2 || len(got.Open) != 1 || len(got.Runs) != 1 {
+		t.Errorf("settled: %+v, want a holder, 2 sessions, a turn and a run", got)
+	}
+	wantStates(t, s, "begun interrupted", "ended completed")
+	wantLocks(t, s, 1)
+	if next := openFile(t, file, nil); next.Recovery().Holders != 0 {
+		t.Errorf("the next one settles %+v, want nothing", next.Recovery())
+	}
+}
+
+// The jobs that a killed process worked at are due again if they are idempotent,
+// and over if not.
+//
+// SPEC J-04
+func TestKilledAtWork(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, &sqlite.Options{JobPoll: 5 * time.Millisecond})
+	once, again := hook.Job{ID: "once", Key: "key:once", Handler: "h"}, hook.Job{ID: "again", Key: "key:again", Handler: "h", Idempotent: true}
+	if err := s.Queue().Enqueue(ctx, run("asked", hook.Completed), []hook.Job{once, again}); err != nil {
+		t.Fatal(err)
+	}
+	_, kill := another(t, "work", file)
+	wantStates(t, s, "asked completed", "once.1 started", "again.1 started")
+	kill()
+	execute(t, file, "DELETE FROM holders WHERE pid <> "+strconv.Itoa(os.Getpid())) // the job is the only trace
+
+	next := openFile(t, file, &sqlite.Options{JobPoll: 5 * time.Millisecond})
+	got := next.Recovery()
+	if !slices.Equal(got.Due, []string{"again"}) || !slices.Equal(got.Over, []string{"once"}) || len(got.Runs) != 2 {
+		t.Errorf("settled: %+v, want the job again due and the job once over", got)
+	}
+	working, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	err := next.Queue().(hook.WorkQueue).Work(working, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
+		ended := job.Begun(time.Now())
+		ended.State, ended.Ended = hook.Completed, time.Now()
+		stop()
+		return ended, time.Time{}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, next, "asked completed", "once.1 interrupted", "again.1 interrupted", "again.2 completed")
+}
+
+// wantStates asserts which runs there are, in any order.
+func wantStates(t testing.TB, s *sqlite.Store, want ...string) {
+	t.Helper()
+	got := states(t, s, hook.Filter{})
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the runs are %q, want %q", got, want)
+	}
+}
+
+// held lists the sessions that somebody has open.
+func held(t testing.TB, s *sqlite.Store) (all []string) {
+	t.Helper()
+	for info, err := range s.Sessions(context.Background(), belay.SessionFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Held {
+			all = append(all, info.ID)
+		}
+	}
+	return all
+}
+
+// wantLocks asserts how many holders have a lock file.
+func wantLocks(t testing.TB, s *sqlite.Store, want int) {
+	t.Helper()
+	files, err := filepath.Glob(s.Path() + "-holders/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "opening") })
+	if len(files) != want {
+		t.Errorf("there are %d locks %q, want %d", len(files), files, want)
+	}
+}

@@ -1,0 +1,39 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFile locks a file for as long as it is open, or the process lives, alone or
+// with others that share it. It reports false if another has it.
+func lockFile(file *os.File, shared bool) (bool, error) {
+	how := syscall.LOCK_EX
+	if shared {
+		how = syscall.LOCK_SH
+	}
+	for {
+		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, syscall.EINTR):
+			return false, &os.PathError{Op: "lock", Path: file.Name(), Err: err}
+		}
+	}
+}
+
+// dropFile removes a locked file and lets go of it, in this order: whoever finds
+// it finds it locked.
+func dropFile(file *os.File) error {
+	err := os.Remove(file.Name())
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,44 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+const (
+	lockExclusive       = 2
+	lockFailImmediately = 1
+	errorLockViolation  = syscall.Errno(33)
+)
+
+// lockFile locks a file for as long as it is open, or the process lives, alone or
+// with others that share it. It reports false if another has it.
+func lockFile(file *os.File, shared bool) (bool, error) {
+	how := uintptr(lockFailImmediately)
+	if !shared {
+		how |= lockExclusive
+	}
+	lockFileEx := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
+	var at syscall.Overlapped
+	ok, _, err := lockFileEx.Call(file.Fd(), how, 0, 1, 0, uintptr(unsafe.Pointer(&at))) //nolint:gosec // the call wants a pointer
+	switch {
+	case ok != 0:
+		return true, nil
+	case errors.Is(err, errorLockViolation), errors.Is(err, syscall.ERROR_IO_PENDING):
+		return false, nil
+	default:
+		return false, &os.PathError{Op: "lock", Path: file.Name(), Err: err}
+	}
+}
+
+// dropFile lets go of a locked file and removes it, in this order: a file that is
+// open cannot be removed here.
+func dropFile(file *os.File) error {
+	err := file.Close()
+	if removed := os.Remove(file.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
+}

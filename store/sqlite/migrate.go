@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// applicationID marks a file as a store of Belay: "blay".
+const applicationID = 0x626c6179
+
+// versionTable is where goose notes which migrations the file has.
+const versionTable = "belay_version"
+
+// migrate brings the tables up to date. Whoever calls it has the file to itself.
+func (s *Store) migrate(ctx context.Context) error {
+	if err := s.claim(ctx); err != nil {
+		return err
+	}
+	migrations, err := fs.Sub(table.Migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, s.writer, migrations,
+		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return fmt.Errorf("open store: migrations: %w", s.explain(err))
+	}
+	sources := provider.ListSources()
+	newest := sources[len(sources)-1].Version
+	stored, err := provider.GetDBVersion(ctx)
+	switch {
+	case err != nil && !errors.Is(err, database.ErrVersionNotFound):
+		return fmt.Errorf("open store: migrations: %w", s.explain(err))
+	case stored > newest:
+		return fmt.Errorf("open store: %w", &FileError{
+			Path: s.path, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another file",
+			Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
+		})
+	case stored < newest:
+		if _, err := provider.Up(ctx); err != nil {
+			return fmt.Errorf("open store: migrations: %w", s.explain(err))
+		}
+	}
+	return nil
+}
+
+// claim refuses a database that is another program's and marks a new one.
+func (s *Store) claim(ctx context.Context) error {
+	var id, tables int64
+	if err := s.writer.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
+		return s.unopened(err)
+	}
+	if id == applicationID {
+		return nil
+	}
+	if err := s.writer.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return s.unopened(err)
+	}
+	if tables > 0 {
+		return fmt.Errorf("open store: %w", &FileError{
+			Path: s.path, Kind: ErrNotStore, Remedy: "name another file", Err: errors.New("it is a database of another program"),
+		})
+	}
+	if _, err := s.writer.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
+		return s.unopened(err)
+	}
+	return nil
+}

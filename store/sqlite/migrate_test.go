@@ -1,0 +1,72 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// oldFile is a store that a program made which knew the first migration only, as
+// sqlite3 dumps it. It is never written again.
+const oldFile = "testdata/v1.sql"
+
+// A store that an old version made is brought up to date when it is opened, and
+// everything is still there.
+func TestMigrateAnOldFile(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(oldFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "belay.db")
+	execute(t, file, string(script))
+
+	s := openFile(t, file, nil)
+	var indexes int
+	if err := s.QueryRow(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name IN ('runs_subscription', 'runs_phase', 'runs_state', 'runs_job')", &indexes); err != nil || indexes != 4 {
+		t.Errorf("%d of 4 indexes of the second migration are there, %v", indexes, err)
+	}
+	stored := hold(t, s, "demo")
+	if len(stored.Messages) != 2 || stored.Messages[1].Text() != "it's <done> 日本語" || stored.State.Turns != 1 || len(stored.Calls) != 1 || len(stored.Approvals) != 1 {
+		t.Errorf("opened: %+v, want what was stored", stored)
+	}
+	commit(t, s, say("demo", stored.Epoch, 3, "and it goes on"))
+	asked := stored.Approvals[0]
+	if _, err := s.Decide(t.Context(), belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann"}); err != nil {
+		t.Error(err)
+	}
+	wantStates(t, s, "first completed", "second interrupted")
+	if stats, err := s.Queue().(hook.StatQueue).Stats(t.Context()); err != nil || stats.Waiting != 1 {
+		t.Errorf("%d jobs wait, %v, want 1", stats.Waiting, err)
+	}
+	wantUntouched(t, file)
+}
+
+// execute runs SQL on a file.
+func execute(t testing.TB, file, script string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if _, err := db.ExecContext(t.Context(), script); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A store that a newer version made is refused and left as it is.
+func TestNewerFile(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	execute(t, file, "INSERT INTO belay_version (version_id, is_applied) VALUES (9999, 1)")
+	_, err := sqlite.Open(t.Context(), file, nil)
+	wantError(t, "opening a file of a newer version", err, sqlite.ErrNewer, file, "9999", "use a newer version of Belay")
+	execute(t, file, "DELETE FROM belay_version WHERE version_id = 9999")
+	wantUntouched(t, file)
+}

@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Retention says what is kept. The zero value keeps everything.
+type Retention struct {
+	// Age removes sessions that were last changed longer ago. Defaults to none.
+	Age time.Duration
+	// MaxBytes removes the oldest sessions until what is stored, all tables with
+	// their indexes, takes no more than this. Defaults to no bound.
+	MaxBytes int64
+	// Keep is how many sessions stay in any case, the last changed ones. Defaults
+	// to 0.
+	Keep int
+}
+
+// Pruned is what Prune removed.
+type Pruned struct {
+	Sessions []string `json:"sessions,omitempty"`
+	// Runs counts the records of hooks that went with them.
+	Runs int64 `json:"runs"`
+	// Before and After are what was stored and what is, in bytes.
+	Before int64 `json:"before"`
+	After  int64 `json:"after"`
+}
+
+// Prune removes whole sessions with their calls, approvals and records of hooks,
+// the oldest first: by age, then by size. One that is held, has a turn under way or
+// parked, or an approval that nobody has decided, stays. Then the file is made
+// smaller by what is free in it. The keys of jobs that have succeeded stay, so that
+// no job runs twice.
+func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
+	if did.Before, err = s.size(ctx); err != nil {
+		return did, fmt.Errorf("prune: %w", err)
+	}
+	did.After = did.Before
+	if err := s.pruneSessions(ctx, keep, &did); err != nil {
+		return did, fmt.Errorf("prune: %w", s.explain(causeOf(ctx, err)))
+	}
+	if err := s.shrink(ctx); err != nil {
+		return did, fmt.Errorf("prune: %w", s.explain(causeOf(ctx, err)))
+	}
+	if did.After, err = s.size(ctx); err != nil {
+		return did, fmt.Errorf("prune: %w", err)
+	}
+	return did, nil
+}
+
+func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) error {
+	idle, err := s.read.IdleSessions(ctx)
+	if err != nil {
+		return err
+	}
+	kept, err := s.read.NewestSessions(ctx, int64(max(keep.Keep, 0)))
+	if err != nil {
+		return err
+	}
+	stays := make(map[string]bool, len(kept))
+	for _, id := range kept {
+		stays[id] = true
+	}
+	for _, session := range idle {
+		old := keep.Age > 0 && s.now().Sub(moment(session.Changed)) > keep.Age
+		if !old && (keep.MaxBytes <= 0 || did.After <= keep.MaxBytes) {
+			break // those that follow are younger
+		}
+		if stays[session.ID] {
+			continue
+		}
+		if err := s.forget(ctx, session, did); err != nil {
+			return err
+		}
+	}
+	if keep.Age > 0 {
+		return s.forgetOrphans(ctx, keep.Age, did)
+	}
+	return nil
+}
+
+// forget removes a session, unless it was taken up meanwhile.
+func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *Pruned) error {
+	var runs int64
+	gone := false
+	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		idle, err := w.SessionIdle(ctx, table.SessionIdleParams(session))
+		if err != nil || idle == 0 {
+			return err
+		}
+		if runs, err = w.DeleteRuns(ctx, session.ID); err != nil {
+			return err
+		}
+		gone = true
+		return w.DeleteSession(ctx, session.ID) // and, by reference, all that belongs to it
+	})
+	if err != nil || !gone {
+		return err
+	}
+	did.Sessions, did.Runs = append(did.Sessions, session.ID), did.Runs+runs
+	did.After, err = s.size(ctx)
+	return err
+}
+
+// forgetOrphans removes old records of sessions that are gone.
+func (s *Store) forgetOrphans(ctx context.Context, age time.Duration, did *Pruned) error {
+	var runs int64
+	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		runs, err = w.DeleteOrphanRuns(ctx, nanos(s.now().Add(-age)))
+		return err
+	})
+	did.Runs += runs
+	return err
+}
+
+// size is what is stored, in bytes: the pages in use.
+func (s *Store) size(ctx context.Context) (int64, error) {
+	var pages, free, size int64
+	err := s.reader.QueryRowContext(ctx, "SELECT page_count, freelist_count, page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&pages, &free, &size)
+	if err != nil {
+		return 0, s.explain(causeOf(ctx, err))
+	}
+	return (pages - free) * size, nil
+}
+
+// shrink gives free pages back to the file system, a thousand at a time so that
+// writes are not kept waiting.
+func (s *Store) shrink(ctx context.Context) error {
+	for {
+		var free int64
+		if err := s.reader.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
+			return err //nolint:wrapcheck // the caller says what for
+		}
+		if free == 0 {
+			break
+		}
+		if _, err := s.writer.ExecContext(ctx, "PRAGMA incremental_vacuum(1000)"); err != nil {
+			return err //nolint:wrapcheck // the caller says what for
+		}
+	}
+	// What a reader still looks at stays in the log until the next time.
+	_, err := s.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	return err //nolint:wrapcheck // the caller says what for
+}

@@ -1,0 +1,146 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Recovery is what was settled of what processes that are gone left behind.
+type Recovery struct {
+	// Holders counts the processes.
+	Holders int `json:"holders"`
+	// Sessions are those they held, and Open those of them with a turn under way
+	// that is not parked: resume or abandon it.
+	Sessions []string `json:"sessions,omitempty"`
+	Open     []string `json:"open,omitempty"`
+	// Runs are the records that were started and are interrupted now.
+	Runs []string `json:"runs,omitempty"`
+	// Due are the jobs that were under way and are due again, and Over those that
+	// are not run again, because they are not idempotent.
+	Due  []string `json:"due,omitempty"`
+	Over []string `json:"over,omitempty"`
+}
+
+// add adds what else was settled.
+func (r *Recovery) add(more Recovery) {
+	r.Holders += more.Holders
+	r.Sessions, r.Open = append(r.Sessions, more.Sessions...), append(r.Open, more.Open...)
+	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
+}
+
+// Recovery tells what this store has settled. What other processes left is
+// settled when a store is opened, and when a session is that they held.
+func (s *Store) Recovery() Recovery {
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
+	r := s.recovered
+	r.Sessions, r.Open = slices.Clone(r.Sessions), slices.Clone(r.Open)
+	r.Runs, r.Due, r.Over = slices.Clone(r.Runs), slices.Clone(r.Due), slices.Clone(r.Over)
+	return r
+}
+
+// recover settles what all holders that are gone left behind.
+func (s *Store) recover(ctx context.Context) error {
+	// A worker may have left a job and no other trace.
+	did, err := s.recoverJobs(ctx, s.gone)
+	s.note(did)
+	if err != nil {
+		return err
+	}
+	holders, err := s.read.Holders(ctx)
+	if err != nil {
+		return s.explain(err)
+	}
+	for _, h := range holders {
+		if s.gone(h.ID) {
+			if err := s.settle(ctx, h.ID); err != nil {
+				return fmt.Errorf("settle what %s left: %w", describe(h), err)
+			}
+		}
+	}
+	return s.sweep(ctx)
+}
+
+// settle settles what a holder that is gone left behind. Its name goes last, so
+// that whoever is interrupted in this can do it again. Done twice, even by two
+// processes at once, it does the same.
+func (s *Store) settle(ctx context.Context, holder string) error {
+	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
+	if err == nil {
+		err = s.submit(ctx, func(ctx context.Context, w *writing) error {
+			rest, err := s.settled(ctx, w, holder)
+			if err == nil {
+				did.add(rest)
+			}
+			return err
+		})
+	}
+	s.note(did)
+	if err != nil {
+		return err
+	}
+	return s.removeLock(holder)
+}
+
+// note adds to what Recovery tells.
+func (s *Store) note(did Recovery) {
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
+	s.recovered.add(did)
+}
+
+// settled lets go of a holder's sessions and ends its runs.
+func (s *Store) settled(ctx context.Context, w *writing, holder string) (did Recovery, err error) {
+	held, err := w.HeldSessions(ctx, holder)
+	if err != nil {
+		return did, err
+	}
+	did.Holders = 1
+	for _, session := range held {
+		did.Sessions = append(did.Sessions, session.ID)
+		if session.TurnState == turnOpen {
+			did.Open = append(did.Open, session.ID)
+		}
+	}
+	if did.Runs, err = s.interrupt(ctx, w, holder); err != nil {
+		return did, err
+	}
+	return did, errors.Join(w.ReleaseHolder(ctx, holder), w.DeleteHolder(ctx, holder))
+}
+
+// interrupt ends the runs that a holder has not ended, and returns their ids.
+func (s *Store) interrupt(ctx context.Context, w *writing, holder string) (ids []string, err error) {
+	runs, err := w.UnfinishedRuns(ctx, holder)
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	w.runs = true
+	last, err := w.NextNumber(ctx, table.NextNumberParams{Count: int64(len(runs)), Name: "run"})
+	if err != nil {
+		return nil, err
+	}
+	now := nanos(s.now())
+	for i, run := range runs {
+		err := w.InterruptRun(ctx, table.InterruptRunParams{
+			ID: run.ID, Changed: last - int64(len(runs)-1-i), Ended: now, Latency: max(now-run.Started, 0),
+		})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, run.ID)
+	}
+	return ids, nil
+}
+
+// leave settles what this store itself has not ended, and takes its name off the
+// list of holders.
+func (s *Store) leave() error {
+	return s.submit(context.Background(), func(ctx context.Context, w *writing) error {
+		_, err := s.settled(ctx, w, s.id)
+		return err
+	})
+}

@@ -1,0 +1,227 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Options are the settings of a Store. A nil pointer is valid.
+type Options struct {
+	// BusyTimeout is how long a write waits for another program that has the file
+	// locked. Defaults to 5 seconds.
+	BusyTimeout time.Duration
+	// Poll is how soon Follow sees what another process has stored; what this
+	// process stores it sees at once. Defaults to 250 milliseconds.
+	Poll time.Duration
+	// MaxJobs is how many jobs may wait. Defaults to 1,024.
+	MaxJobs int
+	// Workers is how many jobs are worked at once. Defaults to 4.
+	Workers int
+	// JobPoll is how often workers look for jobs that are due. Defaults to 100
+	// milliseconds.
+	JobPoll time.Duration
+	// Grace is how long jobs under way may go on when work is told to stop, before
+	// they are cancelled. Defaults to 10 seconds.
+	Grace time.Duration
+	// Clock is for tests. Defaults to the machine's clock.
+	Clock hook.Clock
+	// Logger hears of what nobody waits for. Defaults to slog.Default.
+	Logger *slog.Logger
+
+	mode string // how SQLite opens the file, for tests; "" for reading and writing
+}
+
+// Store keeps sessions in a file.
+type Store struct {
+	path string
+	opts Options
+	id   string   // of this holder
+	lock *os.File // locked as long as the store is open
+
+	writer *sql.DB // one connection, the committer's and the job queue's
+	reader *sql.DB
+	write  *table.Queries // prepared
+	read   *table.Queries
+
+	savepoint, undo, release *sql.Stmt
+
+	committer committer
+	queue     *queue
+	stirred   broadcast // the journal has something new
+
+	ending  sync.Mutex     // guards ended and adding to working
+	working sync.WaitGroup // calls of Work
+	ended   bool
+	closed  chan struct{} // closed when Close is called
+
+	recovering sync.Mutex // guards what follows
+	recovered  Recovery
+}
+
+// Open opens the store in a file, which is created if there is none. What a
+// process that is gone left behind is settled: see [Store.Recovery]. Several
+// processes, and several stores of one process, may have a file open.
+func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error) {
+	path, err = resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, closed: make(chan struct{})}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.BusyTimeout = cmp.Or(s.opts.BusyTimeout, 5*time.Second)
+	s.opts.Poll = cmp.Or(s.opts.Poll, 250*time.Millisecond)
+	s.opts.Logger = cmp.Or(s.opts.Logger, slog.Default())
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.disconnect())
+	}
+	s.committer = committer{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	go s.committer.work() // ends with Close
+	if err := s.register(ctx); err != nil {
+		s.committer.close()
+		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.disconnect())
+	}
+	if err := s.recover(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// open does what needs the file for itself.
+func (s *Store) open(ctx context.Context) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	done, err := s.opening(ctx)
+	if err != nil {
+		return fmt.Errorf("open store: %w", s.unlockable(err))
+	}
+	defer done()
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("open store: %w", s.unlockable(err))
+	}
+	return s.openQueue(ctx)
+}
+
+// unlockable explains why a lock file could not be made.
+func (s *Store) unlockable(err error) error {
+	if _, ok := errors.AsType[*os.PathError](err); !ok {
+		return err
+	}
+	return &FileError{Path: s.path, Kind: ErrReadOnly, Remedy: "a store needs to write its locks in " + s.lockDir(), Err: err}
+}
+
+// Path is the file that the store is in.
+func (s *Store) Path() string { return s.path }
+
+// Close ends the use of the store. Workers are told to stop and waited for, what
+// waits is written, sessions that are still held are let go, and runs that are still
+// started count as interrupted. Whoever follows the journal is told that it was
+// closed.
+func (s *Store) Close() error {
+	s.ending.Lock()
+	ended := s.ended
+	s.ended = true
+	s.ending.Unlock()
+	if ended {
+		return nil
+	}
+	close(s.closed)
+	s.working.Wait()
+	err := s.leave()
+	s.committer.close()
+	return errors.Join(err, s.disconnect())
+}
+
+// begin lets Close wait for one more, unless it was called.
+func (s *Store) begin() bool {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if !s.ended {
+		s.working.Add(1)
+	}
+	return !s.ended
+}
+
+// disconnect closes what is open of the file.
+func (s *Store) disconnect() error {
+	var errs []error
+	for _, pool := range []*sql.DB{s.reader, s.writer} { // with their statements; the last one cleans up the log
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
+	}
+	if s.lock != nil {
+		errs = append(errs, dropFile(s.lock))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close store: %w", s.explain(err))
+	}
+	return nil
+}
+
+// Journal is where the records of hooks are. It is a [hook.FollowJournal].
+func (s *Store) Journal() hook.Journal { return (*journal)(s) } //nolint:ireturn // belay.JournalStore wants it so
+
+func (s *Store) now() time.Time {
+	if s.opts.Clock != nil {
+		return s.opts.Clock.Now()
+	}
+	return time.Now()
+}
+
+// The times that fit into nanoseconds since 1970.
+var (
+	firstMoment = time.Unix(0, math.MinInt64)
+	lastMoment  = time.Unix(0, math.MaxInt64)
+)
+
+// nanos is how a time is stored: 0 for none. Times outside the years 1678 to 2261
+// are stored as the first or the last moment.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.IsZero():
+		return 0
+	case t.Before(firstMoment):
+		return math.MinInt64
+	case t.After(lastMoment):
+		return math.MaxInt64
+	case t.UnixNano() == 0:
+		return 1
+	default:
+		return t.UnixNano()
+	}
+}
+
+// moment is the time that was stored.
+func moment(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+var (
+	_ belay.JournalStore = (*Store)(nil)
+	_ belay.ListStore    = (*Store)(nil)
+	_ hook.FollowJournal = (*journal)(nil)
+)

@@ -1,0 +1,283 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// listFaults are about the sessions that are listed.
+var listFaults = []fault{
+	{"lists a session that nobody opened", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
+		if len(all) == 0 {
+			all = []belay.SessionInfo{{ID: "sqlite_master"}}
+		}
+		return all
+	}), []string{"an empty store lists nothing"}},
+	{"lists the first changed first", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
+		slices.Reverse(all)
+		return all
+	}), []string{
+		"the session that was changed last is listed first", "many sessions are listed in order",
+		"a listing of sessions can be left and taken up anew",
+	}},
+	{"lists sessions by when they were made", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
+		slices.SortFunc(all, func(a, b belay.SessionInfo) int { return b.Created.Compare(a.Created) })
+		return all
+	}), []string{"the session that was changed last is listed first"}},
+	{"lists a page of sessions", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
+		return all[:min(len(all), 100)]
+	}), []string{"many sessions are listed in order"}},
+	{"takes a prefix for a pattern", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
+		prefix := strings.ToLower(strings.TrimRight(filter.Prefix, "%_"))
+		return strings.HasPrefix(strings.ToLower(info.ID), prefix)
+	}), []string{"sessions are selected by how their ids begin, letter by letter"}},
+	{"does not look at the prefix", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
+		return !filter.Open || info.State.Turn != nil
+	}), []string{"sessions are selected by how their ids begin, letter by letter", "a session is listed if all of a filter matches"}},
+	{"takes parked turns for none", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
+		return slices.DeleteFunc(all, func(i belay.SessionInfo) bool { return i.State.Turn != nil && i.State.Turn.Parked })
+	}), []string{"sessions with a turn under way are selected, parked ones too"}},
+	{"takes every session for one with a turn under way", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
+		return strings.HasPrefix(info.ID, filter.Prefix)
+	}), []string{"sessions with a turn under way are selected, parked ones too", "a session is listed if all of a filter matches"}},
+	{"lists sessions beyond the limit", onSessionFilter(func(filter *belay.SessionFilter) { filter.Limit = 0 }), []string{
+		"a listing of sessions stops at its limit", "a session is listed if all of a filter matches",
+	}},
+	{"filters what the limit left", func(f *flawed) {
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			return changed(f.inner.Sessions(ctx, belay.SessionFilter{Limit: filter.Limit}), func(all []belay.SessionInfo) []belay.SessionInfo {
+				return slices.DeleteFunc(all, func(i belay.SessionInfo) bool {
+					return filter.Open && i.State.Turn == nil || !strings.HasPrefix(i.ID, filter.Prefix)
+				})
+			})
+		}
+	}, []string{"a session is listed if all of a filter matches"}},
+}
+
+// infoFaults are about what is told of a session.
+var infoFaults = []fault{
+	{"does not know when a session was changed", onInfo(func(i *belay.SessionInfo) { i.Changed = i.Created }), []string{
+		"a listing tells when a session was made and when it was changed",
+	}},
+	{"takes each change for a new session", onInfo(func(i *belay.SessionInfo) { i.Created = i.Changed }), []string{
+		"a listing tells when a session was made and when it was changed",
+	}},
+	{"knows no times", onInfo(func(i *belay.SessionInfo) { i.Created, i.Changed = time.Time{}, time.Time{} }), []string{
+		"a listing tells when a session was made and when it was changed",
+	}},
+	{"takes a decision for a change", func(f *flawed) {
+		at := make(map[string]time.Time)
+		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+			a, err := f.inner.Decide(ctx, d)
+			at[a.Session] = time.Now()
+			return a, err
+		}
+		onInfo(func(i *belay.SessionInfo) {
+			if decided := at[i.ID]; decided.After(i.Changed) {
+				i.Changed = decided
+			}
+		})(f)
+	}, []string{"what is read, decided, let go of or refused is no change of a session"}},
+	{"takes a release for a change", func(f *flawed) {
+		f.release = func(ctx context.Context, session string, epoch int64) error {
+			return errors.Join(f.inner.Commit(ctx, &belay.Commit{Session: session, Epoch: epoch}), f.inner.Release(ctx, session, epoch))
+		}
+	}, []string{"what is read, decided, let go of or refused is no change of a session"}},
+	{"counts the messages that the model sees", func(f *flawed) {
+		onInfo(func(i *belay.SessionInfo) { i.Last = int64(len(belay.Visible(f.said(i.ID)))) })(f)
+	}, []string{"a listing tells the number of the last message"}},
+	{"takes a session that was opened for one that is held", onInfo(func(i *belay.SessionInfo) { i.Held = true }), []string{
+		"a listing tells whether a session is held",
+	}},
+	{"tells nothing of holds", onInfo(func(i *belay.SessionInfo) { i.Held = false }), []string{
+		"a listing tells whether a session is held", "a session whose holder is gone is not listed as held",
+	}},
+	{"takes a session for held until it is released", func(f *flawed) {
+		released := make(map[string]bool)
+		f.release = func(ctx context.Context, session string, epoch int64) error {
+			released[session] = true
+			return f.inner.Release(ctx, session, epoch)
+		}
+		onInfo(func(i *belay.SessionInfo) { i.Held = !released[i.ID] })(f)
+	}, []string{"a session whose holder is gone is not listed as held"}},
+	{"lists no states", onInfo(func(i *belay.SessionInfo) { i.State = belay.SessionState{Turns: i.State.Turns, Turn: i.State.Turn} }), []string{
+		"a listing tells every field of a state",
+	}},
+	{"lists the same state to everyone", func(f *flawed) {
+		states := make(map[int]belay.SessionState) // by the turn's step
+		onInfo(func(i *belay.SessionInfo) {
+			if i.State.Turn == nil {
+				return
+			}
+			if have, ok := states[i.State.Turn.Step]; ok {
+				i.State = have
+			}
+			states[i.State.Turn.Step] = i.State
+		})(f)
+	}, []string{"a state that is listed is the caller's"}},
+	{"lists its own state", func(f *flawed) {
+		own := make(map[string]*belay.TurnState)
+		onCommit(func(_ *flawed, c *belay.Commit) {
+			if have := own[c.Session]; have != nil && c.State != nil && c.State.Turn != nil {
+				*have = *c.State.Turn
+			}
+		})(f)
+		onInfo(func(i *belay.SessionInfo) { own[i.ID] = i.State.Turn })(f)
+	}, []string{"a state that is listed is the caller's"}},
+	{"lists sessions once", func(f *flawed) {
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			return once(f.inner.Sessions(ctx, filter))
+		}
+	}, []string{"a listing of sessions can be left and taken up anew"}},
+	{"lists sessions as they were when it was asked", func(f *flawed) {
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			return kept(f.inner.Sessions(ctx, filter))
+		}
+	}, []string{"a listing of sessions can be left and taken up anew"}},
+	{"is locked while sessions are listed", func(f *flawed) {
+		lock := make(chan struct{}, 1)
+		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
+			select {
+			case lock <- struct{}{}:
+				defer func() { <-lock }()
+				return f.inner.Open(ctx, session)
+			default:
+				return nil, errors.New("the database is locked")
+			}
+		}
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			return locked(lock, f.inner.Sessions(ctx, filter))
+		}
+	}, []string{"a session that is listed can be opened and committed to meanwhile"}},
+	{"ends a cancelled listing of sessions in silence", func(f *flawed) {
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			return silent(f.inner.Sessions(ctx, filter))
+		}
+	}, []string{"a cancelled listing of sessions ends with an error"}},
+}
+
+// The changes that faults make to listings.
+
+// changed changes what is listed.
+func changed[T any](listing iter.Seq2[T, error], change func(all []T) []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var all []T
+		var failed error
+		for v, err := range listing {
+			if err != nil {
+				failed = err
+				break
+			}
+			all = append(all, v)
+		}
+		for _, v := range change(all) {
+			if !yield(v, nil) {
+				return
+			}
+		}
+		if failed != nil {
+			var none T
+			yield(none, failed)
+		}
+	}
+}
+
+// onSessions changes the sessions that are listed.
+func onSessions(change func(all []belay.SessionInfo) []belay.SessionInfo) func(f *flawed) {
+	return func(f *flawed) {
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			return changed(f.inner.Sessions(ctx, filter), change)
+		}
+	}
+}
+
+// onInfo changes what is told of each session.
+func onInfo(change func(i *belay.SessionInfo)) func(f *flawed) {
+	return onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
+		for i := range all {
+			change(&all[i])
+		}
+		return all
+	})
+}
+
+// onSessionFilter changes what is asked for.
+func onSessionFilter(change func(filter *belay.SessionFilter)) func(f *flawed) {
+	return func(f *flawed) {
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			change(&filter)
+			return f.inner.Sessions(ctx, filter)
+		}
+	}
+}
+
+// bySessionFilter selects sessions in its own way. It keeps the limit.
+func bySessionFilter(match func(filter belay.SessionFilter, info belay.SessionInfo) bool) func(f *flawed) {
+	return func(f *flawed) {
+		f.list = func(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+			return changed(f.inner.Sessions(ctx, belay.SessionFilter{}), func(all []belay.SessionInfo) []belay.SessionInfo {
+				all = slices.DeleteFunc(all, func(i belay.SessionInfo) bool { return !match(filter, i) })
+				if filter.Limit > 0 {
+					all = all[:min(len(all), filter.Limit)]
+				}
+				return all
+			})
+		}
+	}
+}
+
+// once lists once.
+func once[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
+	used := false
+	return func(yield func(T, error) bool) {
+		if !used {
+			used = true
+			listing(yield)
+		}
+	}
+}
+
+// kept lists what there was the first time.
+func kept[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
+	var all []T
+	var take sync.Once
+	return func(yield func(T, error) bool) {
+		take.Do(func() {
+			for v := range listing {
+				all = append(all, v)
+			}
+		})
+		for _, v := range all {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// locked holds a lock while it lists.
+func locked[T any](lock chan struct{}, listing iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		lock <- struct{}{}
+		defer func() { <-lock }()
+		listing(yield)
+	}
+}
+
+// silent swallows how a listing ends.
+func silent[T any](listing iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range listing {
+			if err != nil || !yield(v, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package crashtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Store is what is put to the test.
+type Store interface {
+	belay.JournalStore
+	belay.ListStore
+	Close() error
+}
+
+// Open opens the store that is in a directory, or makes one there.
+type Open func(ctx context.Context, dir string) (Store, error)
+
+// What a child is told by its environment.
+const (
+	childDir  = "BELAY_CRASHTEST_DIR"
+	childKill = "BELAY_CRASHTEST_KILL"
+)
+
+// patience bounds what a child does. It is there to end a test that hangs.
+const patience = time.Minute
+
+// Child takes the part of a child if this process is one, and does not return
+// then. Call it first in TestMain.
+func Child(open Open) {
+	dir := os.Getenv(childDir)
+	if dir == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := live(ctx, open, dir, os.Getenv(childKill)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:gocritic // the process is over
+	}
+	os.Exit(0)
+}
+
+// die ends this process as a power cut would.
+func die() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	select {} // until it is done
+}
+
+// live takes the turn, or goes on with it, and does the work that is left.
+func live(ctx context.Context, open Open, dir, kill string) error {
+	opened, err := open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	wire := &tripwire{kill: kill, seen: make(map[string]int)}
+	agent, err := cast(dir, &store{opened, wire}, wire)
+	if err != nil {
+		return err
+	}
+	if err := tell(ctx, agent.Session(session)); err != nil {
+		return err
+	}
+	if err := work(ctx, agent, opened.Queue()); err != nil {
+		return err
+	}
+	return errors.Join(agent.Close(ctx), opened.Close())
+}
+
+// tell takes the turn, unless it was taken: then it is resumed if it must be.
+func tell(ctx context.Context, s *belay.Session) error {
+	turn, err := belay.Await(s.Resume(ctx))
+	if errors.Is(err, belay.ErrNoTurn) {
+		for _, err := range s.Messages(ctx) {
+			return err
+		}
+		turn, err = s.Turn(ctx, "Tell the story.")
+	}
+	if err != nil {
+		return fmt.Errorf("the turn: %w", err)
+	}
+	if turn.Reason != belay.EndTurn {
+		return fmt.Errorf("the turn ended %s: %s", turn.Reason, turn.Why)
+	}
+	return nil
+}
+
+// work does background work until none is left.
+func work(ctx context.Context, agent *belay.Agent, q hook.Queue) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Hooks().Work(working) }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		stats, err := q.(hook.StatQueue).Stats(ctx)
+		if err != nil {
+			return fmt.Errorf("the queue: %w", err)
+		}
+		if stats.Waiting+stats.Running == 0 {
+			stop()
+			return <-ended
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("work ended early: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// child is a process that has ended.
+type child struct {
+	points   []string
+	messages []*belay.Message // acknowledged
+	runs     []hook.Run       // likewise
+	killed   bool
+}
+
+// start runs a child to its end.
+func start(t testing.TB, dir, kill string) *child {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$") //nolint:gosec // the test binary itself
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childKill+"="+kill)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	c := &child{}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && kill != "" {
+		c.killed = !exit.Exited()
+	}
+	if err != nil && !c.killed {
+		t.Fatalf("the child failed: %v\n%s", err, errs.String())
+	}
+	scan := bufio.NewScanner(&out)
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var l line
+		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
+			t.Fatalf("the child said %q: %v", scan.Text(), err)
+		}
+		if l.Point != "" {
+			c.points = append(c.points, l.Point)
+		}
+		c.messages, c.runs = append(c.messages, l.Messages...), append(c.runs, l.Runs...)
+	}
+	return c
+}
+
+// Run puts a store to the test. With twice, the process that resumes is killed
+// too, at its first commit, and a third one ends the story.
+func Run(t *testing.T, open Open, twice bool) {
+	t.Helper()
+	dir := t.TempDir()
+	whole := start(t, dir, "")
+	undisturbed := look(t, open, dir)
+	undisturbed.check(t, nil, nil)
+	for _, point := range whole.points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "store")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			first := start(t, dir, point)
+			if !first.killed {
+				t.Fatalf("the child was to be killed there and lived: it passed %q", first.points)
+			}
+			said := *first
+			if twice {
+				second := start(t, dir, "after a commit #1")
+				said.messages, said.runs = append(said.messages, second.messages...), append(said.runs, second.runs...)
+			}
+			last := start(t, dir, "")
+			said.messages, said.runs = append(said.messages, last.messages...), append(said.runs, last.runs...)
+			look(t, open, dir).check(t, &said, undisturbed.transcript)
+		})
+	}
+}

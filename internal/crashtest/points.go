@@ -1,0 +1,145 @@
+package crashtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// tripwire counts the points that a process passes, says so on standard output,
+// and ends the process at one of them.
+type tripwire struct {
+	kill string // the point to end at
+
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+// line is what a child says on its standard output. What it said before it was
+// killed is all that is known of it, and counts as acknowledged.
+type line struct {
+	Point    string           `json:"point,omitempty"`
+	Messages []*belay.Message `json:"messages,omitempty"`
+	Runs     []hook.Run       `json:"runs,omitempty"`
+}
+
+func say(l line) {
+	text, err := json.Marshal(l)
+	if err == nil {
+		_, err = os.Stdout.Write(append(text, '\n'))
+	}
+	if err != nil {
+		panic(fmt.Sprintf("crashtest: %v", err)) // the parent is gone
+	}
+}
+
+// pass is called at a point. Points of one name are numbered.
+func (w *tripwire) pass(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[name]++
+	point := fmt.Sprintf("%s #%d", name, w.seen[name])
+	say(line{Point: point})
+	if point == w.kill {
+		die()
+	}
+}
+
+// store is a store whose writes are points.
+type store struct {
+	belay.JournalStore
+	wire *tripwire
+}
+
+// Commit tells what was acknowledged.
+func (s *store) Commit(ctx context.Context, c *belay.Commit) error {
+	s.wire.pass("before a commit")
+	err := s.JournalStore.Commit(ctx, c)
+	if err == nil {
+		say(line{Messages: c.Messages, Runs: c.Runs})
+		s.wire.pass("after a commit")
+	}
+	return err
+}
+
+// Journal is the store's, with points.
+func (s *store) Journal() hook.Journal { return &journal{s.JournalStore.Journal(), s.wire} }
+
+// Queue is the store's, with points.
+func (s *store) Queue() hook.Queue {
+	return &queue{s.JournalStore.Queue().(durableQueue), s.wire}
+}
+
+type journal struct {
+	hook.Journal
+	wire *tripwire
+}
+
+// Append tells what was acknowledged.
+func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
+	if len(runs) == 0 {
+		return j.Journal.Append(ctx, runs)
+	}
+	j.wire.pass("before records")
+	err := j.Journal.Append(ctx, runs)
+	if err == nil {
+		say(line{Runs: runs})
+		j.wire.pass("after records")
+	}
+	return err
+}
+
+// durableQueue is what a store must have for background work.
+type durableQueue interface {
+	hook.WorkQueue
+	hook.StatQueue
+	hook.InputQueue
+}
+
+type queue struct {
+	durableQueue
+	wire *tripwire
+}
+
+// Enqueue tells what was acknowledged.
+func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+	return q.queued(asked, func() error { return q.durableQueue.Enqueue(ctx, asked, jobs) })
+}
+
+// EnqueueInput tells what was acknowledged.
+func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
+	return q.queued(asked, func() error { return q.durableQueue.EnqueueInput(ctx, asked, job, input) })
+}
+
+func (q *queue) queued(asked hook.Run, enqueue func() error) error {
+	q.wire.pass("before " + asked.Subscription + " is queued")
+	err := enqueue()
+	if err == nil {
+		say(line{Runs: []hook.Run{asked}})
+		q.wire.pass("after " + asked.Subscription + " is queued")
+	}
+	return err
+}
+
+// Work puts points around each attempt.
+func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
+	return q.durableQueue.Work(ctx, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
+		q.wire.pass("before an attempt at " + nameOf(job))
+		run, again := perform(ctx, job)
+		q.wire.pass("after an attempt at " + nameOf(job))
+		return run, again
+	})
+}
+
+func nameOf(job hook.Job) string {
+	if job.Handler != "" {
+		return job.Handler
+	}
+	return job.Subscription
+}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,22 +15,28 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/timeline"
 	"github.com/belay-run/belay/provider/scripted"
-	"github.com/belay-run/belay/store/memstore"
+	"github.com/belay-run/belay/store/sqlite"
 )
 
 // tour holds what the stations of the demo share.
 type tour struct {
 	w     io.Writer
+	dir   string
+	root  *os.Root
 	model *scripted.Model
-	store *memstore.Store
+	store *sqlite.Store
 	agent *belay.Agent
 	end   *belay.Turn
 	err   error
 }
 
-// Run takes the tour and writes it to w.
+// Run takes the tour and writes it to w. Part of it is taken by a second process
+// of the same program, which is killed: it is started as `demo`.
 func Run(ctx context.Context, w io.Writer) error {
-	t := &tour{w: w, model: script(), store: memstore.New(nil)}
+	t := &tour{w: w}
+	if dir := os.Getenv(victimDir); dir != "" {
+		return t.beVictim(ctx, dir)
+	}
 	if err := t.inScratch(ctx); err != nil {
 		return err
 	}
@@ -38,38 +46,58 @@ func Run(ctx context.Context, w io.Writer) error {
 
 // inScratch takes the tour in a directory that is there for as long as it lasts.
 func (t *tour) inScratch(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "belay-demo-")
+	t.dir, err = os.MkdirTemp("", "belay-demo-")
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := fill(root); err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(t.dir)) }()
+	defer func() { err = errors.Join(err, t.leave(context.WithoutCancel(ctx))) }()
+	if err := fill(t.dir); err != nil {
 		return err
 	}
-	subs := hooks(root)
-	t.agent, err = belay.New(t.model, &belay.Options{
-		Instructions: "You look after a small project.",
-		Tools:        tools(root), Hooks: subs, Store: t.store, Approver: approver{}, SpillDir: dir,
-	})
-	if err != nil {
-		return err
-	}
-	t.sayf("Belay demo: a session with %d hooks on %d phases and 3 tools, in a scratch directory.", len(subs), len(belay.Phases()))
-	t.sayf("No key, no network: the model plays a script. All else is real.")
+	t.sayf("Belay demo: a session with %d hooks on %d phases and 3 tools, in a scratch directory.", len(hooks(nil)), len(belay.Phases()))
+	t.sayf("No key, no network: the model plays a script. All else is real: SQLite, files, processes, a kill.")
 	for _, station := range []func(context.Context){
-		t.mistake, t.turn, t.explain, t.timeOut, t.background, t.transcript, t.timeline,
+		t.mistake, t.turn, t.resume, t.explain, t.timeOut, t.background, t.transcript, t.timeline,
 	} {
 		if t.failed(context.Cause(ctx)) {
 			break
 		}
 		station(ctx)
 	}
-	return errors.Join(t.err, t.agent.Close(context.WithoutCancel(ctx)))
+	return t.err
+}
+
+// enter opens the project and its store, and makes the agent. The model goes on
+// with its script behind the steps it has played.
+func (t *tour) enter(ctx context.Context, played int, cut *scissors) (err error) {
+	t.model = script(played)
+	if t.root, err = os.OpenRoot(filepath.Join(t.dir, "project")); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if t.store, err = sqlite.Open(ctx, filepath.Join(t.dir, "belay.db"), nil); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	t.agent, err = belay.New(t.model, &belay.Options{
+		Instructions: "You look after a small project.",
+		Tools:        tools(t.root, cut), Hooks: hooks(t.root), Store: t.store, Approver: approver{}, SpillDir: t.dir,
+	})
+	return err
+}
+
+// leave closes what is open.
+func (t *tour) leave(ctx context.Context) error {
+	var errs []error
+	if t.agent != nil {
+		errs = append(errs, t.agent.Close(ctx))
+	}
+	if t.store != nil {
+		errs = append(errs, t.store.Close())
+	}
+	if t.root != nil {
+		errs = append(errs, t.root.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // approver stands for a person at the terminal.
@@ -103,27 +131,42 @@ func (t *tour) failed(err error) bool {
 	return t.err != nil
 }
 
-func (t *tour) mistake(context.Context) {
+func (t *tour) mistake(ctx context.Context) {
 	t.heading("Mistakes are found when installing, never in a turn")
-	_, err := t.agent.Hooks().Install(
+	agent, err := belay.New(script(0), &belay.Options{Hooks: []hook.Subscription{belay.ToolPre.On("stay-inside", stayInside, nil)}})
+	if t.failed(err) {
+		return
+	}
+	_, err = agent.Hooks().Install(
 		belay.ToolPre.On("late", stayInside, &hook.Options{After: []string{"stay-insid"}}),
 		belay.ToolPre.On("slow", stayInside, &hook.Options{Execution: hook.Deadline}),
 	)
 	t.indent(fmt.Sprint(err))
+	t.failed(agent.Close(ctx))
 }
 
-// turn takes the turn and tells it as it happens.
-func (t *tour) turn(ctx context.Context) {
-	t.heading("A turn, as it happens")
-	s := &story{tour: t}
-	s.line("user", prompt)
-	for event, err := range t.agent.Session("demo").Run(ctx, prompt) {
+// tell tells the events of a turn as they happen.
+func (t *tour) tell(s *story, events iter.Seq2[belay.Event, error], heed func(*belay.Event)) {
+	for event, err := range events {
 		if t.failed(err) {
 			return // leaving the stream ends the turn
 		}
 		s.tell(&event)
+		heed(&event)
 	}
-	if t.end == nil || t.end.Reason != belay.EndTurn {
+}
+
+// resume opens the file that the killed process left, and ends its turn.
+func (t *tour) resume(ctx context.Context) {
+	t.heading("Another process opens the same file and goes on")
+	if t.failed(t.enter(ctx, stepsBeforeTheKill, nil)) {
+		return
+	}
+	for _, open := range t.store.Recovery().Open {
+		t.sayf("  recovered session %q is held no more, and has a turn under way", open)
+	}
+	t.tell(&story{tour: t}, t.agent.Session("demo").Resume(ctx), func(*belay.Event) {})
+	if t.err == nil && (t.end == nil || t.end.Reason != belay.EndTurn) {
 		t.failed(errors.New("demo: the turn did not end as its script does"))
 	}
 }
@@ -160,27 +203,40 @@ func (t *tour) explain(ctx context.Context) {
 }
 
 // timeOut tells of the hook that hung.
-func (t *tour) timeOut(context.Context) {
+func (t *tour) timeOut(ctx context.Context) {
 	t.heading("A hook hung. Its deadline passed, and its fallback had you asked")
-	for _, d := range t.end.Diagnostics {
-		t.sayf("  diagnostic: %s", d)
+	for _, run := range t.runs(ctx) {
+		if run.State != hook.TimedOut {
+			continue
+		}
+		for _, d := range run.Diagnostics {
+			t.sayf("  %s at %s: %s: %s", run.Subscription, run.Phase, d.Code, d.Message)
+		}
 	}
 }
 
+// background works until the queue is empty.
 func (t *tour) background(ctx context.Context) {
 	t.heading("Background: work is queued with its record, and a worker takes it")
-	queue, ok := t.store.Queue().(hook.ClaimQueue)
-	if !ok {
-		t.failed(errors.New("demo: the queue has nothing to claim"))
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- t.agent.Hooks().Work(working) }()
+	for t.err == nil {
+		stats, err := t.store.Queue().(hook.StatQueue).Stats(ctx)
+		if t.failed(err) || stats.Waiting+stats.Running == 0 {
+			break
+		}
+		t.failed(pause(ctx, 10*time.Millisecond))
+	}
+	stop()
+	if t.failed(<-ended) {
 		return
 	}
-	job, err := queue.Claim(ctx) // hook.Runtime.Work is this, in a loop
-	if t.failed(err) {
-		return
-	}
-	run := t.agent.Hooks().Perform(ctx, job)
-	if !t.failed(queue.Settle(ctx, job, run, time.Time{})) {
-		t.sayf("  attempt %d of %s: %s", run.Attempt, run.Subscription, run.State)
+	for _, run := range t.runs(ctx) {
+		if run.Attempt > 0 {
+			t.sayf("  attempt %d of %s: %s", run.Attempt, run.Subscription, run.State)
+		}
 	}
 }
 

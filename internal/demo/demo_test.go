@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -46,9 +47,18 @@ const story = `== A turn, as it happens
   told      Blocked by hook "definition-of-done": the turn does not end yet: NEWS.md does not tell of release 1.2
   model     Right, the news.
   call      write {"path":"NEWS.md","text":"1.2 is out.\n"}
-  result    write: 12 bytes written
-  model     Done: CHANGELOG.md and NEWS.md are ready for release 1.2.
-  end       end_turn after 7 steps
+  killed    process `
+
+// The part that the process after the kill tells.
+const resumed = `
+== Another process opens the same file and goes on
+  recovered session "demo" is held no more, and has a turn under way
+  aborted   write: The process ended while this call was running, so its result is lost. Whether it had an effect is not known: find out before you repeat it.
+  model     I was interrupted. Let me see how far that came.
+  call      read {"path":"NEWS.md"}
+  result    read: 1.2 is out.
+  model     It was written. CHANGELOG.md and NEWS.md are ready for release 1.2.
+  end       end_turn after 8 steps
 `
 
 // The tour shows what it says it shows. Times differ from run to run, so none
@@ -66,12 +76,14 @@ func TestTour(t *testing.T) {
 		`"slow" on tool.pre: timeout: a deadline needs a timeout`,
 		`no subscription "stay-insid" (did you mean "stay-inside"?)`,
 		story,
+		"with no chance to tidy up",
+		resumed,
 		"== Why was the write denied?",
 		"tool.pre: stay-inside won",
 		"2.  stay-inside    completed  deny  <- won",
 		"4.  virus-scan     not asked", "(hook.skipped)",
 		"== A hook hung.",
-		"diagnostic: hook.timeout virus-scan at tool.pre: no answer within 100ms",
+		"virus-scan at tool.pre: hook.timeout: no answer within 100ms",
 		"== Background: work is queued with its record, and a worker takes it",
 		"attempt 1 of learn: completed",
 		"== Transcript: what was said, by whom, and what the model saw of it",
@@ -82,8 +94,9 @@ func TestTour(t *testing.T) {
 		" 6  results     [write: denied]",
 		" 9  reminder    House style",
 		"13  compaction  CHANGELOG.md is tidy",
-		"17  assistant   Done",
-		"7 steps: 7630 tokens in, 13210 from the cache, 404 out: $0.0329",
+		"16  results     [write: aborted]",
+		"19  assistant   It was written.",
+		"8 steps: 7720 tokens in, 14180 from the cache, 435 out: $0.0339",
 		"== Timeline: every hook left a record",
 		"turn.pre_policy", "friday-policy", "completed +policy",
 		"clean-paths", "completed +input",
@@ -200,4 +213,13 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("BELAY_DEMO_DIR") != "" { // it is the process that is killed
+		if err := demo.Run(context.Background(), os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -151,12 +151,12 @@ func houseStyle(_ context.Context, r belay.ToolResult) (belay.ToolReaction, erro
 // definitionOfDone lets a turn end when the news are written.
 func definitionOfDone(root *os.Root) hook.Handler[belay.StopAttempt, belay.StopVerdict] {
 	return func(context.Context, belay.StopAttempt) (belay.StopVerdict, error) {
-		news, err := root.ReadFile("NEWS.md")
+		text, err := root.ReadFile(news)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return belay.StopVerdict{}, fmt.Errorf("the news: %w", err)
 		}
-		if !strings.Contains(string(news), "1.2") {
-			return belay.Continue("NEWS.md does not tell of release 1.2"), nil
+		if !strings.Contains(string(text), "1.2") {
+			return belay.Continue(news + " does not tell of release 1.2"), nil
 		}
 		return belay.StopVerdict{}, nil
 	}

@@ -14,11 +14,12 @@ const prompt = "Tidy the changelog for release 1.2."
 const window = 8000
 
 // script is what the model says. Each step expects what came of the one before,
-// so that a hook which does not do its part ends the tour with an error.
-func script() *scripted.Model {
+// so that a hook which does not do its part ends the tour with an error. A process
+// that goes on with the turn begins behind the steps that were played.
+func script(played int) *scripted.Model {
 	reads := scripted.Call{Tool: "read", Input: `{"path": "docs/../CHANGELOG.md"}`}
 	searches := scripted.Call{Tool: "search", Input: `{"text": "release"}`}
-	return scripted.New([]scripted.Step{
+	steps := []scripted.Step{
 		{
 			Expect: &scripted.Expect{User: prompt, System: "Change at most 3 files.", Tools: []string{"read", "search", "write"}},
 			Text:   "Let me look around.", Calls: []scripted.Call{reads, searches},
@@ -55,15 +56,23 @@ func script() *scripted.Model {
 		{
 			Expect: &scripted.Expect{Reminders: []string{"NEWS.md"}},
 			Text:   "Right, the news.",
-			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: "NEWS.md", Text: "1.2 is out.\n"}}},
+			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: news, Text: "1.2 is out.\n"}}},
 			Usage:  belay.Usage{In: 860, Out: 44},
 		},
+		// Here the process is killed.
 		{
-			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "12 bytes"}}},
-			Text:   "Done: CHANGELOG.md and NEWS.md are ready for release 1.2.",
-			Usage:  belay.Usage{In: 80, CacheRead: 860, Out: 24},
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "The process ended while", IsError: true}}},
+			Text:   "I was interrupted. Let me see how far that came.",
+			Calls:  []scripted.Call{{Tool: "read", Input: pathInput{news}}},
+			Usage:  belay.Usage{In: 110, CacheRead: 860, Out: 31},
 		},
-	}, &scripted.Options{
+		{
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "read", Text: "1.2 is out."}}},
+			Text:   "It was written. CHANGELOG.md and NEWS.md are ready for release 1.2.",
+			Usage:  belay.Usage{In: 60, CacheRead: 970, Out: 24},
+		},
+	}
+	return scripted.New(steps[played:], &scripted.Options{
 		Name: "scripted/demo", Window: window, Pace: scripted.Pace{Pause: 3 * time.Millisecond},
 		Price: belay.Price{In: 3, Out: 15, CacheRead: 0.3, CacheWrite: 3.75},
 	})

@@ -2,9 +2,11 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,12 +32,18 @@ var project = map[string]string{
 	"config.env":   "release_token = key-4f1a9c\n",
 }
 
+// news is the file that the release is told in.
+const news = "NEWS.md"
+
 // fill writes the project.
-func fill(root *os.Root) error {
+func fill(dir string) error {
+	dir = filepath.Join(dir, "project")
+	err := os.Mkdir(dir, 0o700)
 	for name, text := range project {
-		if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
-			return fmt.Errorf("demo: %w", err)
-		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
 	}
 	return nil
 }
@@ -43,14 +51,18 @@ func fill(root *os.Root) error {
 // slowSearch is how long a search takes.
 const slowSearch = 60 * time.Millisecond
 
-// tools work on files below root, and nowhere else.
-func tools(root *os.Root) []belay.Tool {
+// tools work on files below root, and nowhere else. One of them is where the turn
+// is cut, if it is.
+func tools(root *os.Root, cut *scissors) []belay.Tool {
 	read := func(_ context.Context, in pathInput) (string, error) {
 		data, err := root.ReadFile(in.Path)
 		return string(data), err
 	}
-	write := func(_ context.Context, in writeInput) (string, error) {
-		return fmt.Sprintf("%d bytes written", len(in.Text)), root.WriteFile(in.Path, []byte(in.Text), 0o600)
+	write := func(ctx context.Context, in writeInput) (string, error) {
+		if err := root.WriteFile(in.Path, []byte(in.Text), 0o600); err != nil {
+			return "", err //nolint:wrapcheck // it is for the model
+		}
+		return fmt.Sprintf("%d bytes written", len(in.Text)), cut.cut(ctx, in.Path)
 	}
 	search := func(ctx context.Context, in searchInput) (string, error) {
 		if err := pause(ctx, slowSearch); err != nil {

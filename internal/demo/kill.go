@@ -1,0 +1,116 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/belay-run/belay"
+)
+
+// victimDir is the variable that tells a process that it is the one to be
+// killed, and where the tour takes place.
+const victimDir = "BELAY_DEMO_DIR"
+
+// stepsBeforeTheKill is how many steps of the script the killed process plays.
+const stepsBeforeTheKill = 7
+
+// ready is what the victim says when it may be killed.
+const ready = 0
+
+// scissors tell where the turn is cut: when the news are written, and nobody
+// knows it yet.
+type scissors struct{ reached chan struct{} }
+
+// cut does not return: this is where the process is killed.
+func (s *scissors) cut(ctx context.Context, path string) error {
+	if s == nil || path != news {
+		return nil
+	}
+	close(s.reached)
+	<-ctx.Done() // not before the kill, unless the tour is called off
+	return context.Cause(ctx)
+}
+
+// beVictim takes the turn, up to the point where it is killed.
+func (t *tour) beVictim(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // a parent that is gone will not kill anybody
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel(errors.New("demo: the process that was to do the killing is gone"))
+	}()
+	t.dir = dir
+	cut := &scissors{make(chan struct{})}
+	err := t.enter(ctx, 0, cut)
+	if err == nil {
+		s := &story{tour: t}
+		s.line("user", prompt)
+		t.tell(s, t.agent.Session("demo").Run(ctx, prompt), func(e *belay.Event) {
+			if e.Kind == belay.EventToolUse && bytes.Contains(e.Call.Input, []byte(news)) {
+				select {
+				case <-cut.reached:
+					t.write(string(rune(ready)))
+				case <-ctx.Done():
+				}
+			}
+		})
+		err = t.err
+	}
+	return errors.Join(err, t.leave(context.WithoutCancel(ctx)))
+}
+
+// turn has a second process take the turn, and kills it on the way.
+func (t *tour) turn(ctx context.Context) {
+	t.heading("A turn, as it happens")
+	self, err := os.Executable()
+	if t.failed(err) {
+		return
+	}
+	cmd := exec.CommandContext(ctx, self, "demo") //nolint:gosec // this program itself
+	cmd.Env = append(os.Environ(), victimDir+"="+t.dir)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	life, err := cmd.StdinPipe()
+	if t.failed(err) {
+		return
+	}
+	told, err := cmd.StdoutPipe()
+	if t.failed(err) || t.failed(cmd.Start()) {
+		return
+	}
+	cut, err := t.repeat(told)
+	if cut {
+		err = cmd.Process.Kill()
+	}
+	_ = life.Close()
+	ended := cmd.Wait()
+	switch {
+	case t.failed(context.Cause(ctx)) || t.failed(err):
+	case !cut || ended == nil:
+		t.failed(fmt.Errorf("demo: the turn did not get to where it is cut: %w: %s", ended, complaint.String()))
+	default:
+		t.sayf("  killed    process %d, with no chance to tidy up: %v", cmd.Process.Pid, ended)
+	}
+}
+
+// repeat writes what the victim says, and reports whether it may be killed.
+func (t *tour) repeat(told io.Reader) (cut bool, err error) {
+	part := make([]byte, 4096)
+	for !cut && t.err == nil {
+		n, err := told.Read(part)
+		text := part[:n]
+		if at := bytes.IndexByte(text, ready); at >= 0 {
+			text, cut = text[:at], true
+		}
+		t.write(string(text))
+		if err != nil {
+			return cut, nil //nolint:nilerr // the process has ended, and its state says how
+		}
+	}
+	return cut, t.err
+}

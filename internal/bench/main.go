@@ -25,7 +25,7 @@ type promise struct {
 }
 
 func main() {
-	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises())) {
+	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises(), durablePromises())) {
 		os.Exit(1)
 	}
 }

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// durablePromises are those of the SQLite store and of the command line.
+func durablePromises() []promise {
+	return []promise{
+		{"commits-beyond-2+2n", 0, commitsBeyond},
+		{"durable-turn", 1.5, durableTurn},
+		{"group-commit", 0.1, groupCommit},
+		{"last-50-runs", 3, lastRuns},
+		{"help-ms", 100, helpTime},
+	}
+}
+
+// inTurn are ten hooks, none of which looks at the end: what it sees must be
+// stored, so its own records are a commit more.
+func inTurn() []hook.Subscription {
+	subs := tenHooks()[:9]
+	return append(subs, belay.ToolPre.On("gate-5", noOpinion, nil))
+}
+
+// durable is an agent on a SQLite file.
+type durable struct {
+	*belay.Agent
+	store *sqlite.Store
+	dir   string
+}
+
+func newDurable(subs []hook.Subscription) (*durable, error) {
+	dir, err := os.MkdirTemp("", "belay-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("scratch directory: %w", err)
+	}
+	d := &durable{dir: dir}
+	if d.store, err = sqlite.Open(ctx, filepath.Join(dir, "belay.db"), nil); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	d.Agent, err = belay.New(instant{}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: subs, Store: d.store})
+	return d, err
+}
+
+func (d *durable) close() error {
+	return errors.Join(d.Close(ctx), d.store.Close(), os.RemoveAll(d.dir))
+}
+
+// commitsBeyond is how many commits a turn with one and with two tool steps takes
+// beyond 2 + 2 for each step.
+func commitsBeyond() (beyond float64, err error) {
+	d, err := newDurable(inTurn())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	s := d.Session("counted")
+	takeTurn(s)
+	before := d.store.Stats()
+	const n = 10
+	for range n {
+		takeTurn(s)
+	}
+	after := d.store.Stats()
+	commits, transactions := after.Commits-before.Commits, after.Transactions-before.Transactions
+	if transactions != commits {
+		return 0, fmt.Errorf("%d commits in %d transactions, with nobody to share them", commits, transactions)
+	}
+	return float64(commits)/n - (2 + 2), nil
+}
+
+// durableTurn is what a durable turn with one tool and ten hooks costs against as
+// many bare transactions with the same rows.
+func durableTurn() (figure float64, err error) {
+	d, err := newDurable(inTurn())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	s := d.Session("durable")
+	takeTurn(s)
+	floor, err := newReplay(d.store.Path(), filepath.Join(d.dir, "bare.db"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, floor.Close()) }()
+	ours := func(n int) {
+		for range n {
+			takeTurn(s)
+		}
+	}
+	return ratio(ours, floor.turns), nil
+}
+
+// replay writes the rows of a turn again and again, in as many transactions, into
+// tables of the same columns and indexes.
+type replay struct {
+	*sql.DB
+	insert map[string]*sql.Stmt
+	update *sql.Stmt
+	rows   map[string][][]any
+	turn   int
+}
+
+func newReplay(from, to string) (_ *replay, err error) {
+	src, err := sql.Open("sqlite", "file:"+from+"?mode=ro")
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	own, err := sqlite.Open(ctx, to, nil) // for its tables
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if err := own.Close(); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	db, err := sql.Open("sqlite", "file:"+to+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(full)")
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	db.SetMaxOpenConns(1)
+	r := &replay{DB: db, insert: make(map[string]*sql.Stmt), rows: make(map[string][][]any)}
+	for _, table := range []string{"sessions", "messages", "calls", "runs"} {
+		if err := r.take(src, table); err != nil {
+			return nil, errors.Join(fmt.Errorf("replay %s: %w", table, err), db.Close())
+		}
+	}
+	if _, err := r.insert["sessions"].ExecContext(ctx, r.rows["sessions"][0]...); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay sessions: %w", err), db.Close())
+	}
+	r.update, err = db.PrepareContext(ctx, "UPDATE sessions SET last = last + 1, changed = ?, state = ? WHERE id = ? AND epoch = ?")
+	return r, err
+}
+
+// take reads the rows of a table, and prepares to write them.
+func (r *replay) take(src *sql.DB, table string) error {
+	rows, err := src.QueryContext(ctx, "SELECT * FROM "+table)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		row, at := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			at[i] = &row[i]
+		}
+		if err := rows.Scan(at...); err != nil {
+			return err
+		}
+		r.rows[table] = append(r.rows[table], row)
+	}
+	marks := strings.TrimSuffix(strings.Repeat("?,", len(columns)), ",")
+	r.insert[table], err = r.PrepareContext(ctx, "INSERT INTO "+table+" ("+strings.Join(columns, ",")+") VALUES ("+marks+")")
+	return errors.Join(err, rows.Err())
+}
+
+// turns writes the rows of n turns: 4 transactions each, with the records spread
+// as a turn spreads them.
+func (r *replay) turns(n int) {
+	messages, runs, call := r.rows["messages"], r.rows["runs"], r.rows["calls"][0]
+	for range n {
+		r.turn++
+		for i := range 4 {
+			tx, err := r.BeginTx(ctx, nil)
+			must(err)
+			m := append([]any(nil), messages[i]...)
+			m[1] = int64(r.turn*4 + i)
+			r.exec(tx, r.insert["messages"], m)
+			if i == 1 {
+				c := append([]any(nil), call...)
+				c[1] = m[1]
+				r.exec(tx, r.insert["calls"], c)
+			}
+			if i == 2 {
+				_, err := tx.ExecContext(ctx, "UPDATE calls SET state = 'done', result = ? WHERE session = ? AND message = ? AND idx = 0", call[9], call[0], int64(r.turn*4+1))
+				must(err)
+			}
+			for k := range runs {
+				if k*4/len(runs) != i {
+					continue
+				}
+				run := append([]any(nil), runs[k]...)
+				run[0], run[1] = int64(r.turn*len(runs)+k), fmt.Sprint("run-", r.turn, "-", k)
+				r.exec(tx, r.insert["runs"], run)
+			}
+			s := r.rows["sessions"][0]
+			r.exec(tx, r.update, []any{time.Now().UnixNano(), s[10], s[0], s[1]})
+			must(tx.Commit())
+		}
+	}
+}
+
+func (r *replay) exec(tx *sql.Tx, stmt *sql.Stmt, args []any) {
+	_, err := tx.StmtContext(ctx, stmt).ExecContext(ctx, args...)
+	must(err)
+}
+
+// groupCommit is how often the disk is waited for in a turn when 64 sessions take
+// turns at once, against one alone.
+func groupCommit() (figure float64, err error) {
+	d, err := newDurable(inTurn())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	waits := func(sessions, turns int) float64 {
+		before := d.store.Stats().Transactions
+		var wg sync.WaitGroup
+		for i := range sessions {
+			s := d.Session(fmt.Sprint("at-once-", i))
+			wg.Go(func() {
+				for range turns {
+					takeTurn(s)
+				}
+			})
+		}
+		wg.Wait()
+		return float64(d.store.Stats().Transactions-before) / float64(sessions*turns)
+	}
+	waits(64, 2) // open the sessions
+	alone := waits(1, 20)
+	return waits(64, 20) / alone, nil
+}
+
+// lastRuns is how long listing the last 50 runs takes among a million, against
+// among ten thousand.
+func lastRuns() (figure float64, err error) {
+	few, err := newDurable(nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, few.close()) }()
+	many, err := newDurable(nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, many.close()) }()
+	if err := errors.Join(few.fill(10_000), many.fill(1_000_000)); err != nil {
+		return 0, err
+	}
+	return ratio(many.list, few.list), nil
+}
+
+// fill stores records the quick way.
+func (d *durable) fill(n int) (err error) {
+	takeTurn(d.Session("one")) // nothing is recorded without hooks: this is for the tables alone
+	must(d.store.Journal().Append(ctx, []hook.Run{{
+		ID: "first", Phase: "tool.pre", Subscription: "gate", State: hook.Completed, Started: time.Now(), Ended: time.Now(), Scope: hook.Scope{Session: "one", Turn: "1"},
+	}}))
+	db, err := sql.Open("sqlite", "file:"+d.store.Path()+"?_pragma=synchronous(off)&_pragma=busy_timeout(60000)")
+	if err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	columns, err := columnsOf(db, "runs")
+	if err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	values := strings.Join(columns, ",")
+	picked := strings.NewReplacer("seq,id,", "seq + n, 'run-' || n, ", "started,", "started + n * 1000000, ").Replace(values)
+	_, err = db.ExecContext(ctx, "WITH RECURSIVE number(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM number WHERE n < ?) INSERT INTO runs ("+values+") SELECT "+picked+" FROM number, (SELECT * FROM runs WHERE id = 'first')", n)
+	if err == nil {
+		_, err = db.ExecContext(ctx, "UPDATE counters SET value = value + ? WHERE name = 'run'", n)
+	}
+	if err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	return nil
+}
+
+func columnsOf(db *sql.DB, table string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what for
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	return columns, errors.Join(err, rows.Err())
+}
+
+// list lists the last 50 runs, n times.
+func (d *durable) list(n int) {
+	for range n {
+		found := 0
+		for _, err := range d.store.Journal().(hook.ListJournal).List(ctx, hook.Filter{Newest: true, Limit: 50}) {
+			must(err)
+			found++
+		}
+		if found != 50 {
+			panic(fmt.Sprintf("bench: a listing of 50 runs has %d", found))
+		}
+	}
+}
+
+// helpTime is how many milliseconds `belay --help` takes when it is warm.
+func helpTime() (figure float64, err error) {
+	dir, err := os.MkdirTemp("", "belay-bench-")
+	if err != nil {
+		return 0, fmt.Errorf("scratch directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program := filepath.Join(dir, "belay")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/belay-run/belay/cmd/belay").CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("build: %w: %s", err, out)
+	}
+	best := time.Hour
+	for range 10 {
+		start := time.Now()
+		if err := exec.CommandContext(context.WithoutCancel(ctx), program, "--help").Run(); err != nil {
+			return 0, fmt.Errorf("belay --help: %w", err)
+		}
+		best = min(best, time.Since(start))
+	}
+	return float64(best.Microseconds()) / 1000, nil
+}

@@ -82,6 +82,20 @@ func TestAnswerOfOtherTypes(t *testing.T) {
 	}
 }
 
+// SPEC L-10: an agent whose scope leaves nothing to call can still answer.
+func TestAnswerIsInAnyScope(t *testing.T) {
+	t.Parallel()
+	model := scriptOf(calls("echo"), callWith("final_answer", `{"answer":"yes"}`))
+	s := agentOf(t, model, &belay.Options{Tools: []belay.Tool{echoTool("echo")}, Scope: []string{}}).Session("s")
+	if got, _, err := belay.Answer[string](t.Context(), s, "a"); err != nil || got != "yes" {
+		t.Errorf("the answer is %q: %v", got, err)
+	}
+	wantEqual(t, "what the model was told of", declared(model), []string{"final_answer", "final_answer"})
+	if r := storedResults(t, s)[0]; r.Class != belay.ClassScope {
+		t.Errorf("a call out of scope gives %+v", r)
+	}
+}
+
 // SPEC L-10.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ func TestApproverDecides(t *testing.T) {
 	}
 }
 
-// SPEC T-01
+// SPEC T-01, L-08
 func TestAbortWhileSomebodyIsAsked(t *testing.T) {
 	t.Parallel()
 	var d diary
@@ -117,8 +117,12 @@ func TestAbortWhileSomebodyIsAsked(t *testing.T) {
 	})
 	agent, _ := newAgent(t, opts, callWith("act", `{}`))
 	session := agent.Session("s")
-	if all := take(session.Run(ctx, "go")); all.Reason != belay.EndAborted {
+	all := take(session.Run(ctx, "go"))
+	if all.Reason != belay.EndAborted {
 		t.Errorf("the turn ended %s", all.Reason)
+	}
+	if told := all.of(belay.EventApprovalDecided); len(told) != 1 || told[0].Approval.Decided == nil || told[0].Approval.Decided.By != "cancel" {
+		t.Errorf("the decision was told as %+v", told)
 	}
 	if diff := cmp.Diff([]string{"deny by cancel: the turn was aborted before it was decided"}, d.all()); diff != "" {
 		t.Errorf("what happened (-want +got):\n%s", diff)
@@ -437,6 +441,8 @@ func TestApprovedCallThatIsInterrupted(t *testing.T) {
 }
 
 // A tool can put its call on hold.
+//
+// SPEC L-01
 func TestToolParksItsCall(t *testing.T) {
 	t.Parallel()
 	for place, store := range stores() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,4 +203,84 @@ func TestAParkedToolKeepsItsNameWhenTheFloorAsks(t *testing.T) {
 	settleApproval(t, agent, parked.Waits[0].Approval, true)
 	takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
 	wantEqual(t, "how the tool was called", d.all(), []string{`called with ""`, `called with "child-7"`})
+}
+
+// SPEC T-01: whoever decides first has decided, also while somebody else is asked.
+func TestADecisionMadeElsewhereStands(t *testing.T) {
+	t.Parallel()
+	for place, store := range stores() {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			var d diary
+			opts := everyCallAsks(&d, belay.AskWait)
+			opts.Store = store()
+			var agent *belay.Agent
+			opts.Approver = approverFunc(func(ctx context.Context, q belay.Question) (belay.Decision, error) {
+				if _, err := agent.Decide(ctx, belay.Decision{Approval: q.ID, Hash: q.Hash, By: "bob", Reason: "never"}); err != nil {
+					return belay.Decision{}, err
+				}
+				return belay.Decision{Allow: true, By: "ann"}, nil
+			})
+			agent, _ = newAgent(t, opts, calls("act"))
+			takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
+			wantEqual(t, "what happened", d.all(), []string{"deny by bob: never"})
+		})
+	}
+}
+
+// undecided is a store that cannot store decisions.
+type undecided struct{ belay.Store }
+
+func (undecided) Decide(context.Context, belay.Decision) (belay.Approval, error) {
+	return belay.Approval{}, errors.New("the disk is full")
+}
+
+// SPEC T-01: a yes that is not on record is none, and a no is one all the same.
+func TestADecisionThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	for allow, want := range map[bool]string{
+		true: "deny by belay: the decision could not be stored: the disk is full", false: "deny by ann: so",
+	} {
+		var d diary
+		opts := everyCallAsks(&d, belay.AskWait)
+		opts.Store = undecided{memstore.New(nil)}
+		opts.Approver = approverFunc(func(context.Context, belay.Question) (belay.Decision, error) {
+			return belay.Decision{Allow: allow, By: "ann", Reason: "so"}, nil
+		})
+		agent, _ := newAgent(t, opts, calls("act"))
+		takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
+		wantEqual(t, "what happened", d.all(), []string{want})
+	}
+}
+
+// tampered is a store in which somebody changed what was asked.
+type tampered struct{ belay.Store }
+
+func (s tampered) Open(ctx context.Context, session string) (*belay.Stored, error) {
+	stored, err := s.Store.Open(ctx, session)
+	if err == nil {
+		for i := range stored.Approvals {
+			stored.Approvals[i].Hash = "sha256:other"
+		}
+	}
+	return stored, err
+}
+
+// SPEC T-01: an approval is for one input, whoever holds the store.
+func TestAnApprovalOfAnotherInputIsNone(t *testing.T) {
+	t.Parallel()
+	var d diary
+	opts := everyCallAsks(&d, belay.AskPark)
+	opts.Store = memstore.New(nil)
+	agent, _ := newAgent(t, opts, calls("act"))
+	parked := takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndParked)
+	settleApproval(t, agent, parked.Waits[0].Approval, true)
+	opts.Store = tampered{opts.Store}
+	heir, _ := newAgent(t, opts)
+	session := heir.Session("s")
+	takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
+	if r := onlyResult(t, session); r.Class != belay.ClassDenied || !strings.Contains(r.Text, "its approval is about another input") {
+		t.Errorf("the result is %+v", r)
+	}
+	wantEqual(t, "what happened", d.all(), nil)
 }

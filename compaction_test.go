@@ -138,7 +138,7 @@ func TestCompactionWhenTooLong(t *testing.T) {
 	})
 	t.Run("a second time is an error", func(t *testing.T) {
 		t.Parallel()
-		model := scriptOf(says("one"), tooLong, says("the gist"), tooLong)
+		model := scriptOf(says("one"), tooLong, says("the gist"), tooLong, says("never asked"), says("never asked"))
 		s := agentOf(t, model, nil).Session("s")
 		say(t, s, "a")
 		turn, err := s.Turn(t.Context(), "b")
@@ -146,8 +146,8 @@ func TestCompactionWhenTooLong(t *testing.T) {
 		if !ok || failure.Kind != belay.ModelTooLong || turn.Reason != belay.EndError {
 			t.Errorf("the turn ended %s: %v", turn.Reason, err)
 		}
-		if model.Left() != 0 {
-			t.Errorf("%d steps are left", model.Left())
+		if model.Left() != 2 {
+			t.Errorf("%d steps are left, want the two that come too late", model.Left())
 		}
 	})
 	t.Run("a summary that fails leaves the first error", func(t *testing.T) {
@@ -235,6 +235,60 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 	}
 }
 
+// SPEC L-06: what came since the model counted is estimated, and what was counted
+// before a summary is over.
+func TestCompactionCountsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	big := anyTool("big", func(context.Context, *belay.Invocation) (belay.Result, error) {
+		return belay.Result{Text: strings.Repeat("x", 2000)}, nil
+	}, nil)
+	model := scriptOf(
+		scripted.Step{Calls: []scripted.Call{{Tool: "big"}}, Usage: belay.Usage{In: 400}}, // and some 500 tokens more
+		says("the gist"), counted("one", belay.Usage{In: 100}), says("two"),
+	)
+	var d logbook
+	after := belay.TurnPostCompaction.On("after", func(_ context.Context, c belay.CompactionDone) (belay.Note, error) {
+		d.notef("less=%t", c.After() < c.Before())
+		return belay.Note{}, nil
+	}, nil)
+	s := agentOf(t, model, &belay.Options{
+		Tools: []belay.Tool{big}, Hooks: []hook.Subscription{after}, Compaction: belay.Compaction{Window: 1000},
+	}).Session("s")
+	say(t, s, "a")
+	say(t, s, "b")
+	wantEqual(t, "what was observed", d.all(), []string{"less=true"})
+	wantOutline(t, transcript(t, s), "user: a", "assistant: call big", "results: result "+strings.Repeat("x", 2000), summed+"the gist",
+		"assistant: one", "user: b", "assistant: two")
+}
+
+// SPEC L-06: a reminder that waits is told behind the summary.
+func TestCompactionKeepsReminders(t *testing.T) {
+	t.Parallel()
+	after := belay.TurnPostTurn.On("after", func(_ context.Context, _ belay.TurnEnded) (belay.Note, error) {
+		return belay.Note{Output: "the turn is over"}, nil
+	}, nil)
+	for rule, test := range map[string]struct {
+		usage  belay.Usage
+		forced bool
+		want   []string
+	}{
+		"by share": {belay.Usage{In: 900}, false, []string{summed + "the gist", "user: b", "reminder: Output of hook \"after\":\nthe turn is over"}},
+		"forced":   {belay.Usage{}, true, []string{summed + "the gist", "user: b", "reminder: Output of hook \"after\":\nthe turn is over"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			model := scriptOf(counted("one", test.usage), says("the gist"), says("two"))
+			s := agentOf(t, model, &belay.Options{Hooks: []hook.Subscription{after}, Compaction: belay.Compaction{Window: 1000}}).Session("s")
+			say(t, s, "a")
+			if test.forced {
+				succeeds(t, s.Compact(t.Context()))
+			}
+			say(t, s, "b")
+			wantOutline(t, seen(t, model), test.want...)
+		})
+	}
+}
+
 // SPEC L-06, L-01.
 func TestCompactionKeepsParkedCalls(t *testing.T) {
 	t.Parallel()
@@ -298,6 +352,19 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 		if end := last(t, all.of(belay.EventCompactionEnd)); end.Message != nil || !strings.Contains(end.Text, "compaction:") {
 			t.Errorf("the event is %+v", end)
 		}
+	})
+	t.Run("it is tried once in a turn", func(t *testing.T) {
+		t.Parallel()
+		var d logbook
+		full := belay.Usage{In: 900}
+		model := scriptOf(counted("one", full), broken, scripted.Step{Calls: []scripted.Call{{Tool: "echo"}}, Usage: full}, says("two"))
+		s := agentOf(t, model, &belay.Options{
+			Compaction: belay.Compaction{Window: 1000}, Hooks: []hook.Subscription{failed(&d)}, Tools: []belay.Tool{echoTool("echo")},
+		}).Session("s")
+		say(t, s, "a")
+		say(t, s, "b")
+		wantEqual(t, "what was observed", d.all(), []string{"window failed=true same=true"})
+		wantOutline(t, transcript(t, s), "user: a", "assistant: one", "user: b", "assistant: call echo", "results: result {}", "assistant: two")
 	})
 	t.Run("when forced it is an error", func(t *testing.T) {
 		t.Parallel()

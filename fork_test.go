@@ -3,6 +3,7 @@ package belay_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,5 +94,30 @@ func succeeds(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A session that has settings is somebody's, be there a message in it or not.
+//
+// SPEC L-10
+func TestForkLeavesASessionWithSettingsAlone(t *testing.T) {
+	t.Parallel()
+	agent, model := newAgent(t, nil, says("one"), says("two"))
+	from, to := agent.Session("from"), agent.Session("to")
+	takeTurn(t, from.Run(t.Context(), "go"), belay.EndTurn)
+	if err := to.SetReminders(t.Context(), belay.ReminderSettings{Standing: "be brief"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from.Fork(t.Context(), "to", 1); err == nil {
+		t.Error("the fork took the place of a session that has settings")
+	}
+	takeTurn(t, agent.Session("to").Run(t.Context(), "go"), belay.EndTurn)
+	requests := model.Requests()
+	last := requests[len(requests)-1].Messages
+	if text := last[len(last)-1].Parts[0].Text; !strings.Contains(text, "be brief") {
+		t.Errorf("the settings are gone: the last message of the request is %q", text)
 	}
 }

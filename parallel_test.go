@@ -256,6 +256,31 @@ func TestAbortCancelsRunningTools(t *testing.T) {
 	})
 }
 
+// A call that finishes when it hears of the abort has finished: its result is kept,
+// and it ends no turn in another way than the abort does.
+//
+// SPEC T-10, L-05
+func TestWhatFinishesDuringAnAbortIsKept(t *testing.T) {
+	t.Parallel()
+	for _, final := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		tidy := anyTool("tidy", func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
+			cancel()
+			<-ctx.Done()
+			return belay.Result{Text: "tidied up", Final: final}, nil
+		}, nil)
+		agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tidy}}, calls("tidy"))
+		session := agent.Session("s")
+		all := take(session.Run(ctx, "go"))
+		if all.Reason != belay.EndAborted || !errors.Is(all.err, context.Canceled) {
+			t.Errorf("the turn ended %s: %v", all.Reason, all.err)
+		}
+		if r := onlyResult(t, session); r.Text != "tidied up" || r.IsError {
+			t.Errorf("the result is %+v", r)
+		}
+	}
+}
+
 // SPEC T-10
 func TestAbortWhileCallsAreJudged(t *testing.T) {
 	t.Parallel()
@@ -281,6 +306,17 @@ func TestAbortWhileCallsAreJudged(t *testing.T) {
 				return belay.Authorization{}, context.Canceled
 			})}
 		}},
+		{"while the floor wants a person asked", func(abort func()) belay.Options {
+			return belay.Options{
+				Authorizer: floorFunc(func(belay.ToolCall) (belay.Authorization, error) {
+					abort()
+					return belay.Authorization{Decision: belay.ToolAsk, Reason: "sure?"}, nil
+				}),
+				Approver: approverFunc(func(context.Context, belay.Question) (belay.Decision, error) {
+					return belay.Decision{Allow: true, By: "ann"}, nil
+				}),
+			}
+		}},
 		{"while an interceptor looks", func(abort func()) belay.Options {
 			return belay.Options{Interceptors: []belay.Interceptor{{Name: "in", Tool: "*", Before: func(context.Context, *belay.Invocation) (belay.Interception, error) {
 				abort()
@@ -299,6 +335,9 @@ func TestAbortWhileCallsAreJudged(t *testing.T) {
 			all := take(session.Run(ctx, "go"))
 			if all.Reason != belay.EndAborted {
 				t.Errorf("the turn ended %s: %v", all.Reason, all.err)
+			}
+			if asked := all.of(belay.EventApprovalRequested); len(asked) != 0 {
+				t.Errorf("a person was asked %d times after the abort", len(asked))
 			}
 			for _, r := range storedResults(t, session) {
 				if r.Class != belay.ClassAborted {

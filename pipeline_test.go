@@ -377,20 +377,33 @@ func TestRewrittenInputIsValidatedAgain(t *testing.T) {
 	) (string, error) {
 		panic("it must not run")
 	}, nil)
+	const spoiled = `{"n":"many","m":1}`
+	interceptor := belay.Interceptor{Name: "spoiler", Tool: "strict", Before: func(context.Context, *belay.Invocation) (belay.Interception, error) {
+		return belay.Interception{Input: json.RawMessage(spoiled)}, nil
+	}}
 	gate := belay.ToolPre.On("gate", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 		t.Error("a gate was asked about an input that does not fit the schema")
 		return belay.Pass, nil
 	}, nil)
-	opts := &belay.Options{Tools: []belay.Tool{strict}, Hooks: []hook.Subscription{rewriterOf("spoiler", `{"n":"many","m":1}`), gate}}
-	agent, _ := newAgent(t, opts, callWith("strict", `{"n":1}`))
-	session := agent.Session("s")
-	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
-	r := onlyResult(t, session)
-	if r.Class != belay.ClassInvalid || !strings.Contains(r.Text, "\n- /n: ") || !strings.Contains(r.Text, "\n- /m: ") || !strings.Contains(r.Text, "rewritten by spoiler") {
-		t.Errorf("the result is %+v", r)
-	}
-	if c := storedCalls(t, session)[0]; string(c.Input) != `{"n":1}` || string(c.Final) != `{"n":"many","m":1}` {
-		t.Errorf("the stored call is %+v", c)
+	for by, opts := range map[string]*belay.Options{
+		"by a hook":                          {Hooks: []hook.Subscription{rewriterOf("spoiler", spoiled), gate}},
+		"by an interceptor":                  {Interceptors: []belay.Interceptor{interceptor}, Hooks: []hook.Subscription{gate}},
+		"by an interceptor where no hook is": {Interceptors: []belay.Interceptor{interceptor}},
+	} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			opts.Tools = []belay.Tool{strict}
+			agent, _ := newAgent(t, opts, callWith("strict", `{"n":1}`))
+			session := agent.Session("s")
+			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+			r := onlyResult(t, session)
+			if r.Class != belay.ClassInvalid || !strings.Contains(r.Text, "\n- /n: ") || !strings.Contains(r.Text, "\n- /m: ") || !strings.Contains(r.Text, "rewritten by spoiler") {
+				t.Errorf("the result is %+v", r)
+			}
+			if c := storedCalls(t, session)[0]; string(c.Input) != `{"n":1}` || string(c.Final) != spoiled {
+				t.Errorf("the stored call is %+v", c)
+			}
+		})
 	}
 }
 

@@ -74,25 +74,51 @@ func TestRenderDataGoesWithARewrittenResult(t *testing.T) {
 // SPEC T-08
 func TestHooksSeeTheResultOfAnInterruptedCall(t *testing.T) {
 	t.Parallel()
-	store := memstore.New(nil)
-	// Commits: the user's message, the response with what is started, the results.
-	faulty := storetest.Faulty(store, &storetest.Plan{Commit: 3, Rest: true})
-	gone := agentOf(t, scriptOf(calls("act")), &belay.Options{Store: faulty, Tools: []belay.Tool{echoTool("act")}})
-	if _, err := gone.Session("s").Turn(t.Context(), "go"); !errors.Is(err, storetest.ErrInjected) {
-		t.Fatalf("the turn ended with %v", err)
-	}
-	store.Expire("s")
+	for rule, goOn := range map[string]func(t testing.TB, s *belay.Session){
+		"when its turn is resumed": func(t testing.TB, s *belay.Session) {
+			t.Helper()
+			takeTurn(t, s.Resume(t.Context()), belay.EndTurn)
+		},
+		"when its turn is abandoned": func(t testing.TB, s *belay.Session) {
+			t.Helper()
+			if turn, err := s.Abandon(t.Context()); err != nil || turn.Reason != belay.EndAborted {
+				t.Errorf("the turn ended %+v: %v", turn, err)
+			}
+		},
+		"when another turn begins": func(t testing.TB, s *belay.Session) {
+			t.Helper()
+			say(t, s, "never mind")
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			store := memstore.New(nil)
+			// Commits: the user's message, the response with what is started, the results.
+			faulty := storetest.Faulty(store, &storetest.Plan{Commit: 3, Rest: true})
+			gone := agentOf(t, scriptOf(calls("act")), &belay.Options{Store: faulty, Tools: []belay.Tool{echoTool("act")}})
+			if _, err := gone.Session("s").Turn(t.Context(), "go"); !errors.Is(err, storetest.ErrInjected) {
+				t.Fatalf("the turn ended with %v", err)
+			}
+			store.Expire("s")
 
-	var d diary
-	heir := agentOf(t, scriptOf(says("done")), &belay.Options{
-		Store: store, Tools: []belay.Tool{echoTool("act")},
-		Hooks: []hook.Subscription{belay.ToolPost.On("look", func(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
-			d.notef("%s %s", r.Tool(), r.Class())
-			return belay.ToolReaction{}, nil
-		}, nil)},
-	})
-	takeTurn(t, heir.Session("s").Resume(t.Context()), belay.EndTurn)
-	wantEqual(t, "what tool.post saw", d.all(), []string{"act aborted"})
+			var d diary
+			heir := agentOf(t, scriptOf(says("done")), &belay.Options{
+				Store: store, Tools: []belay.Tool{echoTool("act")},
+				Hooks: []hook.Subscription{
+					belay.ToolPost.On("look", func(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
+						d.notef("%s %s", r.Tool(), r.Class())
+						return belay.ToolReaction{}, nil
+					}, nil),
+				},
+			})
+			session := heir.Session("s")
+			goOn(t, session)
+			wantEqual(t, "what tool.post saw", d.all(), []string{"act aborted"})
+			if r := onlyResult(t, session); r.Class != belay.ClassAborted {
+				t.Errorf("the result is %+v", r)
+			}
+		})
+	}
 }
 
 // Prompt context is what others wrote. None of it gets out of its element, or

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/provider/scripted"
@@ -16,7 +18,7 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// SPEC R-01.
+// SPEC R-01, L-09.
 func TestReminderPlacement(t *testing.T) {
 	t.Parallel()
 	model := scriptOf(calls("echo"), says("one"), says("two"))
@@ -122,13 +124,18 @@ func TestReminderOrder(t *testing.T) {
 		subs = append(subs, belay.UserPromptSubmit.On(id, func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
 			<-answered[i+1]
 			defer close(answered[i])
-			return belay.PromptVerdict{Aside: belay.Aside{Context: belay.Tell("from "+id, "the same for all")}}, nil
+			return belay.PromptVerdict{Aside: belay.Aside{
+				Note: belay.Note{Output: "shown"}, Context: belay.Tell("from "+id, "the same for all"),
+			}}, nil
 		}, &hook.Options{Priority: i, Concurrent: true}))
 	}
 	slices.Reverse(subs)
 	agent, model := newAgent(t, &belay.Options{Hooks: subs})
 	say(t, agent.Session("s"), "hello")
-	wantOutline(t, seen(t, model), "user: hello", "reminder: from h0 | the same for all | from h1 | from h2 | from h3 | from h4")
+	shown := func(id string) string { return fmt.Sprintf("from %s | Output of hook %q:\nshown", id, id) }
+	wantOutline(t, seen(t, model), "user: hello", "reminder: "+strings.Join([]string{
+		strings.Replace(shown("h0"), " | ", " | the same for all | ", 1), shown("h1"), shown("h2"), shown("h3"), shown("h4"),
+	}, " | "))
 }
 
 // SPEC R-03.
@@ -193,6 +200,38 @@ func TestReminderLimit(t *testing.T) {
 				t.Errorf("the diagnostic is %q, not %q", drop, test.drop)
 			}
 		})
+	}
+}
+
+// SPEC R-03: what is told for good and for once is told for good.
+func TestTheSameReminderForOnceAndForGood(t *testing.T) {
+	t.Parallel()
+	for rule, told := range map[string][]belay.Reminder{
+		"for once first": {{Text: "mind", Ephemeral: true}, {Text: "mind"}},
+		"for good first": {{Text: "mind"}, {Text: "mind", Ephemeral: true}},
+	} {
+		agent, model := newAgent(t, &belay.Options{Hooks: []hook.Subscription{tells("t", "", told...)}})
+		s := agent.Session("s")
+		say(t, s, "hello")
+		if diff := cmp.Diff([]string{"user: hello", "reminder: mind"}, outline(seen(t, model))); diff != "" {
+			t.Errorf("%s: the request (-want +got):\n%s", rule, diff)
+		}
+		if diff := cmp.Diff([]string{"user: hello", "reminder: mind", "assistant: done"}, outline(transcript(t, s))); diff != "" {
+			t.Errorf("%s: the transcript (-want +got):\n%s", rule, diff)
+		}
+	}
+}
+
+// SPEC R-03: the limit that holds where nobody sets one.
+func TestReminderLimitByDefault(t *testing.T) {
+	t.Parallel()
+	const around = len("<system-reminder>\n\n</system-reminder>")
+	for size, want := range map[int]int{16_000 - around: 1, 16_001 - around: 0} {
+		agent, model := newAgent(t, &belay.Options{Hooks: []hook.Subscription{tells("t", "", belay.Tell(strings.Repeat("x", size))...)}})
+		turn := say(t, agent.Session("s"), "hello")
+		if got := len(remindersOf(seen(t, model))); got != want || len(turn.Diagnostics) != 1-want {
+			t.Errorf("of a reminder of %d characters %d are told, with the diagnostics %v; want %d", size+around, got, turn.Diagnostics, want)
+		}
 	}
 }
 
@@ -444,5 +483,42 @@ func arrives(t *testing.T, opts belay.Options) {
 		if !slices.Contains(told, "<system-reminder>\n"+text+"\n</system-reminder>") {
 			t.Errorf("never told: %s", text)
 		}
+	}
+}
+
+// SPEC R-06: what is said when a turn or a session ends is told when it goes on,
+// in whatever process.
+func TestWhatIsSaidAtTheEndArrives(t *testing.T) {
+	t.Parallel()
+	for rule, test := range map[string]struct {
+		closes bool
+		want   string
+	}{
+		"when the process ends behind the turn": {false, "reminder: Output of hook \"turn\":\nthe turn is over"},
+		"when the session is closed":            {true, "reminder: Output of hook \"turn\":\nthe turn is over | Output of hook \"session\":\nbye"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			store := memstore.New(nil)
+			s := agentOf(t, scriptOf(says("one")), &belay.Options{Store: store, Hooks: []hook.Subscription{
+				belay.TurnPostTurn.On("turn", func(context.Context, belay.TurnEnded) (belay.Note, error) {
+					return belay.Note{Output: "the turn is over"}, nil
+				}, nil),
+				belay.SessionEnd.On("session", func(context.Context, belay.SessionClosed) (belay.Note, error) {
+					if !test.closes {
+						return belay.Note{}, nil // the test is over
+					}
+					return belay.Note{Output: "bye"}, nil
+				}, nil),
+			}}).Session("s")
+			say(t, s, "hello")
+			if test.closes {
+				succeeds(t, s.Close(t.Context()))
+			}
+			store.Expire("s")
+			model := scriptOf(says("two"))
+			say(t, agentOf(t, model, &belay.Options{Store: store}).Session("s"), "again")
+			wantOutline(t, seen(t, model), "user: hello", "assistant: one", "user: again", test.want)
+		})
 	}
 }

@@ -42,7 +42,7 @@ func settleAs(t testing.TB, agent *belay.Agent, wait belay.Approval, allow bool)
 	}
 }
 
-// SPEC L-01: a parked turn is resumed by whoever holds the store.
+// SPEC L-01, L-08: a parked turn is resumed by whoever holds the store.
 func TestResumeParked(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -85,6 +85,9 @@ func TestResumeParked(t *testing.T) {
 			settleAs(t, agent, parked.Waits[0].Approval, test.allow)
 			all := takeTurn(t, agent.Session("s").Resume(t.Context()), belay.EndTurn)
 			wantEqual(t, "what happens", second.all(), test.want)
+			if first := all.events[0]; first.Kind != belay.EventTurnStart || first.Text != "a" || first.Turn != parked.ID {
+				t.Errorf("the turn goes on with %+v", first)
+			}
 			results := storedResults(t, agent.Session("s"))
 			if results[0].Text != "free ran on {}" || !strings.HasPrefix(results[1].Text, test.text) {
 				t.Errorf("the results are %+v", results)
@@ -95,6 +98,59 @@ func TestResumeParked(t *testing.T) {
 			wantAnswered(t, model.Requests())
 		})
 	}
+}
+
+// SPEC L-01: what hooks contributed when the turn began holds for all of it. They
+// are not asked again.
+func TestResumeKeepsWhatHooksContributed(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	opts := func(hooks ...hook.Subscription) *belay.Options {
+		return &belay.Options{
+			Store: store, OnAsk: belay.AskPark, Hooks: hooks, Tools: []belay.Tool{echoTool("asked")}, Extensions: []belay.Extension{notes{}},
+		}
+	}
+	once := func(phase string) { t.Errorf("%s was asked again", phase) }
+	first := agentOf(t, scriptOf(calls("asked")), opts(
+		gateOf("gate", belay.Ask("sure?")),
+		belay.TurnPrePolicy.On("policy", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
+			return belay.SetPolicy(belay.MaxSteps.Set(3)), nil
+		}, nil),
+		belay.TurnPrePromptCompile.On("rules", func(context.Context, belay.TurnSoFar) (belay.PromptSections, error) {
+			return belay.PromptSections{Sections: []belay.PromptSection{{ID: "rules", Title: "Rules", Body: "never push to main"}}}, nil
+		}, nil),
+		belay.TurnPreToolMaterialization.On("tools", func(context.Context, belay.TurnSoFar) (belay.ToolBundles, error) {
+			return belay.ToolBundles{Bundles: []belay.ToolBundle{{ID: "notes", Route: "notes", Tools: []belay.ToolDeclaration{{Name: "lookup"}}}}}, nil
+		}, nil),
+	))
+	parked := takeTurn(t, first.Session("s").Run(t.Context(), "a"), belay.EndParked)
+	settleAs(t, first, parked.Waits[0].Approval, true)
+
+	model := scriptOf(callWith("lookup", `{"n":1}`), callWith("lookup", `{"n":2}`), says("never asked"))
+	second := agentOf(t, model, opts(
+		belay.TurnPrePromptCompile.On("rules", func(context.Context, belay.TurnSoFar) (belay.PromptSections, error) {
+			once("turn.pre_prompt_compile")
+			return belay.PromptSections{}, nil
+		}, nil),
+		belay.TurnPreToolMaterialization.On("tools", func(context.Context, belay.TurnSoFar) (belay.ToolBundles, error) {
+			once("turn.pre_tool_materialization")
+			return belay.ToolBundles{}, nil
+		}, nil),
+	))
+	session := second.Session("s")
+	if all := takeTurn(t, session.Resume(t.Context()), belay.EndMaxSteps); all.Steps != 3 {
+		t.Errorf("the turn took %d steps, want the 3 that the policy allows", all.Steps)
+	}
+	requests := model.Requests()
+	if len(requests) != 2 || !strings.Contains(requests[0].System, "never push to main") {
+		t.Errorf("%d requests were made, the first with the prompt %q", len(requests), requests[0].System)
+	}
+	wantEqual(t, "what the model was told of", declared(model), []string{"asked lookup", "asked lookup"})
+	var results []string
+	for _, r := range storedResults(t, session) {
+		results = append(results, r.Text)
+	}
+	wantEqual(t, "the results", results, []string{"{}", `looked up {"n":1}`, `looked up {"n":2}`})
 }
 
 // SPEC L-01: a turn that still waits parks again, and others are told so.

@@ -106,6 +106,13 @@ func TestRetryPauses(t *testing.T) {
 			[]time.Duration{2 * time.Second, 2 * time.Second},
 			[]time.Duration{2 * time.Second, 2 * time.Second},
 		},
+		"a Retry-After of more than ten minutes is not waited for": {hook.Retry{Attempts: 3}, 10*time.Minute + 1, nil, nil},
+		"one of ten minutes is": {
+			hook.Retry{Attempts: 2},
+			10 * time.Minute,
+			[]time.Duration{10 * time.Minute},
+			[]time.Duration{10 * time.Minute},
+		},
 		"one attempt is none again": {hook.Retry{Attempts: 1}, 0, nil, nil},
 	}
 	for name, test := range tests {

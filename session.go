@@ -185,7 +185,7 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 	if err != nil {
 		return nil, fmt.Errorf("fork %q to %q: %w", s.id, id, err)
 	}
-	if stored.Last > 0 {
+	if stored.Last > 0 || !stored.State.blank() {
 		err = fmt.Errorf("there is a session %q already", id)
 	} else {
 		err = s.agent.store.Commit(ctx, &Commit{

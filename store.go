@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"time"
 
@@ -285,6 +286,9 @@ func (a *Approval) Accepts(d Decision, now time.Time) error {
 func (a *Approval) expired(now time.Time) bool {
 	return !a.Expires.IsZero() && !now.Before(a.Expires)
 }
+
+// blank reports whether it is the state of a session that nobody has used.
+func (s *SessionState) blank() bool { return reflect.ValueOf(*s).IsZero() }
 
 // Clone returns a copy that shares nothing which changes.
 func (s SessionState) Clone() SessionState {

@@ -199,7 +199,9 @@ func TestEvents(t *testing.T) {
 					return belay.Deny("no"), nil
 				}
 				return belay.Pass, nil
-			}, visible)},
+			}, visible), belay.ToolPost.On("quiet", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
+				return belay.ToolReaction{}, nil
+			}, nil)},
 		}).Session("s")
 		all := takeTurn(t, s.Run(t.Context(), "a"), belay.EndTurn)
 		wantEqual(t, "the order of events", kindsOf(all.events), []belay.EventKind{
@@ -224,8 +226,14 @@ func TestEvents(t *testing.T) {
 		if e := all.of(belay.EventApprovalDecided)[0]; e.Approval == nil || e.Approval.Decided == nil || e.Call.Tool != "asked" {
 			t.Errorf("the decision is %+v", e)
 		}
-		if e := all.of(belay.EventHookRun)[0]; e.HookRun == nil || e.HookRun.Subscription != "gate" {
-			t.Errorf("the run is %+v", e)
+		runs := all.of(belay.EventHookRun)
+		for _, e := range runs {
+			if e.HookRun == nil || e.HookRun.Subscription != "gate" {
+				t.Errorf("a run is %+v", e)
+			}
+		}
+		if len(runs) != 3 {
+			t.Errorf("%d runs are told, want those of the three calls at the gate that users may see", len(runs))
 		}
 		if e := all.of(belay.EventCompactionEnd)[0]; e.Message == nil || !e.Message.IsCompaction || e.Text != "window" {
 			t.Errorf("the end of the compaction is %+v", e)

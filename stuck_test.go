@@ -63,6 +63,8 @@ func TestModelThatGoesInCircles(t *testing.T) {
 		{"the reminder comes once in a turn: the next circle ends it", "A,A,A,B,C,D,D,D", []int{4}, belay.EndStuck},
 		{"what is done side by side counts in call order", "A+B,A+B,C", []int{3}, belay.EndTurn},
 		{"and ends the turn too", "A+B,A+B,A+B", []int{3}, belay.EndStuck},
+		{"calls of one message are made at one time", "A+A+A,A+A,B", nil, belay.EndTurn},
+		{"and count when it is made again and again", "A+A,A+A,A+A,B", []int{4}, belay.EndTurn},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +112,21 @@ func TestCallWithOtherResultsIsNoCircle(t *testing.T) {
 				calls("look"), calls("look"), calls("look"), calls("look"), calls("look"), calls("look"))
 			takeTurn(t, agent.Session("s").Run(t.Context(), "go"), test.end)
 		})
+	}
+}
+
+// Calls with other inputs are no circle, whatever they answer.
+//
+// SPEC T-11
+func TestCallsWithOtherInputsAreNoCircle(t *testing.T) {
+	t.Parallel()
+	same := anyTool("echo", func(context.Context, *belay.Invocation) (belay.Result, error) {
+		return belay.Result{Text: "no matches"}, nil
+	}, nil)
+	agent, model := newAgent(t, &belay.Options{Tools: []belay.Tool{same}}, plan("A,B,C,D,E,F")...)
+	takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
+	if got := warnings(model); len(got) > 0 {
+		t.Errorf("the model was told that it goes in circles by the requests %d", got)
 	}
 }
 

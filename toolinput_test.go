@@ -116,7 +116,9 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 			t.Parallel()
 			agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tool}}, callWith("edit", test.input))
 			session := agent.Session("s")
-			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+			if all := takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn); all.Text != "done" {
+				t.Errorf("the turn ended with %q and not with the model's answer", all.Text)
+			}
 			r := onlyResult(t, session)
 			told := strings.Split(r.Text, "\n- ")
 			if told[0] != "The input of edit does not fit its schema:" || r.Class != belay.ClassInvalid || !r.IsError {

@@ -70,6 +70,33 @@ func TestToolsComeAndGoBetweenSteps(t *testing.T) {
 	}
 }
 
+// A response is held against the tools that its request told the model of.
+//
+// SPEC T-12
+func TestToolsThatChangeWhileTheModelAnswers(t *testing.T) {
+	t.Parallel()
+	var agent *belay.Agent
+	var lease *belay.Lease
+	adds := scripted.Step{Compute: func(context.Context, *belay.Request) (scripted.Step, error) {
+		var err error
+		lease, err = agent.AddTools(echoTool("new"))
+		return calls("new"), err
+	}}
+	removes := scripted.Step{Compute: func(context.Context, *belay.Request) (scripted.Step, error) {
+		return calls("new"), lease.Close()
+	}}
+	agent, _ = newAgent(t, nil, adds, removes, calls("new"))
+	session := agent.Session("s")
+	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+	var got []belay.ResultClass
+	for _, r := range storedResults(t, session) {
+		got = append(got, r.Class)
+	}
+	if diff := cmp.Diff([]belay.ResultClass{belay.ClassNotFound, "", belay.ClassNotFound}, got); diff != "" {
+		t.Errorf("the results (-want +got):\n%s", diff)
+	}
+}
+
 // SPEC T-12
 func TestAddingToolsIsAllOrNothing(t *testing.T) {
 	t.Parallel()

@@ -43,6 +43,7 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 		anyTool("unclassed", func(context.Context, *belay.Invocation) (belay.Result, error) {
 			return belay.Result{Text: "no", IsError: true}, nil
 		}, nil),
+		echoTool("cached"),
 		anyTool("gone", func(context.Context, *belay.Invocation) (belay.Result, error) {
 			return belay.Failed(belay.ClassUnavailable, "the server is down"), nil
 		}, nil),
@@ -63,20 +64,24 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 		{Text: "ok", Render: json.RawMessage(`{"secret":"of the screen"}`)},
 		belay.Failed(belay.ClassFailed, "disk full"),
 		belay.Failed(belay.ClassFailed, "no"),
+		belay.Failed(belay.ClassFailed, "not in the cache"),
 		belay.Failed(belay.ClassUnavailable, "the server is down"),
 		belay.Failed(belay.ClassInvalid, "The input of strict does not fit its schema:\n- /n: it is required"),
 		belay.Failed(belay.ClassScope, "tool not available: hidden"),
 		belay.Failed(belay.ClassDenied, "Denied by \"no\": no\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."),
 		belay.Failed(belay.ClassTimeout, "The tool did not answer within 1ms and was cancelled. Whether it had an effect is not known."),
-		belay.Failed(belay.ClassNotFound, `There is no tool "nowhere". You may call: fine, fails, unclassed, gone, strict, denied, slow.`),
+		belay.Failed(belay.ClassNotFound, `There is no tool "nowhere". You may call: fine, fails, unclassed, cached, gone, strict, denied, slow.`),
 	}
 	synctest.Test(t, func(t *testing.T) {
 		agent, model := newAgent(t, &belay.Options{
-			Tools: tools, Scope: []string{"fine", "fails", "unclassed", "gone", "strict", "denied", "slow"},
+			Tools: tools, Scope: []string{"fine", "fails", "unclassed", "cached", "gone", "strict", "denied", "slow"},
 			Hooks: []hook.Subscription{belay.ToolPre.On("no", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 				return belay.Deny("no"), nil
 			}, &hook.Options{Match: hook.Match{Tools: []string{"denied"}}})},
-		}, calls("fine", "fails", "unclassed", "gone", "strict", "hidden", "denied", "slow", "nowhere"))
+			Interceptors: []belay.Interceptor{{Name: "cache", Tool: "cached", Before: func(context.Context, *belay.Invocation) (belay.Interception, error) {
+				return belay.Interception{Result: &belay.Result{Text: "not in the cache", IsError: true}}, nil
+			}}},
+		}, calls("fine", "fails", "unclassed", "cached", "gone", "strict", "hidden", "denied", "slow", "nowhere"))
 		session := agent.Session("s")
 		all := takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 

@@ -91,7 +91,20 @@ func TestPreModifiedText(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil || back.PreModifiedText == nil || *back.PreModifiedText != "" {
 		t.Errorf("%s came back as %+v: %v", data, back.PreModifiedText, err)
 	}
-	agent, _ := newAgent(t, nil)
+	describe := belay.UserPromptSubmit.On("describe", func(_ context.Context, p belay.UserPrompt) (belay.PromptVerdict, error) {
+		if p.Text() == "" {
+			return belay.RewritePrompt("what is this?"), nil
+		}
+		return belay.PromptVerdict{}, nil
+	}, &hook.Options{Capabilities: hook.CanRewritePrompt})
+	agent, _ := newAgent(t, &belay.Options{Hooks: []hook.Subscription{describe}}, says("a cat"))
+	pictured := agent.Session("pictured")
+	if _, err := pictured.Turn(t.Context(), "", belay.Part{Type: belay.PartMedia, Media: &belay.Media{MIME: "image/png", Data: []byte("png")}}); err != nil {
+		t.Fatal(err)
+	}
+	if m := transcript(t, pictured)[0]; m.Text() != "what is this?" || m.PreModifiedText == nil || *m.PreModifiedText != "" {
+		t.Errorf("a message that was rewritten from nothing is %q from %v", m.Text(), m.PreModifiedText)
+	}
 	s := agent.Session("s")
 	say(t, s, "plain")
 	if m := transcript(t, s)[0]; m.PreModifiedText != nil {

@@ -75,8 +75,13 @@ generate-check:
 compiler:
 	@scripts/ensure-debian 'printf "#include <stdlib.h>\nint main(void) { return 0; }\n" | $$(go env CC) -x c -o /dev/null -' gcc libc6-dev
 
+# The chat is tested on a real screen.
+.PHONY: screen
+screen:
+	@scripts/ensure-debian 'tmux -V' tmux
+
 .PHONY: race
-race: compiler ## all tests under the race detector
+race: compiler screen ## all tests under the race detector
 	@CGO_ENABLED=1 go test -race ./...
 
 .PHONY: fuzz

@@ -1,0 +1,58 @@
+package chat
+
+import (
+	"sync"
+
+	"github.com/belay-run/belay"
+)
+
+// batchMost is how many events may wait for the loop before their turn does.
+const batchMost = 4096
+
+// batch joins the events that come while the loop is busy, so that a turn does
+// not wait for each to be drawn.
+type batch struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	events  []belay.Event
+	closed  bool
+}
+
+func newBatch() *batch {
+	b := new(batch)
+	b.changed = sync.NewCond(&b.mu)
+	return b
+}
+
+// put adds an event. It waits only if far too many wait already.
+func (b *batch) put(e belay.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.events) >= batchMost {
+		b.changed.Wait()
+	}
+	b.events = append(b.events, e)
+	b.changed.Broadcast()
+}
+
+// take waits for events and takes them all. It returns nil when there are none to
+// come.
+func (b *batch) take() []belay.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.events) == 0 && !b.closed {
+		b.changed.Wait()
+	}
+	events := b.events
+	b.events = nil
+	b.changed.Broadcast()
+	return events
+}
+
+// close says that no more events come.
+func (b *batch) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.changed.Broadcast()
+}

@@ -1,0 +1,224 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// How much of a result is shown.
+const (
+	resultLines = 3
+	errorLines  = 8
+	diffLines   = 40
+)
+
+// call is a tool call on the screen.
+type call struct {
+	part    *belay.CallPart
+	agent   string // of a subagent's call
+	since   time.Time
+	waits   bool // for a person's word
+	result  *belay.Result
+	elapsed time.Duration
+}
+
+// used shows that a call was made.
+func (m *model) used(e *belay.Event) {
+	m.blocks(m.step.text.flush())
+	c := &call{part: e.Call, since: e.Time}
+	if e.Depth > 0 {
+		c.agent = e.Agent
+	}
+	m.calls = append(m.calls, c)
+}
+
+// find is the open call with an id.
+func (m *model) find(part *belay.CallPart) *call {
+	for _, c := range m.calls {
+		if part != nil && c.part.ID == part.ID && c.result == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// answered shows what came of a call. Calls are printed in the order they were
+// made, however they end.
+func (m *model) answered(e *belay.Event) {
+	c := m.find(e.Call)
+	if c == nil { // of a turn that was resumed
+		m.used(e)
+		c = m.calls[len(m.calls)-1]
+	}
+	c.result, c.elapsed, c.waits = e.Result, e.Time.Sub(c.since), false
+	for len(m.calls) > 0 && m.calls[0].result != nil {
+		m.say(kindLine, m.doneLines(m.calls[0])...)
+		m.calls = m.calls[1:]
+	}
+}
+
+// drop prints the calls that will not be answered any more.
+func (m *model) drop() {
+	for _, c := range m.calls {
+		if c.result != nil {
+			m.say(kindLine, m.doneLines(c)...)
+		} else {
+			m.say(kindLine, m.line(m.look.warn.Render("∙"), m.title(c), "no result"))
+		}
+	}
+	m.calls = nil
+}
+
+// line is a line about something that happened, with a remark behind it that is
+// never cut.
+func (m *model) line(mark, title, remark string) string {
+	if remark != "" {
+		remark = " · " + remark
+	}
+	room := m.width - 4 - len([]rune(remark))
+	return mark + " " + short(title, room) + m.look.dim.Render(remark)
+}
+
+func (m *model) title(c *call) string {
+	title := clean(c.part.Tool) + " " + gist(c.part.Input)
+	if c.agent != "" {
+		title = clean(c.agent) + ": " + title
+	}
+	return title
+}
+
+// openLine shows a call that is not over.
+func (m *model) openLine(c *call) string {
+	if c.waits {
+		return m.line(m.look.warn.Render("?"), m.title(c), "waits for your word")
+	}
+	remark := ""
+	if d := m.now.Sub(c.since); d >= time.Second {
+		remark = took(d)
+	}
+	return m.line(m.look.accent.Render(m.spinner()), m.title(c), remark)
+}
+
+// doneLines show a call that is over, with the beginning of its result.
+func (m *model) doneLines(c *call) []string {
+	mark, most, remark := m.look.good.Render("✓"), resultLines, took(c.elapsed)
+	if c.result.IsError {
+		mark, most = m.look.bad.Render("✗"), errorLines
+		if c.result.Class != "" && c.result.Class != belay.ClassFailed {
+			remark = string(c.result.Class)
+		}
+	}
+	lines := []string{m.line(mark, m.title(c), remark)}
+	if len(c.part.RewrittenBy) > 0 {
+		text := fmt.Sprintf("rewritten by %s: %s", strings.Join(c.part.RewrittenBy, ", "), gist(c.part.Final))
+		lines = append(lines, "  "+m.look.warn.Render(short(clean(text), m.width-4)))
+	}
+	if diff := diffOf(c.result.Render); diff != "" {
+		return append(lines, m.diff(diff)...)
+	}
+	shown := strings.Split(strings.TrimSpace(clean(c.result.Text)), "\n")
+	if len(shown) == 1 && shown[0] == "" {
+		return lines
+	}
+	return append(lines, m.excerpt(shown, most)...)
+}
+
+// excerpt is the beginning of a text, and how much is left out.
+func (m *model) excerpt(text []string, most int) []string {
+	var lines []string
+	for i, line := range text {
+		if i == most && len(text) > most+1 {
+			lines = append(lines, m.look.dim.Render(fmt.Sprintf("  │ … %s more", many(len(text)-i, "line"))))
+			break
+		}
+		lines = append(lines, m.look.dim.Render("  │ "+cutTo(line, m.width-6)))
+	}
+	return lines
+}
+
+// diffOf is the unified diff in a result's render data, if it has one: an object
+// with the key "diff".
+func diffOf(render json.RawMessage) string {
+	var data struct {
+		Diff string `json:"diff"`
+	}
+	if len(render) == 0 || json.Unmarshal(render, &data) != nil {
+		return ""
+	}
+	return strings.TrimRight(data.Diff, "\n")
+}
+
+// diff colours a unified diff.
+func (m *model) diff(text string) []string {
+	var lines []string
+	all := strings.Split(clean(text), "\n")
+	for i, line := range all {
+		if i == diffLines && len(all) > diffLines+1 {
+			lines = append(lines, m.look.dim.Render(fmt.Sprintf("  │ … %s more", many(len(all)-i, "line"))))
+			break
+		}
+		style := m.look.dim
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+		case strings.HasPrefix(line, "+"):
+			style = m.look.added
+		case strings.HasPrefix(line, "-"):
+			style = m.look.removed
+		case strings.HasPrefix(line, "@@"):
+			style = m.look.accent
+		}
+		lines = append(lines, m.look.dim.Render("  │ ")+style.Render(cutTo(line, m.width-6)))
+	}
+	return lines
+}
+
+// gist is a tool's input in a few words: the value alone if it has only one.
+func gist(input json.RawMessage) string {
+	fields, ok := fieldsOf(input)
+	if !ok {
+		return visible(string(input))
+	}
+	var words []string
+	for _, f := range fields {
+		word := f.value
+		if len(fields) > 1 {
+			word = f.key + ": " + word
+		}
+		words = append(words, word)
+	}
+	return visible(strings.Join(words, ", "))
+}
+
+// field is a key of an input with its value, which is JSON unless it is a string.
+type field struct{ key, value string }
+
+// fieldsOf reads the fields of a JSON object in their order.
+func fieldsOf(input json.RawMessage) ([]field, bool) {
+	decoder := json.NewDecoder(bytes.NewReader(input))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return nil, false
+	}
+	var fields []field
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return nil, false
+		}
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return nil, false
+		}
+		value := string(raw)
+		var text string
+		if raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+			value = text
+		}
+		fields = append(fields, field{fmt.Sprint(key), value})
+	}
+	return fields, true
+}

@@ -1,0 +1,153 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/term"
+
+	"github.com/belay-run/belay"
+)
+
+// Questions about a chat that callers ask with errors.Is.
+var (
+	// ErrNoTerminal says that there is no terminal to talk in.
+	ErrNoTerminal = errors.New("chat needs a terminal: without one, `belay run \"task\"` does a task and ends")
+	// ErrForced says that the person left while a turn was being aborted. It may
+	// still be ending.
+	ErrForced = errors.New("chat: left before the turn had ended")
+)
+
+// Options are the settings of a chat. A nil *Options is valid.
+type Options struct {
+	// Directives are the words behind a slash that the agent knows, to complete.
+	// Defaults to none.
+	Directives []Directive
+	// History is the file that keeps what was typed. Defaults to keeping nothing.
+	History string
+	// Store tells how a session stands when it is opened: what it used, and
+	// whether a turn waits or was interrupted. Defaults to what the transcript
+	// shows.
+	Store belay.ListStore
+	// Model is the name to show until a response says which model answered.
+	// Defaults to none.
+	Model string
+	// Person is who decides, for the record. Defaults to "you".
+	Person string
+	// In and Out are the terminal. Default to standard input and output.
+	In, Out *os.File
+	// Environ is the environment, for NO_COLOR and TERM. Defaults to that of the
+	// process.
+	Environ []string
+}
+
+func (o *Options) person() string {
+	if o.Person == "" {
+		return "you"
+	}
+	return o.Person
+}
+
+// Chat is a conversation in a terminal, and the approver of the agent it is with.
+// Make one with [New].
+type Chat struct {
+	opts Options
+
+	mu    sync.Mutex
+	asker asker // nil while nobody is at the terminal
+}
+
+var _ belay.Approver = (*Chat)(nil)
+
+// asker puts a question to the person.
+type asker interface {
+	ask(ctx context.Context, question belay.Question) (belay.Decision, error)
+}
+
+// New makes a chat.
+func New(opts *Options) *Chat {
+	c := new(Chat)
+	if opts != nil {
+		c.opts = *opts
+	}
+	if c.opts.In == nil {
+		c.opts.In = os.Stdin
+	}
+	if c.opts.Out == nil {
+		c.opts.Out = os.Stdout
+	}
+	if c.opts.Environ == nil {
+		c.opts.Environ = os.Environ()
+	}
+	return c
+}
+
+// Approve asks the person at the terminal, and waits. While Run is not under way
+// there is nobody to ask, which is an error and denies. Several questions are
+// asked one after another.
+func (c *Chat) Approve(ctx context.Context, question belay.Question) (belay.Decision, error) {
+	c.mu.Lock()
+	a := c.asker
+	c.mu.Unlock()
+	if a == nil {
+		return belay.Decision{}, errors.New("nobody is at the terminal")
+	}
+	return a.ask(ctx, question)
+}
+
+// at says who puts questions to the person from now on.
+func (c *Chat) at(a asker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asker = a
+}
+
+// Run has a conversation in a session of the agent, until the person leaves or
+// ctx is done. A turn that is under way then is aborted and waited for. The agent
+// is the caller's to close.
+func (c *Chat) Run(ctx context.Context, agent *belay.Agent, session string) error {
+	in, out := c.opts.In, c.opts.Out
+	if !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {
+		return ErrNoTerminal
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	s := agent.Session(session)
+	o := open(ctx, s, c.opts.Store)
+	history, err := readHistory(c.opts.History)
+	if err != nil {
+		o.trouble = append(o.trouble, err.Error())
+	}
+	o.history = history
+	if dumb(c.opts.Environ) {
+		return c.lines(ctx, s, o, in, out)
+	}
+	return c.screen(ctx, s, o, in, out)
+}
+
+// screen has the conversation on a terminal that can move its cursor.
+func (c *Chat) screen(ctx context.Context, s *belay.Session, o *opening, in, out *os.File) error {
+	r := newRunner(ctx, c, s, o)
+	profile := colorprofile.Detect(out, c.opts.Environ)
+	r.model.look.profile, r.model.md.profile = profile, profile
+	paper := &canvas{File: out, drawn: func() { go r.tell(drawnMsg{}) }} // the loop may be waiting for the writer
+	r.model.frames = paper.frames.Load
+	program := newProgram(r.model, in, paper, c.opts.Environ, profile)
+	r.attach(program.Send)
+	leave := context.AfterFunc(ctx, func() { program.Send(leaveMsg{}) })
+	defer leave()
+	_, err := program.Run()
+	if ended := r.end(); ended != nil {
+		return ended
+	}
+	if err != nil {
+		return fmt.Errorf("chat: %w", err)
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,87 @@
+package chat
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// spelled is an input as lines that people can read: a line for each field, and
+// text of many lines as such. It leaves nothing out.
+func spelled(input json.RawMessage) []string {
+	fields, ok := fieldsOf(input)
+	if !ok {
+		return strings.Split(visible(string(input)), "\n")
+	}
+	var lines []string
+	for _, f := range fields {
+		value := strings.Split(visible(f.value), "\n")
+		if len(value) == 1 {
+			lines = append(lines, visible(f.key)+": "+value[0])
+			continue
+		}
+		lines = append(lines, visible(f.key)+":")
+		for _, line := range value {
+			lines = append(lines, "  "+line)
+		}
+	}
+	if len(lines) == 0 {
+		lines = []string{"{}"}
+	}
+	return lines
+}
+
+// comparedLine is a line that stays (' '), comes ('+') or goes ('-').
+type comparedLine struct {
+	mark rune
+	text string
+}
+
+// compareMost bounds the work of a comparison: its product of lines.
+const compareMost = 250_000
+
+// compared tells two lists of lines apart, as diff does. Without a first one all
+// lines come.
+func compared(before, after []string) []comparedLine {
+	var out []comparedLine
+	if len(before) == 0 || len(before)*len(after) > compareMost {
+		for _, line := range before {
+			out = append(out, comparedLine{'-', line})
+		}
+		for _, line := range after {
+			out = append(out, comparedLine{'+', line})
+		}
+		return out
+	}
+	// common[i][j] is the length of the longest sequence that both share from
+	// there on.
+	common := make([][]int, len(before)+1)
+	for i := range common {
+		common[i] = make([]int, len(after)+1)
+	}
+	for i, old := range slices.Backward(before) {
+		for j, line := range slices.Backward(after) {
+			if old == line {
+				common[i][j] = common[i+1][j+1] + 1
+			} else {
+				common[i][j] = max(common[i+1][j], common[i][j+1])
+			}
+		}
+	}
+	i, j := 0, 0
+	for i < len(before) || j < len(after) {
+		switch {
+		case i < len(before) && j < len(after) && before[i] == after[j]:
+			out = append(out, comparedLine{' ', before[i]})
+			i++
+			j++
+		case j == len(after) || i < len(before) && common[i+1][j] >= common[i][j+1]:
+			out = append(out, comparedLine{'-', before[i]})
+			i++
+		default:
+			out = append(out, comparedLine{'+', after[j]})
+			j++
+		}
+	}
+	return out
+}

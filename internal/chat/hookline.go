@@ -1,0 +1,71 @@
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// deeds say what a hook did, by the kind of what it contributed.
+var deeds = map[string]string{
+	"deny": "blocked it", "halt": "halted the turn", "ask": "had you asked", "allow": "approved it",
+	"input": "rewrote the input", "result": "rewrote the result", "prompt": "rewrote the prompt", "answer": "answered in the model's place",
+	"context": "reminded the model", "prompt_context": "added context", "section": "added to the prompt", "policy": "set the turn's policy",
+	"bundle": "added tools", "continue": "made the turn go on", "instruction": "told how to sum up",
+}
+
+// deed says what a hook did, or nothing if it had nothing to say.
+func deed(run *hook.Run) string {
+	var did []string
+	for _, part := range run.Contributed {
+		if word := deeds[part.Kind]; word != "" && !slices.Contains(did, word) {
+			did = append(did, word)
+		}
+	}
+	switch run.State {
+	case hook.Failed, hook.TimedOut, hook.Interrupted:
+		word := strings.ReplaceAll(run.State.String(), "_", " ")
+		if run.Class != "" {
+			word += " (" + string(run.Class) + ")"
+		}
+		did = append([]string{word}, did...)
+	case hook.Backgrounded:
+		did = append(did, "goes on in the background")
+	default:
+	}
+	if len(did) > 0 && run.Shadow {
+		return "would have: " + strings.Join(did, ", ")
+	}
+	return strings.Join(did, ", ")
+}
+
+// hooked shows the run of a hook that did something.
+func (m *model) hooked(e *belay.Event) {
+	if e.HookRun == nil {
+		return
+	}
+	if did := deed(e.HookRun); did != "" {
+		m.blocks(m.step.text.flush()) // runs are told when the response is whole
+		m.note(m.look.warn.Render("⚑"), fmt.Sprintf("hook %s at %s: %s", e.HookRun.Subscription, e.HookRun.Phase, did))
+	}
+}
+
+// note prints a line about something that happened, as long as it needs to be.
+func (m *model) note(mark, text string) {
+	m.say(kindLine, indented(clean(text), mark+" ", m.width-1)...)
+}
+
+// diagnosed tells what hooks got wrong in a turn.
+func (m *model) diagnosed(diagnostics []hook.Diagnostic) {
+	const most = 5
+	for i, d := range diagnostics {
+		if i == most && len(diagnostics) > most+1 {
+			m.note(m.look.warn.Render("⚑"), fmt.Sprintf("%s more", many(len(diagnostics)-most, "diagnostic")))
+			return
+		}
+		m.note(m.look.warn.Render("⚑"), d.String())
+	}
+}

@@ -1,0 +1,188 @@
+package chat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/muesli/cancelreader"
+
+	"github.com/belay-run/belay"
+)
+
+// dumb reports whether the terminal cannot move its cursor.
+func dumb(environ []string) bool {
+	for _, v := range environ {
+		if name, value, _ := strings.Cut(v, "="); name == "TERM" {
+			return value == "dumb"
+		}
+	}
+	return false
+}
+
+// lineMsg is a line that was typed.
+type lineMsg string
+
+// teletype has the conversation line by line, for a terminal that can do no more.
+// It is the same model: what is finished is printed, and what changes is not
+// shown.
+type teletype struct {
+	model *model
+	out   io.Writer
+	msgs  chan tea.Msg
+	over  chan struct{}
+	shown string // the id of the question that was printed
+	err   error  // the first one of writing
+}
+
+// lines has the conversation on a terminal that cannot move its cursor.
+func (c *Chat) lines(ctx context.Context, s *belay.Session, o *opening, in io.Reader, out io.Writer) error {
+	reader, err := cancelreader.NewReader(in)
+	if err != nil {
+		return fmt.Errorf("chat: %w", err)
+	}
+	defer func() { _ = reader.Close() }()
+	r := newRunner(ctx, c, s, o)
+	t := &teletype{model: r.model, out: out, msgs: make(chan tea.Msg), over: make(chan struct{})}
+	r.model.look.profile, r.model.md.profile = colorprofile.NoTTY, colorprofile.NoTTY
+	r.model.printer, r.model.drawn = t.print, true
+	r.attach(t.send)
+	leave := context.AfterFunc(ctx, func() { t.send(leaveMsg{}) })
+	defer leave()
+	var reading sync.WaitGroup
+	reading.Go(func() { t.read(reader) })
+	t.loop()
+	ended := r.end()
+	if reader.Cancel() {
+		reading.Wait()
+	}
+	return errors.Join(ended, t.err, context.Cause(ctx))
+}
+
+// send hands a message to the loop.
+func (t *teletype) send(msg tea.Msg) {
+	select {
+	case t.msgs <- msg:
+	case <-t.over:
+	}
+}
+
+// read hands over what is typed, until there is no more.
+func (t *teletype) read(in io.Reader) {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		t.send(lineMsg(scanner.Text()))
+	}
+	t.send(leaveMsg{})
+}
+
+// loop handles messages until the model leaves.
+func (t *teletype) loop() {
+	defer close(t.over)
+	t.update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	t.prompt()
+	for t.err == nil {
+		msg := <-t.msgs
+		if _, ok := msg.(tea.QuitMsg); ok {
+			return
+		}
+		t.update(msg)
+	}
+}
+
+func (t *teletype) update(msg tea.Msg) {
+	line, typed := msg.(lineMsg)
+	wasWorking := t.model.working
+	if typed {
+		t.do(t.typed(string(line)))
+		msg = nil
+	}
+	_, cmd := t.model.Update(msg)
+	t.do(cmd)
+	_, cmd = t.model.Update(printedMsg{})
+	t.do(cmd)
+	switch {
+	case t.question():
+	case !t.model.working && (typed || wasWorking):
+		t.prompt()
+	}
+}
+
+// typed takes a line: an answer if a question waits, and text otherwise.
+func (t *teletype) typed(line string) tea.Cmd {
+	m := t.model
+	m.now = m.clock()
+	if len(m.desk.waiting) == 0 || m.desk.waiting[0].question.ID != t.shown {
+		m.editor.insert(line)
+		m.pressed = m.now
+		return m.send()
+	}
+	word := strings.ToLower(strings.TrimSpace(line))
+	if word == "y" || word == "yes" {
+		return m.decide(true, "")
+	}
+	if word == "n" || word == "no" {
+		line = ""
+	}
+	return m.decide(false, strings.TrimSpace(line))
+}
+
+// question prints the first question, once. It reports whether one waits.
+func (t *teletype) question() bool {
+	m := t.model
+	if len(m.desk.waiting) == 0 {
+		return false
+	}
+	if q := &m.desk.waiting[0].question; m.desk.armed && q.ID != t.shown {
+		t.shown = q.ID
+		head := m.questionView(1 << 20)
+		t.write(m.toned(strings.Join(head[:len(head)-1], "\n")) + "\ny allows once, anything else denies and is the reason: ")
+	}
+	return true
+}
+
+func (t *teletype) prompt() {
+	if !t.model.gone {
+		t.write("> ")
+	}
+}
+
+// print writes finished lines.
+func (t *teletype) print(pages []string) tea.Cmd {
+	for _, page := range pages {
+		t.write(strings.TrimRight(page, " ") + "\n")
+	}
+	return nil
+}
+
+func (t *teletype) write(text string) {
+	if t.err == nil {
+		_, t.err = io.WriteString(t.out, text)
+	}
+}
+
+// do carries out a command, each on a goroutine of its own, as the loop of a
+// screen does.
+func (t *teletype) do(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	go func() {
+		switch msg := cmd().(type) {
+		case nil:
+		case tea.BatchMsg:
+			for _, c := range msg {
+				t.do(c)
+			}
+		default:
+			t.send(msg)
+		}
+	}()
+}

@@ -1,0 +1,97 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// A terminal that cannot move its cursor gets lines.
+func TestDumbTerminal(t *testing.T) {
+	t.Parallel()
+	if !dumb([]string{"A=b", "TERM=dumb"}) || dumb([]string{"TERM=xterm"}) || dumb(nil) {
+		t.Error("a dumb terminal is not told from others")
+	}
+	steps := []scripted.Step{
+		{Text: "Use **this**:\n\n- a\n- b", Calls: []scripted.Call{{Tool: "shell", Input: `{"command":"rm -rf build"}`}}},
+		{Text: "Done."},
+		{Calls: []scripted.Call{{Tool: "shell", Input: `{"command":"ls"}`}}},
+		{Text: "Then not."},
+	}
+	c := New(nil)
+	opts := asks()
+	opts.Approver, opts.Store, opts.SpillDir = c, memstore.New(nil), t.TempDir()
+	agent, err := belay.New(scripted.New(steps, nil), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, typed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	out, written := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		session := agent.Session("main")
+		done <- errors.Join(c.lines(t.Context(), session, open(t.Context(), session, nil), in, written), written.Close())
+	}()
+	var all strings.Builder
+	read := func() {
+		t.Helper()
+		buf := make([]byte, 1024)
+		n, err := out.Read(buf)
+		all.Write(buf[:n])
+		if err != nil {
+			t.Fatalf("%v after:\n%s", err, all.String())
+		}
+	}
+	expect := func(want string) {
+		t.Helper()
+		for !strings.Contains(all.String(), want) {
+			read()
+		}
+	}
+	line := func(text string) {
+		t.Helper()
+		if _, err := typed.WriteString(text + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("> ")
+	line("clean")
+	expect("anything else denies and is the reason: ")
+	line("y")
+	expect("Done.")
+	line("again")
+	expect("+ command: ls")
+	for strings.Count(all.String(), "anything else denies") < 2 {
+		read()
+	}
+	line("not now")
+	expect("Then not.")
+	line("/quit")
+	rest, err := io.ReadAll(out)
+	all.Write(rest)
+	if err = errors.Join(err, <-done, typed.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := agent.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if text := all.String(); ansi.Strip(text) != text {
+		t.Errorf("there are sequences in %q", text)
+	}
+	shows(t, "the terminal", all.String(), "session main", "› clean", "Use this:", "• a", "it removes files (asked by floor)",
+		"+ command: rm -rf build", "✓ shell allowed by you", "│ removed build", "Done.",
+		"✗ shell denied by you: not now", "Then not.")
+}

@@ -1,0 +1,358 @@
+package chat
+
+import (
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/belay-run/belay"
+)
+
+// Messages of the runner.
+type (
+	// eventsMsg are events of the turn under way, in order.
+	eventsMsg []belay.Event
+	// overMsg says that what was under way is over, and what the session used.
+	overMsg struct {
+		err   error
+		usage belay.Usage
+		// said is what there is to say about it, if it was no turn.
+		said string
+	}
+	// keptMsg says that the history was written, or why not.
+	keptMsg struct{ err error }
+	// leaveMsg asks the chat to end.
+	leaveMsg struct{}
+	tickMsg  struct{}
+)
+
+// host is the world as the model sees it. Its methods return at once; what comes
+// of them arrives as messages. What it is asked for has a number, because requests
+// may overtake each other: an abort is for the one of its number.
+type host interface {
+	run(n int, text string)
+	resume(n int)
+	abandon(n int)
+	compact(n int)
+	abort(n int)
+	force()
+	remember(text string) error
+}
+
+// look is how a terminal shows things.
+type look struct {
+	theme
+
+	profile colorprofile.Profile
+	light   bool
+}
+
+// model is the state of the chat. It belongs to the loop.
+type model struct {
+	host    host
+	printer printer
+	clock   func() time.Time
+	later   func() tea.Cmd // a tickMsg, after a while
+	person  string
+	opening opening
+	known   []Directive
+
+	look          look
+	md            markdown
+	width, height int
+	now           time.Time
+	pressed       time.Time // when a key was last pressed
+	ticking       bool
+	frame         tea.View
+	tall          height
+	frames        func() int64 // how many frames are on the screen
+	draws         int64
+
+	// What is printed, see print.go.
+	out      []string
+	said     kind
+	printing bool
+	drawn    bool // the view is on the screen, so that there is an above
+
+	// The turn under way, see turn.go.
+	working  bool
+	number   int // of what is under way
+	doing    string
+	since    time.Time
+	aborting bool
+	step     stepView
+	calls    []*call
+	floor    int // the lines that the view has taken in this turn
+	thinking bool
+	thought  string // the last one, in full
+	answer   string // the last one, as markdown
+
+	usage   belay.Usage // of the session, as stored
+	spent   belay.Usage // of the turn under way
+	answers string      // the model that answered last
+
+	editor  editor
+	history history
+	popup   popup
+	queue   []string
+	desk    desk
+
+	keeping int  // entries that are being written to the history
+	leaving bool // when nothing is under way and all is printed
+	asking  bool // whether to leave
+	gone    bool
+}
+
+func newModel(h host, o *opening, opts *Options) *model {
+	m := &model{
+		host: h, printer: printAbove, clock: time.Now, later: tickLater, person: opts.person(), opening: *o,
+		known: known(opts.Directives), look: look{theme: newTheme(), profile: colorprofile.TrueColor},
+		editor: newEditor(), history: newHistory(o.history), usage: o.usage, answers: opts.Model,
+	}
+	m.frames = func() int64 { m.draws++; return m.draws } // each, where nobody counts
+	m.md.profile = m.look.profile
+	m.now = m.clock()
+	return m
+}
+
+// Init asks the terminal for its background.
+func (m *model) Init() tea.Cmd {
+	if m.look.profile <= colorprofile.ASCII {
+		return nil
+	}
+	return tea.RequestBackgroundColor
+}
+
+// Update changes the state by a message. Whatever it wants printed, and leaving,
+// is added to what the message asks for.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // it is the loop's interface
+	m.now = m.clock()
+	cmd := m.heed(msg)
+	if m.width > 0 {
+		m.suggest()
+	}
+	printed := m.print()
+	m.frame = m.draw()
+	if m.leaving && m.done() {
+		m.gone = true
+		m.frame = m.farewell()
+		printed = tea.Quit
+	}
+	var again tea.Cmd
+	if m.working || m.tall.waits() || len(m.desk.waiting) > 0 && !m.desk.armed {
+		again = m.tick()
+	}
+	return m, tea.Batch(cmd, printed, again)
+}
+
+// done reports whether nothing is under way.
+func (m *model) done() bool {
+	return !m.working && !m.printing && len(m.out) == 0 && m.keeping == 0 && !m.tall.waits() && !m.gone
+}
+
+func (m *model) heed(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.resize(msg.Width, msg.Height)
+	case tea.BackgroundColorMsg:
+		m.look.light = !msg.IsDark()
+		m.md.fit(m.md.width, m.look.light)
+	case tea.PasteMsg:
+		m.pressed, m.asking = m.now, false
+		m.editor.insert(msg.Content)
+	case tea.KeyPressMsg:
+		return m.press(msg)
+	case eventsMsg:
+		for i := range msg {
+			m.happened(&msg[i])
+		}
+	case overMsg:
+		return m.over(&msg)
+	case askMsg:
+		m.asked(msg)
+	case withdrawMsg:
+		m.withdrawn(msg.id)
+	case keptMsg:
+		m.keeping--
+		if msg.err != nil {
+			m.note(m.look.warn.Render("∙"), "what you type is not kept: "+msg.err.Error())
+		}
+	case drawnMsg:
+		m.drawn = true
+	case printedMsg:
+		m.printing = false
+	case leaveMsg:
+		return m.leave()
+	case tickMsg:
+		m.ticking = false
+		m.arm()
+	}
+	return nil
+}
+
+// resize fits everything to a new size. The first one opens the chat.
+func (m *model) resize(width, height int) {
+	first := m.height == 0
+	m.width, m.height = max(width, 20), max(height, 3)
+	m.floor = 0
+	m.md.fit(m.width-1, m.look.light)
+	m.editor.area.SetWidth(m.width - 1)
+	m.editor.area.MaxHeight = max(min(8, m.height/3), 1)
+	if first {
+		m.greet()
+	}
+}
+
+// tick has the time looked at again soon. One tick is enough for all.
+func (m *model) tick() tea.Cmd {
+	if m.ticking {
+		return nil
+	}
+	m.ticking = true
+	return m.later()
+}
+
+func tickLater() tea.Cmd {
+	return tea.Tick(100*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+// press handles a key.
+func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
+	key := msg.String()
+	if key == "ctrl+c" {
+		return m.interrupt()
+	}
+	m.asking = false
+	if cmd, ok := m.answerKey(key); ok {
+		m.pressed = m.now
+		return cmd
+	}
+	m.pressed = m.now
+	if cmd, ok := m.choose(key); ok {
+		return cmd
+	}
+	switch {
+	case key == "enter":
+		return m.send()
+	case key == "ctrl+d" && m.editor.area.Value() == "":
+		return m.leave()
+	case key == "ctrl+t":
+		m.toggleThinking()
+	case key == "up" && m.editor.first():
+		m.back()
+	case key == "down" && m.editor.last():
+		if text, ok := m.history.newer(); ok {
+			m.editor.set(text)
+		}
+	default:
+		m.editor.press(msg)
+	}
+	return nil
+}
+
+// back goes back: to what waits to be sent, or to what was sent before.
+func (m *model) back() {
+	typed := m.editor.text()
+	if n := len(m.queue); n > 0 && typed == "" {
+		m.editor.set(m.queue[n-1])
+		m.queue = m.queue[:n-1]
+		return
+	}
+	if text, ok := m.history.older(typed); ok {
+		m.editor.set(text)
+		m.popup.closed = text // the arrows are for the history still
+	}
+}
+
+// interrupt is ctrl+c: it aborts what is under way, or asks whether to leave.
+func (m *model) interrupt() tea.Cmd {
+	m.pressed = m.now
+	switch {
+	case m.working && m.aborting:
+		m.gone = true
+		return tea.Sequence(func() tea.Msg { m.host.force(); return nil }, tea.Quit)
+	case m.working:
+		m.undeny()
+		return m.abort()
+	case m.editor.area.Value() != "":
+		m.editor.set("")
+		m.asking = false
+	case m.asking:
+		return m.leave()
+	default:
+		m.asking = true
+	}
+	return nil
+}
+
+// leave ends the chat once the turn under way is aborted.
+func (m *model) leave() tea.Cmd {
+	m.leaving = true
+	m.queue = nil
+	m.undeny()
+	m.editor.set("")
+	if !m.working || m.aborting {
+		return nil
+	}
+	return m.abort()
+}
+
+// abort aborts what is under way.
+func (m *model) abort() tea.Cmd {
+	m.aborting = true
+	n := m.number
+	return func() tea.Msg { m.host.abort(n); return nil }
+}
+
+// send takes what was typed: a command of the chat, or a message for the agent,
+// which waits its turn.
+func (m *model) send() tea.Cmd {
+	text := m.editor.text()
+	if text == "" || m.leaving {
+		return nil
+	}
+	m.editor.set("")
+	m.popup = popup{}
+	var kept tea.Cmd
+	if m.history.add(text) {
+		m.keeping++
+		kept = func() tea.Msg { return keptMsg{m.host.remember(text)} }
+	}
+	switch {
+	case isOwn(text):
+		return tea.Batch(kept, m.command(text))
+	case m.working:
+		m.queue = append(m.queue, text)
+		return kept
+	default:
+		return tea.Batch(kept, m.submit(text))
+	}
+}
+
+// submit starts a turn.
+func (m *model) submit(text string) tea.Cmd {
+	m.say(kindUser, m.userLines(text)...)
+	m.work("works")
+	n := m.number
+	return func() tea.Msg { m.host.run(n, text); return nil }
+}
+
+func (m *model) userLines(text string) []string {
+	const most = 20
+	lines := indented(clean(text), "› ", m.width-1)
+	if len(lines) > most+1 {
+		rest := many(len(lines)-most, "line")
+		lines = append(lines[:most:most], "  … "+rest+" more")
+	}
+	return each(m.look.user, lines)
+}
+
+// toggleThinking shows thinking in full or not, from now on and the last one.
+func (m *model) toggleThinking() {
+	m.thinking = !m.thinking
+	if m.thinking && strings.TrimSpace(m.thought) != "" {
+		m.say(kindText, m.thoughtLines(m.thought)...)
+	}
+}

@@ -1,0 +1,159 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// replayed is how many of the last messages are shown when a session is opened.
+const replayed = 6
+
+// opening is how a session stands when the chat begins.
+type opening struct {
+	session  string
+	messages []*belay.Message // the last few
+	more     int              // how many came before them
+	usage    belay.Usage
+	unended  string // what there is to say about a turn that has not ended
+	trouble  []string
+	history  []string
+}
+
+// open reads how a session stands. What cannot be read is told and does not keep
+// the chat from beginning.
+func open(ctx context.Context, session *belay.Session, store belay.ListStore) *opening {
+	o := &opening{session: session.ID()}
+	after := int64(0)
+	if store != nil {
+		if info := o.lookUp(ctx, store); info != nil {
+			after = max(info.Last-replayed, 0)
+		}
+	}
+	messages := session.Messages(ctx)
+	if store != nil {
+		messages = store.Read(ctx, o.session, after)
+	}
+	o.more = int(after)
+	o.read(messages)
+	if store == nil && len(o.messages) > 0 && !final(o.messages[len(o.messages)-1]) {
+		o.unended = "the last turn may not have come to its end: /resume goes on with it, if it can be"
+	}
+	return o
+}
+
+// lookUp finds a session in the store's list.
+func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.SessionInfo {
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: o.session}) {
+		if err != nil {
+			o.trouble = append(o.trouble, "the session cannot be looked up: "+err.Error())
+			return nil
+		}
+		if info.ID != o.session {
+			continue
+		}
+		o.usage = info.State.Usage
+		switch turn := info.State.Turn; {
+		case info.Held:
+			o.unended = "the session is open elsewhere: close it there first"
+		case turn != nil && turn.Parked:
+			o.unended = "the last turn waits for a decision: /resume goes on with it, /abandon gives it up"
+		case turn != nil:
+			o.unended = "the last turn was interrupted: /resume goes on with it; a new message gives it up"
+		}
+		return &info
+	}
+	return nil
+}
+
+// read keeps the last messages of a transcript.
+func (o *opening) read(messages iter.Seq2[*belay.Message, error]) {
+	for message, err := range messages {
+		if errors.Is(err, belay.ErrNotFound) {
+			return
+		}
+		if err != nil {
+			o.trouble = append(o.trouble, "the transcript cannot be read: "+err.Error())
+			return
+		}
+		o.messages = append(o.messages, message)
+		if len(o.messages) > replayed {
+			o.messages = o.messages[1:]
+			o.more++
+		}
+	}
+}
+
+// final reports whether a turn can have ended with a message.
+func final(message *belay.Message) bool {
+	return message.Role == belay.RoleAssistant && len(message.Calls()) == 0 || message.IsCompaction
+}
+
+// greet shows where the conversation stands.
+func (m *model) greet() {
+	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help tells what there is", clean(m.opening.session)), m.width-1)))
+	if m.opening.more > 0 {
+		m.append(kindText, m.look.dim.Render(short(fmt.Sprintf("%s before these", many(m.opening.more, "message")), m.width-1)))
+	}
+	for _, message := range m.opening.messages {
+		m.replay(message)
+	}
+	for _, text := range m.opening.trouble {
+		m.note(m.look.bad.Render("✗"), text)
+	}
+	if m.opening.unended != "" {
+		m.note(m.look.warn.Render("∎"), m.opening.unended)
+	}
+	m.opening.messages = nil
+}
+
+// replay shows a message of the transcript.
+func (m *model) replay(message *belay.Message) {
+	switch {
+	case message.IsCompaction:
+		m.note(m.look.accent.Render("∙"), "the conversation was summed up here")
+	case message.Kind == belay.KindUser:
+		text := message.Text()
+		if message.PreModifiedText != nil {
+			text = *message.PreModifiedText
+		}
+		m.say(kindUser, m.userLines(text)...)
+	case message.Kind == belay.KindAssistant:
+		if text := message.Text(); strings.TrimSpace(text) != "" {
+			m.answer = text
+			var s stream
+			m.blocks(append(s.add(text), s.flush()...))
+		}
+		for _, part := range message.Calls() {
+			m.calls = append(m.calls, &call{part: part})
+		}
+	case message.Kind == belay.KindResults:
+		for i := range message.Parts {
+			if r := message.Parts[i].Result; r != nil {
+				m.replayResult(r)
+			}
+		}
+	}
+}
+
+func (m *model) replayResult(r *belay.ResultPart) {
+	c := m.find(&belay.CallPart{ID: r.Call})
+	if c == nil { // its call is not among the last messages
+		c = &call{part: &belay.CallPart{ID: r.Call, Tool: r.Tool}}
+	}
+	mark := m.look.good.Render("✓")
+	if r.IsError {
+		mark = m.look.bad.Render("✗")
+	}
+	m.say(kindLine, m.line(mark, m.title(c), string(r.Class)))
+	for i := range m.calls {
+		if m.calls[i] == c {
+			m.calls = append(m.calls[:i:i], m.calls[i+1:]...)
+			break
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// listed is a store whose list says something else.
+type listed struct {
+	belay.ListStore
+
+	infos []belay.SessionInfo
+	err   error
+}
+
+func (l *listed) Sessions(context.Context, belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for _, info := range l.infos {
+			if !yield(info, nil) {
+				return
+			}
+		}
+		if l.err != nil {
+			yield(belay.SessionInfo{}, l.err)
+		}
+	}
+}
+
+func TestOpeningTellsHowTheSessionStands(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := agent.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	turn := func(parked bool) belay.SessionState {
+		return belay.SessionState{Turn: &belay.TurnState{Parked: parked}, Usage: belay.Usage{In: 5}}
+	}
+	for _, test := range []struct {
+		rule  string
+		infos []belay.SessionInfo
+		err   error
+		want  string
+	}{
+		{"a session that is not there is new", nil, nil, ""},
+		{"another with the same beginning is another", []belay.SessionInfo{{ID: "main-2", State: turn(true)}}, nil, ""},
+		{"a parked turn", []belay.SessionInfo{{ID: "main-2"}, {ID: "main", State: turn(true)}}, nil, "waits for a decision: /resume"},
+		{"an interrupted turn", []belay.SessionInfo{{ID: "main", State: turn(false)}}, nil, "was interrupted: /resume"},
+		{"a session that is open elsewhere", []belay.SessionInfo{{ID: "main", Held: true, State: turn(false)}}, nil, "open elsewhere"},
+		{"a list that fails", nil, errors.New("broken on purpose"), "broken on purpose"},
+	} {
+		o := open(t.Context(), agent.Session("main"), &listed{store, test.infos, test.err})
+		got := o.unended + strings.Join(o.trouble, "|")
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: it says %q, want %q", test.rule, got, test.want)
+		}
+	}
+}
+
+// A session that has messages is opened with its last few.
+func TestOpeningShowsTheLastMessages(t *testing.T) {
+	t.Parallel()
+	var steps []scripted.Step
+	for range 5 {
+		steps = append(steps, scripted.Step{Text: "An answer."})
+	}
+	steps = append(steps, scripted.Step{Text: "Reading.", Calls: []scripted.Call{{Tool: "read", Input: `{"path":"notes.md"}`}}}, scripted.Step{Text: "The *last* answer."})
+	store := memstore.New(nil)
+	agent, err := belay.New(scripted.New(steps, nil), &belay.Options{Store: store, Tools: toolsOfStory()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := agent.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	session := agent.Session("main")
+	for range 6 {
+		if _, err := session.Turn(t.Context(), "A question."); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []belay.ListStore{nil, store} {
+		o := open(t.Context(), session, s)
+		if len(o.messages) != replayed || o.more != 14-replayed {
+			t.Errorf("%d messages are shown and %d are not, want %d and %d", len(o.messages), o.more, replayed, 14-replayed)
+		}
+		if o.unended != "" && s == nil {
+			t.Errorf("it says %q, and the turn has ended", o.unended)
+		}
+		b := openBench(t, nil, o)
+		shows(t, "the scrollback", strings.Join(b.printed, "\n"),
+			"8 messages before these", "› A question.", "Reading.", "✓ read notes.md", "The last answer.")
+		b.keys("/copy", "enter")
+		shows(t, "the scrollback", strings.Join(b.printed, "\n"), "the last answer is on the clipboard")
+		if b.m.answer != "The *last* answer." {
+			t.Errorf("the last answer is %q", b.m.answer)
+		}
+	}
+}
+
+// Without a list, what the transcript ends with tells that a turn may be open.
+func TestOpeningGuessesFromTheTranscript(t *testing.T) {
+	t.Parallel()
+	call := belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{}`)}}
+	for _, test := range []struct {
+		rule    string
+		message *belay.Message
+		want    bool
+	}{
+		{"an answer ends a turn", &belay.Message{Role: belay.RoleAssistant, Kind: belay.KindAssistant, Parts: []belay.Part{belay.Text("x")}}, true},
+		{"a call does not", &belay.Message{Role: belay.RoleAssistant, Kind: belay.KindAssistant, Parts: []belay.Part{call}}, false},
+		{"a question does not", &belay.Message{Role: belay.RoleUser, Kind: belay.KindUser}, false},
+		{"a summary may", &belay.Message{Role: belay.RoleUser, Kind: belay.KindCompaction, IsCompaction: true}, true},
+	} {
+		if got := final(test.message); got != test.want {
+			t.Errorf("%s: %t", test.rule, got)
+		}
+	}
+}

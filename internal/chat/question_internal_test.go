@@ -1,0 +1,194 @@
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// question asks about a call, and returns where the answer goes.
+func (b *bench) question(id, tool, input string) chan belay.Decision {
+	b.t.Helper()
+	reply := make(chan belay.Decision, 1)
+	b.send(askMsg{belay.Question{
+		Approval: belay.Approval{ID: id, Call: "call-" + id, Tool: tool, Hash: "h-" + id, Reason: "it removes files", By: "guard"},
+		Input:    json.RawMessage(input),
+	}, reply})
+	return reply
+}
+
+// decision is what was answered.
+func decision(t *testing.T, reply chan belay.Decision) belay.Decision {
+	t.Helper()
+	select {
+	case d := <-reply:
+		return d
+	default:
+		t.Fatal("there is no decision")
+		return belay.Decision{}
+	}
+}
+
+func undecided(t *testing.T, reply chan belay.Decision) {
+	t.Helper()
+	if len(reply) > 0 {
+		t.Fatalf("it was decided: %+v", <-reply)
+	}
+}
+
+func TestQuestionAnswers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule string
+		keys []string
+		want *belay.Decision
+	}{
+		{"y allows", []string{"y"}, &belay.Decision{Allow: true}},
+		{"esc denies", []string{"esc"}, &belay.Decision{}},
+		{"n asks why", []string{"n"}, nil},
+		{"n denies with a reason", []string{"n", "not today", "enter"}, &belay.Decision{Reason: "not today"}},
+		{"the reason may be left out", []string{"n", "enter"}, &belay.Decision{}},
+		{"y is a letter in a reason", []string{"n", "yes but no", "enter"}, &belay.Decision{Reason: "yes but no"}},
+		{"esc goes back from the reason", []string{"n", "x", "esc", "y"}, &belay.Decision{Allow: true}},
+		{"enter is no answer", []string{"enter"}, nil},
+		{"other letters are no answer", []string{"x", "a", "1", " "}, nil},
+		{"v shows the whole and is no answer", []string{"v"}, nil},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			b := begun(t)
+			b.keys("draft")
+			b.wait(time.Second)
+			reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
+			shows(t, "the view", b.view(), "May shell run?", "it removes files (asked by guard)", "+ command: rm -rf build", "y allow once · n deny")
+			b.keys(test.keys...)
+			if test.want == nil {
+				undecided(t, reply)
+				return
+			}
+			got := decision(t, reply)
+			if got.Allow != test.want.Allow || got.Reason != test.want.Reason || got.By != "you" || got.Approval != "1" || got.Hash != "h-1" {
+				t.Errorf("decided %+v, want %+v by you, about this question and input", got, test.want)
+			}
+			hides(t, "the view", b.view(), "May shell run?")
+			if text := b.m.editor.text(); text != "draft" {
+				t.Errorf("the editor holds %q, want what was being typed", text)
+			}
+		})
+	}
+}
+
+// A key that was meant for the text does not answer a question that comes up.
+func TestQuestionWaitsForSilence(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.keys("read")
+	reply := b.question("1", "shell", `{}`)
+	shows(t, "the view", b.view(), "May shell run?", "one moment: you were typing")
+	b.wait(quiet / 2)
+	b.keys("y")
+	undecided(t, reply)
+	if got := b.m.editor.text(); got != "ready" {
+		t.Errorf("the editor holds %q", got)
+	}
+	b.wait(quiet / 2)
+	b.keys(" ")
+	undecided(t, reply)
+	b.wait(quiet)
+	shows(t, "the view", b.view(), "y allow once")
+	b.keys("y")
+	if !decision(t, reply).Allow {
+		t.Error("it was not allowed")
+	}
+}
+
+// Several questions are asked one after another, and a key pressed twice answers
+// one.
+func TestQuestionsQueue(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	one, two, three := b.question("1", "one", `{}`), b.question("2", "two", `{}`), b.question("3", "three", `{}`)
+	shows(t, "the view", b.view(), "May one run? (1 of 3)")
+	b.keys("y", "y")
+	if !decision(t, one).Allow {
+		t.Error("the first was not allowed")
+	}
+	undecided(t, two)
+	b.wait(quiet)
+	b.send(withdrawMsg{"2"}) // its call was aborted
+	shows(t, "the view", b.view(), "May three run?", "one moment")
+	b.keys("y")
+	undecided(t, three)
+	b.wait(quiet)
+	b.keys("esc")
+	if decision(t, three).Allow {
+		t.Error("the third was allowed")
+	}
+	undecided(t, two)
+	hides(t, "the view", b.view(), "May")
+	b.send(withdrawMsg{"never asked"})
+}
+
+// A question shows everything that would run, as it is.
+func TestQuestionHidesNothing(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	var command strings.Builder
+	for range 40 {
+		command.WriteString(`echo ok\n`)
+	}
+	b.question("1", "shell", `{"command":"`+command.String()+`\u001b[2Krm -rf \u202e/"}`)
+	shows(t, "the view", b.view(), "+ command:", "+   echo ok", "lines more: v shows the whole", "y allow once")
+	b.keys("v")
+	all := strings.Join(b.printed, "\n")
+	if n := strings.Count(all, "echo ok"); n != 40 {
+		t.Errorf("v shows %d of 40 lines", n)
+	}
+	shows(t, "the scrollback", all, `␛[2Krm -rf \u202e/`)
+}
+
+// Where a hook rewrote the input, the person sees what the model had asked for.
+func TestQuestionShowsARewrite(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	part := &belay.CallPart{
+		ID: "call-1", Tool: "shell", Input: json.RawMessage(`{"command":"rm -rf /","cwd":"."}`),
+		Final: json.RawMessage(`{"command":"rm -rf ./build","cwd":"."}`), RewrittenBy: []string{"paths"},
+	}
+	b.event(belay.Event{Kind: belay.EventToolUse, Call: part})
+	b.question("1", "shell", string(part.Final))
+	shows(t, "the view", b.view(), "- command: rm -rf /\n", "+ command: rm -rf ./build", "  cwd: .")
+	shows(t, "the view", b.view(), "? shell", "waits for your word")
+}
+
+// Decisions are printed, whoever made them.
+func TestDecisionsAreLines(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	part := b.calls("1", "shell", `{}`)
+	for _, d := range []belay.Decision{{Allow: true, By: "policy", Reason: "it is Monday"}, {By: "expiry", Reason: "nobody decided in time"}} {
+		b.event(belay.Event{Kind: belay.EventApprovalDecided, Call: part, Approval: &belay.Approval{Tool: "shell", Decided: &d}})
+	}
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ shell allowed by policy: it is Monday", "✗ shell denied by expiry: nobody decided in time")
+}
+
+func TestCtrlCWhileAskedAborts(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	reply := b.question("1", "shell", `{}`)
+	b.keys("n", "rea", "ctrl+c")
+	undecided(t, reply)
+	if last := b.did[len(b.did)-1]; last != "abort" {
+		t.Errorf("the host was asked to %q, want abort", last)
+	}
+	b.send(withdrawMsg{"1"})
+	b.send(overMsg{err: errAborted})
+	hides(t, "the view", b.view(), "May shell")
+}

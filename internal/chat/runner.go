@@ -1,0 +1,184 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/belay-run/belay"
+)
+
+// errAborted is the cause of a turn that the person aborted.
+var errAborted = &abortError{}
+
+type abortError struct{}
+
+func (*abortError) Error() string { return "you aborted it" }
+
+// Is lets an abort count as any cancelled context.
+func (*abortError) Is(target error) bool { return target == context.Canceled }
+
+// runner takes turns for a model, and hands their events to its loop.
+type runner struct {
+	chat    *Chat
+	session *belay.Session
+	model   *model
+	ctx     context.Context //nolint:containedctx // the chat's own: a runner lives as long as Run
+
+	ready chan struct{} // closed when send is there
+	send  func(tea.Msg)
+	gone  chan struct{} // closed when the loop has ended
+
+	forced atomic.Bool
+	turns  sync.WaitGroup
+
+	mu      sync.Mutex
+	number  int                     // of what was started last
+	aborted int                     // of what was aborted last
+	cancel  context.CancelCauseFunc // of what was started last
+}
+
+func newRunner(ctx context.Context, c *Chat, s *belay.Session, o *opening) *runner {
+	r := &runner{chat: c, session: s, ctx: ctx, ready: make(chan struct{}), gone: make(chan struct{})}
+	r.model = newModel(r, o, &c.opts)
+	c.at(r)
+	return r
+}
+
+// newProgram makes the loop. Signals are the chat's, which ends in order. What is
+// finished is printed at once and leaves the view with the next frame: the frames
+// are short, so that nobody sees it twice.
+func newProgram(m tea.Model, in io.Reader, out io.Writer, environ []string, profile colorprofile.Profile) *tea.Program {
+	return tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(environ),
+		tea.WithColorProfile(profile), tea.WithoutSignalHandler(), tea.WithFPS(120))
+}
+
+// attach says where messages go.
+func (r *runner) attach(send func(tea.Msg)) {
+	r.send = send
+	close(r.ready)
+}
+
+// tell hands a message to the loop. After the loop has ended it does nothing.
+func (r *runner) tell(msg tea.Msg) {
+	select {
+	case <-r.ready:
+		r.send(msg)
+	case <-r.gone:
+	}
+}
+
+// end ends what is under way, once the loop has ended.
+func (r *runner) end() error {
+	r.chat.at(nil)
+	close(r.gone)
+	r.mu.Lock()
+	if r.cancel != nil {
+		r.cancel(errAborted)
+	}
+	r.mu.Unlock()
+	if r.forced.Load() {
+		return ErrForced
+	}
+	r.turns.Wait()
+	return nil
+}
+
+// ask puts a question to the person.
+func (r *runner) ask(ctx context.Context, question belay.Question) (belay.Decision, error) {
+	reply := make(chan belay.Decision, 1)
+	r.tell(askMsg{question, reply})
+	select {
+	case d := <-reply:
+		return d, nil
+	case <-ctx.Done():
+		r.tell(withdrawMsg{question.ID})
+		return belay.Decision{}, context.Cause(ctx)
+	case <-r.gone:
+		return belay.Decision{}, errors.New("the person left without deciding")
+	}
+}
+
+// start does something on a goroutine of its own, which ends with an overMsg.
+func (r *runner) start(n int, do func(ctx context.Context) (said string, err error)) {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	r.mu.Lock()
+	r.number, r.cancel = n, cancel
+	if r.aborted == n {
+		cancel(errAborted) // the abort was quicker
+	}
+	r.mu.Unlock()
+	r.turns.Go(func() {
+		defer cancel(nil)
+		said, err := do(ctx)
+		r.tell(overMsg{err: err, usage: r.session.Usage(), said: said})
+	})
+}
+
+func (r *runner) run(n int, text string) {
+	r.start(n, func(ctx context.Context) (string, error) { return "", r.follow(r.session.Run(ctx, text)) })
+}
+
+func (r *runner) resume(n int) {
+	r.start(n, func(ctx context.Context) (string, error) { return "", r.follow(r.session.Resume(ctx)) })
+}
+
+func (r *runner) abandon(n int) {
+	r.start(n, func(ctx context.Context) (string, error) {
+		_, err := r.session.Abandon(ctx)
+		return "the turn is given up", err
+	})
+}
+
+func (r *runner) compact(n int) {
+	r.start(n, func(ctx context.Context) (string, error) {
+		return "the conversation is summed up; the session keeps all of it", r.session.Compact(ctx)
+	})
+}
+
+func (r *runner) abort(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.aborted = n
+	if r.number == n {
+		r.cancel(errAborted)
+	}
+}
+
+func (r *runner) force() { r.forced.Store(true) }
+
+func (r *runner) remember(text string) error { return appendHistory(r.chat.opts.History, text) }
+
+// follow hands the events of a turn to the loop. An error that an event has told
+// of is not returned.
+func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
+	b := newBatch()
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for events := b.take(); events != nil; events = b.take() {
+			r.tell(eventsMsg(events))
+		}
+	})
+	var failure error
+	told := false
+	for event, err := range stream {
+		if err != nil {
+			failure = err
+			break // it is the last
+		}
+		told = told || event.Kind == belay.EventError && !event.Retry && event.Depth == 0
+		b.put(event)
+	}
+	b.close()
+	sender.Wait()
+	if told && !errors.Is(failure, belay.ErrParked) && !errors.Is(failure, belay.ErrNoTurn) {
+		return nil
+	}
+	return failure
+}

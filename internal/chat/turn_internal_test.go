@@ -1,0 +1,415 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// begun is a bench with a turn under way.
+func begun(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t, nil)
+	b.keys("go", "enter")
+	if got := b.did[len(b.did)-1]; got != "run go" {
+		t.Fatalf("the host was asked to %q, want the turn", got)
+	}
+	return b
+}
+
+// Finished blocks are printed once, and only the open one is drawn again.
+func TestTextIsPrintedBlockByBlock(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.says("First ", "part.\n\nSec")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "› go", "First part.")
+	shows(t, "the view", b.view(), "Sec", "works 0.0s · ctrl+c aborts")
+	hides(t, "the view", b.view(), "First")
+	b.says("ond part.")
+	b.event(belay.Event{Kind: belay.EventModelResponse, Message: &belay.Message{Model: "m-1"}})
+	b.event(belay.Event{Kind: belay.EventTokenConsumption, Usage: &belay.Usage{In: 1200, Out: 30, Cost: 0.0123}})
+	hides(t, "the view", b.view(), "Second")
+	shows(t, "the view", b.view(), "main · m-1 · 1.2k in, 30 out · $0.0123")
+	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndTurn}})
+	b.send(overMsg{usage: belay.Usage{In: 1200, Out: 30, Cost: 0.0123}})
+	if n := strings.Count(b.screen(), "Second part."); n != 1 {
+		t.Errorf("the second part is there %d times:\n%s", n, b.screen())
+	}
+	shows(t, "the view", b.view(), "1.2k in, 30 out")
+	hides(t, "the view", b.view(), "ctrl+c aborts")
+}
+
+func TestResponseThatWasNotStreamedIsShown(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.event(belay.Event{Kind: belay.EventModelResponse, Message: &belay.Message{Parts: []belay.Part{belay.Text("All at once.")}}})
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "All at once.")
+}
+
+// Where an attempt is made again, what came of the first is void.
+func TestRetryMakesWhatWasStreamedVoid(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.says("Half an ans")
+	b.event(belay.Event{Kind: belay.EventError, Text: "overloaded", Retry: true})
+	hides(t, "the screen", b.screen(), "Half", "void")
+	b.says("Printed.\n\nHalf")
+	b.event(belay.Event{Kind: belay.EventError, Text: "overloaded", Retry: true})
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "trying again: overloaded", "Printed.", "trying again", "what stands above of this answer is void")
+	hides(t, "the screen", b.screen(), "Half")
+}
+
+func TestThinkingIsALine(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.event(belay.Event{Kind: belay.EventThinkingDelta, Text: "first line\nsecond"})
+	b.event(belay.Event{Kind: belay.EventThinkingDelta, Text: " line"})
+	shows(t, "the view", b.view(), "∴ second line", "thinks")
+	hides(t, "the view", b.view(), "first line")
+	b.at = b.at.Add(3 * time.Second)
+	b.says("Answer.")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "∴ thought for 3.0s · ctrl+t shows it")
+	hides(t, "the screen", b.screen(), "second line")
+	b.keys("ctrl+t")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "∴ first line", "second line")
+}
+
+// Calls run side by side and are printed in the order they were made.
+func TestCallsAreLines(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	one := b.calls("1", "read", `{"path":"a.txt"}`)
+	two := b.calls("2", "write", `{"path":"b.txt","text":"x\ny"}`)
+	b.wait(2 * time.Second)
+	shows(t, "the view", b.view(), "read a.txt · 2.0s", "write path: b.txt, text: x y · 2.0s")
+	b.answers(two, belay.Failed(belay.ClassDenied, "Denied by \"guard\": no"))
+	hides(t, "the scrollback", strings.Join(b.printed, "\n"), "write")
+	shows(t, "the view", b.view(), "read a.txt", "✗ write")
+	b.answers(one, belay.Result{Text: "l1\nl2\nl3\nl4\nl5\n"})
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"),
+		"✓ read a.txt · 2.0s", "│ l1", "│ l3", "│ … 2 lines more", "✗ write path: b.txt, text: x y · denied", `│ Denied by "guard": no`)
+	hides(t, "the view", b.view(), "read", "write")
+}
+
+func TestDiffIsColoured(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	render, err := json.Marshal(map[string]string{"diff": "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.answers(b.calls("1", "edit", `{}`), belay.Result{Text: "for the model", Render: render})
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ edit", "│ @@ -1 +1 @@", "│ -old", "│ +new")
+	hides(t, "the scrollback", strings.Join(b.printed, "\n"), "for the model")
+	shows(t, "the scrollback", strings.Join(b.raw, "\n"), b.m.look.removed.Render("-old"), b.m.look.added.Render("+new"))
+}
+
+// Hooks are shown where they did something and are meant to be seen.
+func TestHookLines(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	for _, run := range []hook.Run{
+		{Subscription: "silent", Phase: "tool.pre", State: hook.Completed},
+		{Subscription: "guard", Phase: "tool.pre", State: hook.Completed, Contributed: []hook.Digest{{Kind: "deny"}}},
+		{Subscription: "paths", Phase: "tool.pre", State: hook.Completed, Contributed: []hook.Digest{{Kind: "input"}, {Kind: "context"}}},
+		{Subscription: "slow", Phase: "model.pre", State: hook.TimedOut, Class: "hook.timeout"},
+		{Subscription: "try", Phase: "tool.pre", State: hook.Completed, Shadow: true, Contributed: []hook.Digest{{Kind: "ask"}}},
+	} {
+		b.event(belay.Event{Kind: belay.EventHookRun, Text: run.Subscription, HookRun: &run})
+	}
+	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "),
+		"⚑ hook guard at tool.pre: blocked it", "⚑ hook paths at tool.pre: rewrote the input, reminded the model",
+		"⚑ hook slow at model.pre: timed out (hook.timeout)", "⚑ hook try at tool.pre: would have: had you asked")
+	hides(t, "the screen", b.screen(), "silent")
+	call := &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{"path":"x/../a"}`), Final: json.RawMessage(`{"path":"a"}`), RewrittenBy: []string{"paths"}}
+	b.answers(call, belay.Result{Text: "ok"})
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read x/../a", "rewritten by paths: a", "│ ok")
+}
+
+func TestHowATurnEndsIsShown(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule string
+		end  belay.Turn
+		err  error
+		want []string
+	}{
+		{"an end as it should be needs no word", belay.Turn{Reason: belay.EndTurn}, nil, nil},
+		{"a block says by whom and why", belay.Turn{Reason: belay.EndBlocked, By: "guard", Why: "not on Friday"}, nil, []string{"∎ the turn was blocked by guard: not on Friday"}},
+		{"a parked turn says what it waits for", belay.Turn{
+			Reason: belay.EndParked, Waits: []belay.Question{{Approval: belay.Approval{Tool: "shell", Reason: "it removes files"}}},
+		}, nil, []string{"∎ the turn waits: /resume goes on", "? shell waits for a decision: it removes files"}},
+		{"diagnostics are told", belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{{Code: "hook.timeout", Subscription: "slow", Message: "no answer"}}}, nil, []string{"⚑ hook.timeout slow: no answer"}},
+		{"an error that no event told of is told", belay.Turn{Reason: belay.EndError}, errors.New("the disk is full"), []string{"✗ the disk is full"}},
+		{"a session held elsewhere says what to do", belay.Turn{Reason: belay.EndError}, fmt.Errorf("open: %w", belay.ErrHeld), []string{"close the other one"}},
+		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn waits: /resume"}},
+		{"nothing to resume", belay.Turn{Reason: belay.EndError}, belay.ErrNoTurn, []string{"there is no turn to go on with"}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			b := begun(t)
+			before := len(b.printed)
+			b.event(belay.Event{Kind: belay.EventTurnEnd, End: &test.end})
+			b.send(overMsg{err: test.err})
+			got := strings.Join(b.printed[before:], "\n")
+			if len(test.want) == 0 && got != "" {
+				t.Errorf("it says %q", got)
+			}
+			shows(t, "the scrollback", strings.ReplaceAll(got, "\n  ", " "), test.want...)
+			b.keys("next", "enter")
+			if last := b.did[len(b.did)-1]; last != "run next" {
+				t.Errorf("after it the host was asked to %q, want the next turn", last)
+			}
+		})
+	}
+}
+
+func TestErrorsAreShownAndTheChatGoesOn(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.says("So far")
+	b.event(belay.Event{Kind: belay.EventError, Text: "model: auth (HTTP 401)"})
+	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndError, Why: "model: auth (HTTP 401)"}})
+	b.send(overMsg{})
+	if n := strings.Count(b.screen(), "401"); n != 1 {
+		t.Errorf("the error is there %d times:\n%s", n, b.screen())
+	}
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "So far", "✗ model: auth")
+}
+
+// What is typed during a turn waits visibly and is sent when it is over.
+func TestInputIsQueued(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.keys("second", "enter", "third", "enter")
+	shows(t, "the view", b.view(), "queued: second", "queued: third")
+	b.keys("up")
+	if got := b.m.editor.text(); got != "third" {
+		t.Errorf("going back gives %q, want what was queued last", got)
+	}
+	b.keys("!", "enter")
+	b.send(overMsg{})
+	b.send(overMsg{})
+	want := "remember go|run go|remember second|remember third|remember third!|run second|run third!"
+	if got := strings.Join(b.did, "|"); got != want {
+		t.Errorf("the host was asked for %q, want %q", got, want)
+	}
+}
+
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.says("Half")
+	b.calls("1", "shell", `{"command":"sleep 9"}`)
+	b.keys("typed", "enter", "more", "ctrl+c")
+	if last := b.did[len(b.did)-1]; last != "abort" {
+		t.Fatalf("the host was asked to %q, want abort", last)
+	}
+	shows(t, "the view", b.view(), "aborting · ctrl+c again leaves without waiting")
+	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndAborted}})
+	b.send(overMsg{err: errAborted})
+	if !errors.Is(errAborted, context.Canceled) {
+		t.Error("an abort does not count as a cancelled context")
+	}
+	shows(t, "the screen", b.screen(), "Half", "∙ shell sleep 9 · no result", "∎ aborted", "› typed")
+	if got := b.m.editor.text(); got != "typed\nmore" {
+		t.Errorf("the editor holds %q, want what was queued and what was typed", got)
+	}
+	hides(t, "the screen", b.screen(), "you aborted it")
+	if last := b.did[len(b.did)-1]; last != "abort" {
+		t.Errorf("after an abort the host was asked to %q: what was queued is not sent by itself", last)
+	}
+}
+
+func TestAbortTwiceForces(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.m.View()
+	_, cmd := b.m.Update(tea.KeyPressMsg(keyNames["ctrl+c"]))
+	b.do(cmd)
+	if b.left {
+		t.Fatal("the first ctrl+c leaves")
+	}
+	b.m.interrupt()
+	if !b.m.gone {
+		t.Error("the second ctrl+c does not leave")
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule string
+		keys []string
+		left bool
+	}{
+		{"ctrl+d leaves", []string{"ctrl+d"}, true},
+		{"ctrl+d with a text does not", []string{"x", "ctrl+d"}, false},
+		{"/quit leaves", []string{"/quit", "enter"}, true},
+		{"ctrl+c asks first", []string{"ctrl+c"}, false},
+		{"ctrl+c twice leaves", []string{"ctrl+c", "ctrl+c"}, true},
+		{"any other key takes ctrl+c back", []string{"ctrl+c", "x", "backspace", "ctrl+c"}, false},
+		{"ctrl+c clears a text first", []string{"x", "ctrl+c", "ctrl+c"}, false},
+	} {
+		b := newBench(t, nil)
+		b.keys(test.keys...)
+		b.wait(slack)
+		if b.left != test.left {
+			t.Errorf("%s: left = %t", test.rule, b.left)
+		}
+	}
+	b := begun(t)
+	b.keys("ctrl+d")
+	if b.left || b.did[len(b.did)-1] != "abort" {
+		t.Errorf("leaving during a turn: left = %t, asked for %q; want the turn aborted first", b.left, b.did)
+	}
+	b.send(overMsg{err: errAborted})
+	b.wait(slack)
+	if !b.left {
+		t.Error("the chat does not leave when the turn is over")
+	}
+}
+
+// The input stays where it is while a turn lasts: what leaves the view when it is
+// printed leaves lines behind.
+func TestInputDoesNotJump(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	height := func() int { return strings.Count(b.m.View().Content, "\n") + 1 }
+	b.says("- a\n- b\n- c\n- d")
+	tall, row := height(), b.m.View().Cursor.Y
+	b.says("\n\nNext")
+	if got := b.m.View().Cursor.Y; height() != tall || got != row {
+		t.Errorf("the view went from %d to %d lines, the cursor from line %d to %d", tall, height(), row, got)
+	}
+	b.send(overMsg{})
+	if got := height(); got != tall {
+		t.Errorf("the view went from %d to %d lines before it was drawn with the cursor in its place", tall, got)
+	}
+	b.wait(slack)
+	if got := height(); got >= tall {
+		t.Errorf("after the turn the view still has %d lines", got)
+	}
+}
+
+// What is printed while the terminal is busy waits, so that nothing overtakes.
+func TestPrintsInOrder(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	var printed []string
+	b.m.printer = func(pages []string) tea.Cmd {
+		printed = append(printed, bare(strings.Join(pages, "\n")))
+		return nil // the terminal takes its time
+	}
+	b.says("one\n\ntwo\n\nthree\n\nx")
+	b.says("y\n\nz")
+	if len(printed) != 1 {
+		t.Errorf("while the first is printed there are %q", printed)
+	}
+	b.send(printedMsg{})
+	if got := strings.Join(printed, "|"); got != "one\n\ntwo\n\nthree|xy" {
+		t.Errorf("printed %q", got)
+	}
+}
+
+// Leaving waits for what was typed last to be kept.
+func TestLeavingKeepsTheHistory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.keys("/quit")
+	b.m.Update(tea.KeyPressMsg(keyNames["enter"])) // and nothing is done about it yet
+	b.wait(slack)
+	b.wait(slack)
+	if b.left {
+		t.Error("it leaves before the history is written")
+	}
+	b.send(keptMsg{})
+	if !b.left {
+		t.Error("it does not leave")
+	}
+}
+
+// A view gets lower only when the cursor was drawn where it will be.
+func TestHeightWaits(t *testing.T) {
+	t.Parallel()
+	var h height
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for i, step := range []struct {
+		natural int
+		after   time.Duration
+		frames  int64
+		want    int
+	}{
+		{3, 0, 1, 3},
+		{9, 0, 2, 9},
+		{4, 0, 3, 9},
+		{4, slack, 3, 9}, // no frame was drawn since
+		{3, 0, 4, 9},     // even less to show: it waits anew
+		{3, slack / 2, 5, 9},
+		{3, slack / 2, 5, 3},
+		{8, 0, 6, 8},
+		{5, 0, 6, 8},
+		{9, 0, 7, 9},
+	} {
+		at = at.Add(step.after)
+		if got := h.fit(step.natural, 20, at, step.frames); got != step.want {
+			t.Errorf("step %d: the view has %d lines, want %d", i, got, step.want)
+		}
+	}
+	if got := h.fit(4, 6, at, 8); got != 4 {
+		t.Errorf("on a lower screen the view has %d lines, want 4", got)
+	}
+}
+
+// Long text, wide characters and bad bytes: send checks that each view fits.
+func TestAnythingFitsTheScreen(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	long := strings.Repeat("Lorem ipsum 語語語 👩\u200d👩\u200d👧 😀 \xff\xfe ", 120)
+	for _, size := range [][2]int{{60, 24}, {20, 5}, {200, 50}, {33, 8}, {1, 1}} {
+		b.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		for i := 0; i < len(long); i += 499 {
+			b.says(long[i:min(i+499, len(long))])
+		}
+		b.says("\n\n```\n" + strings.Repeat("x", 300) + "\n\tindented\n```\n\n| a | b |\n|---|---|\n| " + strings.Repeat("語", 50) + " | 2 |\n\n")
+		b.answers(b.calls("c", "語"+strings.Repeat("x", 90), `{"a":"`+strings.Repeat("語", 90)+`"}`), belay.Result{Text: long})
+		b.keys(strings.Repeat("語 word ", 30))
+		b.send(tea.PasteMsg{Content: strings.Repeat("pasted 語\n", 9)})
+		reply := make(chan belay.Decision, 1)
+		b.send(askMsg{belay.Question{Approval: belay.Approval{ID: "q", Tool: "t", Reason: long, By: long}, Input: json.RawMessage(`{"a":"` + strings.Repeat("語\\n", 90) + `"}`)}, reply})
+		b.send(withdrawMsg{"q"})
+		b.send(overMsg{})
+		b.keys("ctrl+c", "/", "esc", "backspace", "go", "enter")
+	}
+	for _, line := range b.printed {
+		if !strings.Contains(line, "\uFFFD") && strings.ToValidUTF8(line, "") != line {
+			t.Fatalf("a printed line is not UTF-8: %q", line)
+		}
+	}
+}
+
+// Without colours nothing is lost but colours.
+func TestNoColour(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.m.look.profile, b.m.md.profile = colorprofile.NoTTY, colorprofile.NoTTY
+	b.keys("go", "enter")
+	b.says("Use `code` and **bold**.\n\n")
+	b.answers(b.calls("1", "read", `{}`), belay.Result{Text: "ok"})
+	all := strings.Join(b.raw[1:], "\n") // the greeting was before
+	if ansi.Strip(all) != all {
+		t.Errorf("there are sequences for a terminal that knows none: %q", all)
+	}
+	shows(t, "the scrollback", all, "Use `code` and bold.", "✓ read")
+}

@@ -1,0 +1,143 @@
+package chat
+
+import (
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+var spinnerFrames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+func (m *model) spinner() string {
+	return spinnerFrames[int(m.now.Sub(m.since)/(100*time.Millisecond))%len(spinnerFrames)]
+}
+
+// View is what was drawn when the state last changed.
+func (m *model) View() tea.View { return m.frame }
+
+// draw draws what still changes: what the model says now, calls that run, a
+// question, the input. It never takes the whole screen, see page.
+func (m *model) draw() tea.View {
+	if m.height == 0 {
+		return tea.NewView("")
+	}
+	most := max(m.height-m.page(), 1)
+	input, below := strings.Split(m.editor.area.View(), "\n"), m.belowInput()
+	news := append(m.queued(), m.activity()...)
+	fixed := len(input) + len(below) + len(news) + 1
+	news = append(m.questionView(max(most-fixed, 5)), news...)
+	lines := m.live()
+	if room := max(most-len(input)-len(below)-len(news)-1, 0); len(lines) > room {
+		lines = lines[len(lines)-room:]
+	}
+	if len(lines) > 0 || m.said != kindNothing {
+		news = append([]string{""}, news...)
+	}
+	if m.working {
+		// A block that is finished leaves the view when it is printed above it.
+		// Without lines in its place the input would jump up with each.
+		height := len(lines) + len(news) + len(input) + len(below)
+		m.floor = min(max(m.floor, height), most)
+		lines = append(lines, make([]string, max(m.floor-height, 0))...)
+	}
+	lines = append(lines, news...)
+	row := len(lines)
+	lines = append(append(lines, input...), below...)
+	cut := max(len(lines)-most, 0)
+	tall := m.tall.fit(len(lines)-cut, most, m.now, m.frames())
+	lines = append(lines, make([]string, max(tall-len(lines)+cut, 0))...)
+	view := tea.NewView(strings.Join(lines[cut:], "\n"))
+	if c := m.editor.area.Cursor(); c != nil && row-cut+c.Y >= 0 {
+		c.Y += row - cut
+		view.Cursor = c
+	}
+	view.WindowTitle = "belay: " + m.opening.session
+	return view
+}
+
+// farewell is the last view. What comes after it has a line of its own.
+func (m *model) farewell() tea.View {
+	return tea.NewView(m.look.dim.Render(short(m.status(), m.width-1)) + "\n")
+}
+
+// live is what is not finished.
+func (m *model) live() []string {
+	var lines []string
+	if thought := m.step.thought.String(); thought != "" {
+		last := thought[max(strings.LastIndexByte(strings.TrimSpace(whole(thought)), '\n'), 0):]
+		lines = append(lines, m.look.dim.Render("∴ "+short(clean(whole(last)), m.width-4)))
+	}
+	if open := m.step.text.open(); strings.TrimSpace(open) != "" {
+		if m.said != kindNothing && !m.step.text.glued {
+			lines = append(lines, "")
+		}
+		lines = append(lines, m.md.lines(open)...)
+	}
+	for _, c := range m.calls {
+		if c.result != nil {
+			lines = append(lines, m.doneLines(c)[0])
+		} else {
+			lines = append(lines, m.openLine(c))
+		}
+	}
+	return lines
+}
+
+// activity says what is going on.
+func (m *model) activity() []string {
+	switch {
+	case m.working && m.leaving:
+		return []string{m.look.warn.Render(short("leaving as soon as the turn is aborted · ctrl+c does not wait for it", m.width-1))}
+	case m.working && m.aborting:
+		return []string{m.look.warn.Render(short("aborting · ctrl+c again leaves without waiting", m.width-1))}
+	case m.working:
+		text := m.doing + " " + took(m.now.Sub(m.since)) + " · ctrl+c aborts"
+		return []string{m.look.accent.Render(m.spinner()) + " " + m.look.dim.Render(short(text, m.width-3))}
+	default:
+		return nil
+	}
+}
+
+// queued shows what will be sent when the turn is over.
+func (m *model) queued() []string {
+	const most = 3
+	var lines []string
+	for i, text := range m.queue {
+		if i == most {
+			lines = append(lines, m.look.dim.Render("  and "+many(len(m.queue)-i, "more message")))
+			break
+		}
+		lines = append(lines, m.look.dim.Render("queued: "+short(clean(text), m.width-10)))
+	}
+	return lines
+}
+
+// belowInput are the completions, or the status.
+func (m *model) belowInput() []string {
+	if lines := m.popupView(); lines != nil {
+		return lines
+	}
+	if m.asking {
+		return []string{m.look.warn.Render(short("ctrl+c again leaves", m.width-1))}
+	}
+	return []string{m.look.dim.Render(short(m.status(), m.width-1))}
+}
+
+func (m *model) status() string {
+	words := []string{m.opening.session}
+	if m.answers != "" {
+		words = append(words, m.answers)
+	}
+	u := m.usage
+	u.In += m.spent.In
+	u.Out += m.spent.Out
+	u.CacheRead += m.spent.CacheRead
+	u.CacheWrite += m.spent.CacheWrite
+	u.Cost += m.spent.Cost
+	if u.Tokens() > 0 {
+		words = append(words, bill(u))
+	}
+	return ansi.Strip(clean(strings.Join(words, " · ")))
+}

@@ -1,0 +1,186 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// hangs says something and then nothing more.
+const hangs = `
+follow_transcript: true
+steps:
+  - text: Let me look.
+    calls: [{tool: list, input: {}}]
+  - fault: {hang: true}
+`
+
+// goesOn goes on where hangs hung.
+const goesOn = `
+follow_transcript: true
+steps:
+  - text: Let me look.
+    calls: [{tool: list, input: {}}]
+  - text: I have looked.
+  - text: Another answer.
+`
+
+// SPEC L-05
+func TestInterruptAbortsTheTurn(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]os.Signal{"interrupt": os.Interrupt, "terminate": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := project(t, map[string]string{"hangs.yaml": hangs, "on.yaml": goesOn})
+			c := start(t, dir, "run", "--model", "scripted/hangs.yaml", "--as", "first", "a task")
+			c.await(c.stderr, "  list")
+			c.signal(signal)
+			rest, code := c.ended()
+			if code != 130 {
+				t.Errorf("exit code %d, want 130", code)
+			}
+			for _, want := range []string{"stopping: the turn is being ended; Ctrl-C again to force", "the turn was aborted", `go on:   belay run --session first "go on"`} {
+				if !strings.Contains(rest, want) {
+					t.Errorf("standard error has no %q:\n%s", want, rest)
+				}
+			}
+			if state := stateOf(t, dir); state != "aborted" {
+				t.Errorf("the turn ended %q, want aborted", state)
+			}
+			out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--continue", "go on")
+			if code != 0 || out != "I have looked.\n" || strings.Contains(errs, "recovered") {
+				t.Errorf("going on: exit code %d, %q, %s", code, out, errs)
+			}
+		})
+	}
+}
+
+// A reader that does not read keeps a turn from ending, so that only force helps.
+func TestSecondInterruptForces(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"long.yaml": "steps:\n  - text: " + strings.Repeat("word ", 50_000) + "\n", "on.yaml": goesOn})
+	c := start(t, dir, "run", "--json", "--model", "scripted/long.yaml", "--as", "first", "a task")
+	c.await(c.stdout, "text_delta")
+	c.signal(os.Interrupt)
+	c.await(c.stderr, "stopping: ")
+	c.signal(os.Interrupt)
+	if rest, code := c.ended(); code != 130 || strings.Contains(rest, "aborted") {
+		t.Errorf("exit code %d, want 130, at once: %s", code, rest)
+	}
+	_, errs, _ := belay(t, dir, "sessions")
+	if !strings.Contains(errs, "recovered what a process left that is gone: 1 session let go") {
+		t.Errorf("nothing is told of what was left behind: %s", errs)
+	}
+	// How far the turn came with its ending is a matter of luck.
+	if state := stateOf(t, dir); state != "interrupted" && state != "aborted" {
+		t.Errorf("the session is %q, want interrupted or aborted", state)
+	}
+}
+
+// SPEC L-01
+func TestKilledTurnGoesOn(t *testing.T) {
+	t.Parallel()
+	scripts := map[string]string{"hangs.yaml": hangs, "on.yaml": goesOn}
+	killed := func(t *testing.T) string {
+		t.Helper()
+		dir := project(t, scripts)
+		c := start(t, dir, "run", "--model", "scripted/hangs.yaml", "--as", "first", "a task")
+		c.await(c.stderr, "  list")
+		if out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--session", "first", "at once"); code != 1 || !strings.Contains(errs, "another process is taking a turn") {
+			t.Errorf("a second process: exit code %d, %q, %s", code, out, errs)
+		}
+		c.signal(os.Kill)
+		c.ended()
+		return dir
+	}
+	t.Run("without a task it is resumed", func(t *testing.T) {
+		t.Parallel()
+		dir := killed(t)
+		out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--continue")
+		if code != 0 || out != "I have looked.\n" {
+			t.Errorf("exit code %d, %q", code, out)
+		}
+		for _, want := range []string{"recovered what a process left that is gone: 1 session let go; a turn was under way in first: belay resume first\n", "going on with turn 1-", "after 1 step: a task"} {
+			if !strings.Contains(errs, want) {
+				t.Errorf("standard error has no %q:\n%s", want, errs)
+			}
+		}
+		if strings.Count(errs, "recovered") != 1 {
+			t.Errorf("recovery is told in one line:\n%s", errs)
+		}
+	})
+	t.Run("with a task it is ended, and that is told", func(t *testing.T) {
+		t.Parallel()
+		dir := killed(t)
+		out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--continue", "another task")
+		if code != 0 || out != "I have looked.\n" {
+			t.Errorf("exit code %d, %q", code, out)
+		}
+		if !strings.Contains(errs, "session first: the turn before this one was interrupted after 1 step; it is ended as aborted") {
+			t.Errorf("nothing is told of the turn before:\n%s", errs)
+		}
+	})
+	t.Run("resume goes on with it", func(t *testing.T) {
+		t.Parallel()
+		dir := killed(t)
+		if state := stateOf(t, dir); state != "interrupted" {
+			t.Errorf("the session is %q, want interrupted", state)
+		}
+		if out, _, code := belay(t, dir, "resume", "first", "--model", "scripted/on.yaml"); code != 0 || out != "I have looked.\n" {
+			t.Errorf("exit code %d, %q", code, out)
+		}
+	})
+}
+
+// Whoever stops reading ends the turn, and in order.
+func TestBrokenPipeEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"long.yaml": "steps:\n  - text: " + strings.Repeat("word ", 50_000) + "\n"})
+	cmd := command(t, dir, "run", "--json", "--model", "scripted/long.yaml", "--as", "first", "a task")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "nobody reads the output any more") {
+		t.Errorf("exit code %d: %s", code, errs.String())
+	}
+	if state := stateOf(t, dir); state != "aborted" {
+		t.Errorf("the turn ended %q, want aborted", state)
+	}
+}
+
+// SPEC J-08
+func TestRunsAreFollowedLive(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"on.yaml": goesOn})
+	if _, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--as", "first", "a task"); code != 0 {
+		t.Fatal(errs)
+	}
+	c := start(t, dir, "runs", "--follow", "--phase", "turn.pre_prompt_compile")
+	c.await(c.stdout, " first/1-")
+	if _, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--as", "second", "a task"); code != 0 {
+		t.Fatal(errs)
+	}
+	if read := c.await(c.stdout, " second/1-"); strings.Contains(read, " first/") {
+		t.Errorf("what was listed is told again:\n%s", read)
+	}
+	c.signal(os.Interrupt)
+	if rest, code := c.ended(); code != 130 || rest != "" {
+		t.Errorf("exit code %d, want 130, without a word: %s", code, rest)
+	}
+}

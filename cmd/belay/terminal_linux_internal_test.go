@@ -1,0 +1,190 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal makes a pseudo-terminal: what is written to the first is typed at
+// the second.
+func openTerminal(t *testing.T) (keyboard, screen *os.File) {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("there are no pseudo-terminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = keyboard.Close() })
+	raw := int(keyboard.Fd())
+	if err := unix.IoctlSetPointerInt(raw, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(raw, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(raw, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 90}); err != nil {
+		t.Fatal(err)
+	}
+	screen, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keyboard, screen
+}
+
+// answering says what to type behind what is on the screen, or nothing.
+type answering func(seen string) string
+
+// question is how what asks for an answer ends.
+const question = "say why not:"
+
+// atTerminal runs belay at a terminal where something was typed before, types
+// answers, and returns all that was on the screen, and the exit code.
+func atTerminal(t *testing.T, dir, before string, answer answering, environ []string, args ...string) (string, int) {
+	t.Helper()
+	keyboard, screen := openTerminal(t)
+	if _, err := keyboard.WriteString(before); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, dir, args...)
+	cmd.Env = append(cmd.Env, environ...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if err := screen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var seen strings.Builder
+	from := bufio.NewReader(keyboard)
+	for {
+		b, err := from.ReadByte()
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EIO) { // the last one to close it ends it so
+				t.Error(err)
+			}
+			break
+		}
+		seen.WriteByte(b)
+		if answer != nil && strings.HasSuffix(seen.String(), question) {
+			if _, err := keyboard.WriteString(answer(seen.String())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Wait()
+	return strings.ReplaceAll(seen.String(), "\r\n", "\n"), cmd.ProcessState.ExitCode()
+}
+
+const asks = `
+steps:
+  - text: I need two things.
+    calls:
+      - {tool: shell, input: {command: "echo hello > made.txt"}}
+      - {tool: write, input: {path: other.txt, content: "one\ntwo\n"}}
+  - text: Done.
+`
+
+func TestApprovalsAreAskedAtATerminal(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asks})
+	answer := func(seen string) string { // they come in any order
+		if strings.LastIndex(seen, "shell wants") > strings.LastIndex(seen, "write wants") {
+			return "y\n"
+		}
+		return "rather not\n"
+	}
+	seen, code := atTerminal(t, dir, "", answer, []string{"NO_COLOR=1"}, "run", "--model", "scripted/asks.yaml", "--mode", "strict", "--as", "first", "a task")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"? shell wants a word: shell is zone 5, and strict mode runs up to zone 0 by itself\n    $ echo hello > made.txt\n",
+		"    other.txt\n    + one\n    + two\n", "allowed by ada (belay)", "refused by ada (belay): rather not", "Done.\n",
+	} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the screen has no %q:\n%s", want, seen)
+		}
+	}
+	if strings.Contains(seen, "\x1b[3") || strings.Contains(seen, "\x1b[1m") {
+		t.Errorf("NO_COLOR is set, and there are colours:\n%q", seen)
+	}
+	if text, err := os.ReadFile(dir + "/made.txt"); err != nil || string(text) != "hello\n" {
+		t.Errorf("what was allowed did not run: %q, %v", text, err)
+	}
+	if _, err := os.Stat(dir + "/other.txt"); err == nil {
+		t.Error("what was refused ran")
+	}
+}
+
+// What was typed before anybody asked is no consent.
+func TestTypingAheadIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asks})
+	seen, code := atTerminal(t, dir, "y\ny\n", func(string) string { return "\n" }, nil,
+		"run", "--model", "scripted/asks.yaml", "--mode", "strict", "a task")
+	if code != 0 || strings.Count(seen, "refused") != 2 {
+		t.Errorf("exit code %d; both calls must be refused:\n%s", code, seen)
+	}
+	if _, err := os.Stat(dir + "/made.txt"); err == nil {
+		t.Error("what nobody allowed ran")
+	}
+}
+
+func TestTerminalGetsColoursAndASpinner(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"script.yaml": "steps:\n  - text: An answer.\n    calls: [{tool: list, input: {}}]\n  - text: Done.\n"})
+	seen, code := atTerminal(t, dir, "", nil, nil, "run", "--model", "scripted/script.yaml", "a task")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"\x1b[36mlist\x1b[0m", "waiting for the model", "\r\x1b[2K", "An answer.\n", "Done.\n"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the screen has no %q:\n%q", want, seen)
+		}
+	}
+}
+
+// A turn that waits for a person is aborted like any other.
+func TestInterruptWhileAsking(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asks})
+	seen, code := atTerminal(t, dir, "", func(string) string { return "\x03" }, nil,
+		"run", "--model", "scripted/asks.yaml", "--as", "first", "a task")
+	if code != 130 || !strings.Contains(seen, "the turn was aborted") {
+		t.Errorf("exit code %d, want 130:\n%s", code, seen)
+	}
+	if state := stateOf(t, dir); state != "aborted" {
+		t.Errorf("the turn ended %q, want aborted", state)
+	}
+	if _, err := os.Stat(dir + "/made.txt"); err == nil {
+		t.Error("what was not answered ran")
+	}
+}
+
+// What a model says cannot move the cursor or rewrite what is on the screen.
+func TestTerminalIsSafeFromTheModel(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"evil.yaml": "steps:\n  - text: \"before \\e[2J\\e]0;title\\a after\"\n    calls: [{tool: read, input: {path: \"x\\e[1A\"}}]\n  - text: Done.\n"})
+	seen, _ := atTerminal(t, dir, "", nil, []string{"NO_COLOR=1"}, "run", "--model", "scripted/evil.yaml", "a task")
+	for _, bad := range []string{"\x1b[2J", "\x1b]0", "\x1b[1A", "\a"} {
+		if strings.Contains(seen, bad) {
+			t.Errorf("the screen got %q:\n%q", bad, seen)
+		}
+	}
+	if !strings.Contains(seen, "before ") || !strings.Contains(seen, " after") {
+		t.Errorf("the text is not there:\n%q", seen)
+	}
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/charmbracelet/x/term"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// app is what all commands share: the streams and what is known of them, and
+// the flags that all commands have.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	// Which of the three are terminals.
+	inTerminal, outTerminal, errTerminal bool
+	// How to write to out and err.
+	onOut, onErr style
+	width        int
+
+	// Flags of all commands.
+	dir, store string
+	debug      bool
+
+	// Where settings are read from besides the project; empty and nil mean the
+	// user's directory and the process's environment.
+	userDir string
+	environ []string
+
+	// hooks are installed in each agent, beside the command line's own.
+	hooks []hook.Subscription
+
+	mu        sync.Mutex
+	interrupt func() // told of the first interrupt
+}
+
+// newApp looks at the streams of the process.
+func newApp() *app {
+	a := &app{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		inTerminal:  term.IsTerminal(os.Stdin.Fd()),
+		outTerminal: term.IsTerminal(os.Stdout.Fd()),
+		errTerminal: term.IsTerminal(os.Stderr.Fd()),
+		width:       plainWidth,
+	}
+	a.onOut, a.onErr = style(a.outTerminal && colourful()), style(a.errTerminal && colourful())
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if w, _, err := term.GetSize(f.Fd()); err == nil && w > 0 {
+			a.width = max(w, narrowest)
+			break
+		}
+	}
+	return a
+}
+
+const (
+	plainWidth = 100 // of lines that no terminal bounds
+	narrowest  = 40
+)
+
+// colourful reports whether the user lets terminals be coloured.
+func colourful() bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// remarkf writes a line to standard error.
+func (a *app) remarkf(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
+
+// logger tells what the runtime does, if that was asked for.
+func (a *app) logger() *slog.Logger {
+	if !a.debug {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// onInterrupt has f called at the first interrupt, until the returned function
+// is called.
+func (a *app) onInterrupt(f func()) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.interrupt = f
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.interrupt = nil
+	}
+}
+
+// forgetTyped drops what was typed before anybody asked: it is no answer.
+func (a *app) forgetTyped() {
+	if file, ok := a.in.(*os.File); ok {
+		forgetTyped(file)
+	}
+}
+
+// readLine reads a line that a person types. It is left behind when ctx is done,
+// as nothing can wake it; nobody else reads then.
+func (a *app) readLine(ctx context.Context) (string, error) {
+	type typed struct {
+		line string
+		err  error
+	}
+	done := make(chan typed, 1)
+	go func() {
+		line, err := bufio.NewReader(a.in).ReadString('\n')
+		done <- typed{line, err}
+	}()
+	select {
+	case t := <-done:
+		return t.line, t.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}

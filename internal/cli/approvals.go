@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+func (a *app) approvalsCommand() *cobra.Command {
+	approvals := parent(&cobra.Command{
+		Use:   "approvals",
+		Short: "See what waits for a person's word, and give it",
+		Long: `A call that needs a person's word, with nobody at the terminal, parks its turn. These commands list what waits,
+show the call it is about, and decide. "belay resume" then goes on with the turn.`,
+		Example: `  belay approvals list
+  belay approvals show ap-2k
+  belay approvals approve ap-2k
+  belay approvals deny ap-2k --reason "use the staging host"`,
+	})
+	approvals.AddCommand(a.approvalsList(), a.approvalsShow(), a.approvalsDecide(true), a.approvalsDecide(false))
+	return approvals
+}
+
+func (a *app) approvalsList() *cobra.Command {
+	var asJSON, all bool
+	var session string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List what waits for a decision",
+		Long:  "Lists the approvals that nobody has decided, the oldest first. With --all also those that are decided.",
+		Example: `  belay approvals list
+  belay approvals list --all --json`,
+		Args: arguments(0, 0, "list takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.listApprovals(cmd.Context(), store, session, all, asJSON)
+			})
+			if none := (*noStoreError)(nil); errors.As(err, &none) {
+				a.remarkf("nothing waits for a decision")
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that are decided")
+	cmd.Flags().StringVarP(&session, "session", "s", "", "of this session (its id, or the beginning of it)")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	return cmd
+}
+
+func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session string, all, asJSON bool) error {
+	filter := belay.ApprovalFilter{Pending: !all}
+	if session != "" {
+		info, err := findSession(ctx, store, session)
+		if err != nil {
+			return err
+		}
+		filter.Session = info.ID
+	}
+	var t table
+	now := time.Now()
+	t.add("APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
+	for approval, err := range store.Approvals(ctx, filter) {
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			if err := a.printJSON(approval); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(approval.ID, a.approvalState(&approval, now), approval.Session, approval.Tool, a.onOut.dim(ago(now, approval.Asked)), short(oneLine(approval.Reason), max(a.width-70, 30)))
+	}
+	switch {
+	case asJSON:
+		return nil
+	case len(t.rows) == 1:
+		a.remarkf("nothing waits for a decision")
+		return nil
+	default:
+		return t.write(a.out, a.onOut.dim)
+	}
+}
+
+func (a *app) approvalState(approval *belay.Approval, now time.Time) string {
+	switch d := approval.Decided; {
+	case d == nil && !approval.Expires.IsZero() && !now.Before(approval.Expires):
+		return a.onOut.dim("expired")
+	case d == nil:
+		return a.onOut.yellow("pending")
+	case d.Allow:
+		return a.onOut.green("allowed")
+	default:
+		return a.onOut.red("refused")
+	}
+}
+
+func (a *app) approvalsShow() *cobra.Command {
+	return &cobra.Command{
+		Use:               "show APPROVAL",
+		Short:             "Show the call that an approval is about",
+		Long:              "Shows who asks, why, until when, and what the call would do: a command as it would run, a change as a diff.",
+		Example:           "  belay approvals show ap-2k",
+		Args:              arguments(1, 1, "name the APPROVAL: `belay approvals list` lists them"),
+		ValidArgsFunction: a.completeApprovals,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.look(ctx, func(store *sqlite.Store) error {
+				approval, err := findApproval(ctx, store, args[0])
+				if err != nil {
+					return err
+				}
+				return a.showApproval(ctx, store, &approval)
+			})
+		},
+	}
+}
+
+func (a *app) showApproval(ctx context.Context, store belay.Store, approval *belay.Approval) error {
+	s, now := a.onOut, time.Now()
+	var t table
+	t.add(s.dim("approval"), approval.ID+"  "+a.approvalState(approval, now))
+	t.add(s.dim("session"), approval.Session+"  turn "+approval.Turn)
+	t.add(s.dim("tool"), s.bold(approval.Tool))
+	t.add(s.dim("asked"), fmt.Sprintf("%s by %s: %s", ago(now, approval.Asked), oneLine(approval.By), oneLine(approval.Reason)))
+	if !approval.Expires.IsZero() {
+		t.add(s.dim("expires"), approval.Expires.Local().Format("2006-01-02 15:04"))
+	}
+	if d := approval.Decided; d != nil {
+		t.add(s.dim("decided"), strings.TrimSuffix(fmt.Sprintf("%s by %s: %s", ago(now, d.Time), oneLine(d.By), oneLine(d.Reason)), ": "))
+	}
+	if err := t.write(a.out, nil); err != nil {
+		return err
+	}
+	input, err := askedAbout(ctx, store, approval)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "\n    %s\n", strings.Join(inputLines(s, input), "\n    "))
+	return err
+}
+
+// askedAbout finds the input that an approval is about, in the transcript.
+func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval) (json.RawMessage, error) {
+	var input json.RawMessage
+	for m, err := range store.Read(ctx, approval.Session, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Turn != approval.Turn {
+			continue
+		}
+		for _, c := range m.Calls() {
+			if c.ID != approval.Call {
+				continue
+			}
+			input = c.Input
+			if c.Final != nil {
+				input = c.Final
+			}
+		}
+	}
+	if input == nil {
+		return nil, fmt.Errorf("approval %s: the call it is about is not in the transcript of session %s", approval.ID, approval.Session)
+	}
+	return input, nil
+}
+
+// findApproval finds an approval by its id, or the beginning of it.
+func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
+	var found []belay.Approval
+	var ids []string
+	for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{}) {
+		if err != nil {
+			return belay.Approval{}, err
+		}
+		if approval.ID == word {
+			return approval, nil
+		}
+		ids = append(ids, approval.ID)
+		if strings.HasPrefix(approval.ID, word) {
+			found = append(found, approval)
+		}
+	}
+	if len(found) > 1 { // what is decided is not what is meant
+		if pending := slices.DeleteFunc(slices.Clone(found), func(a belay.Approval) bool { return a.Decided != nil }); len(pending) == 1 {
+			found = pending
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return belay.Approval{}, fmt.Errorf("there is no approval %q%s: `belay approvals list` lists them", word, near.Hint(word, ids))
+	default:
+		return belay.Approval{}, fmt.Errorf("%q begins the ids of %d approvals: write more of it", word, len(found))
+	}
+}
+
+func (a *app) approvalsDecide(allow bool) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:     "approve APPROVAL",
+		Short:   "Let a call run",
+		Long:    "Lets the call run that an approval is about: that call with that input, once. \"belay resume\" then goes on with its turn.",
+		Example: "  belay approvals approve ap-2k",
+	}
+	if !allow {
+		cmd = &cobra.Command{
+			Use:     "deny APPROVAL",
+			Short:   "Refuse a call",
+			Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn.",
+			Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
+		}
+	}
+	cmd.Args = arguments(1, 1, "name the APPROVAL: `belay approvals list` lists them")
+	cmd.ValidArgsFunction = a.completeApprovals
+	cmd.Flags().StringVar(&reason, "reason", "", "why; the model is told")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.look(cmd.Context(), func(store *sqlite.Store) error {
+			return a.decide(cmd.Context(), store, args[0], allow, reason)
+		})
+	}
+	return cmd
+}
+
+func (a *app) decide(ctx context.Context, store belay.ListStore, word string, allow bool, reason string) error {
+	approval, err := findApproval(ctx, store, word)
+	if err != nil {
+		return err
+	}
+	_, err = store.Decide(ctx, belay.Decision{
+		Approval: approval.ID, Hash: approval.Hash, Allow: allow, By: who(), Reason: reason, Time: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	verb := "refused"
+	if allow {
+		verb = "allowed"
+	}
+	a.remarkf("%s: %s in session %s", verb, approval.Tool, approval.Session)
+	waiting := 0
+	for other, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: approval.Session, Pending: true}) {
+		if err != nil {
+			return err
+		}
+		if other.Turn == approval.Turn {
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		a.remarkf("%s", a.onErr.yellow(counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
+		return nil
+	}
+	a.remarkf("go on:   belay resume %s", approval.Session)
+	return nil
+}
+
+// completeApprovals completes the ids of what is pending.
+func (a *app) completeApprovals(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	ctx := context.Background()
+	var words []string
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	_ = a.look(ctx, func(store *sqlite.Store) error { // what cannot be completed is typed
+		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(approval.ID, word) {
+				words = append(words, approval.ID+"\t"+approval.Tool+" in "+approval.Session)
+			}
+		}
+		return nil
+	})
+	return words, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/chat"
+)
+
+func (a *app) chatCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "chat",
+		Short: "Talk with the agent in the terminal",
+		Long: `Opens a conversation: text is streamed and laid out, calls and hooks show as lines, approvals are asked where they
+come up. Without a flag it is a new session; what was typed before can be called up again.`,
+		Example: `  belay chat
+  belay chat --continue
+  belay chat --session 20261115-k3f9x --mode strict`,
+		Args: arguments(0, 0, "chat takes flags only: type the task when it has begun"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.chat(cmd, &o)
+			if errors.Is(err, chat.ErrNoTerminal) {
+				return usage("%w", err)
+			}
+			if errors.Is(err, chat.ErrForced) {
+				return &exitError{code: exitAborted, err: err}
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.goOn, "continue", "c", false, "go on with the last session")
+	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.StringVar(&o.as, "as", "", "give the new session this id")
+	o.settingFlags(cmd)
+	exclusive(cmd, "continue", "session", "as")
+	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return a.completeSessions(nil, nil, word)
+	})
+	return cmd
+}
+
+func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
+	if !a.inTerminal || !a.outTerminal {
+		return chat.ErrNoTerminal
+	}
+	ctx := cmd.Context()
+	settings, err := a.overruled(cmd, o)
+	if err != nil {
+		return err
+	}
+	person := &lateApprover{}
+	w, err := a.begin(ctx, settings, person)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	id, err := a.chooseSession(ctx, w, o)
+	if err != nil {
+		return err
+	}
+	c := chat.New(&chat.Options{
+		History: filepath.Join(filepath.Dir(settings.Store), "history"),
+		Store:   w.store, Model: modelName(settings), Person: who(),
+	})
+	person.Approver = c
+	if err := c.Run(ctx, w.agent, id); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("chat: %w", cause)
+	}
+	a.remarkf("%s", a.onErr.dim("session "+id+"; go on: belay chat --session "+id))
+	return nil
+}
+
+// chooseSession finds the session to talk in, or names a new one.
+func (a *app) chooseSession(ctx context.Context, w *work, o *runOptions) (string, error) {
+	switch {
+	case o.goOn || o.session != "":
+		info, err := findSession(ctx, w.store, o.session)
+		return info.ID, err
+	case o.as != "":
+		return o.as, a.free(ctx, w.store, o.as)
+	default:
+		return newSessionID(time.Now()), nil
+	}
+}

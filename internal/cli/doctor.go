@@ -1,0 +1,384 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// finding is one line of what doctor found.
+type finding struct {
+	// Name is what was looked at, and Status is ok, missing, note or broken.
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	// Detail says what was found, and Remedy how to get what is not there.
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+	// Essential findings that are not ok make doctor fail.
+	Essential bool `json:"essential,omitempty"`
+}
+
+// The statuses of findings.
+const (
+	found   = "ok"
+	missing = "missing"
+	broken  = "broken"
+	note    = "note"
+)
+
+// report is what doctor found, as --json tells it.
+type report struct {
+	OK       bool             `json:"ok"`
+	Project  string           `json:"project,omitempty"`
+	Findings []finding        `json:"findings"`
+	Settings []settingInForce `json:"settings,omitempty"`
+	Build    build            `json:"build"`
+}
+
+// settingInForce is a value with where it came from.
+type settingInForce struct {
+	Path  string        `json:"path"`
+	Value any           `json:"value"`
+	From  config.Source `json:"from"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what is here: key, settings, store, sandbox; and say what is missing",
+		Long: `Looks at the key and the model, the settings in force and where they came from, the store and whether it is sound,
+and what else is of use. Says for each what is missing how to get it. Exit code 0: a task could be run.`,
+		Example: `  belay doctor
+  belay doctor --json | jq '.findings[] | select(.status != "ok")'`,
+		Args: arguments(0, 0, "doctor takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := a.examine(cmd.Context())
+			if asJSON {
+				if err := a.printJSON(r); err != nil {
+					return err
+				}
+			} else if err := a.showReport(r); err != nil {
+				return err
+			}
+			if !r.OK {
+				return &exitError{code: exitFailed}
+			}
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	return cmd
+}
+
+// examine looks at everything.
+func (a *app) examine(ctx context.Context) *report {
+	r := &report{OK: true, Build: thisBuild()}
+	settings, err := a.settings()
+	if err != nil {
+		r.add(finding{"settings", broken, err.Error(), "correct what it says, or see `belay init`", true})
+	} else {
+		r.Project = settings.Project
+		r.add(settingsFinding(settings))
+		for _, path := range config.Paths() {
+			r.Settings = append(r.Settings, settingInForce{path, shownValue(settings.Value(path)), settings.From(path)})
+		}
+		r.add(modelFinding(settings))
+		r.add(a.storeFinding(ctx, settings.Store))
+	}
+	for _, f := range unknownVariables(os.Environ()) {
+		r.add(f)
+	}
+	for _, f := range sandboxFindings() {
+		r.add(f)
+	}
+	r.add(programFinding(ctx, "git", []string{"git", "--version"}, "install git: tasks on a project are easier to review and undo with it"))
+	r.add(postgresFinding(ctx))
+	r.add(a.terminalFinding())
+	return r
+}
+
+func (r *report) add(f finding) {
+	if f.Essential && f.Status != found {
+		r.OK = false
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+func settingsFinding(s *config.Loaded) finding {
+	var files []string
+	for _, f := range []string{s.UserFile, s.ProjectFile} {
+		if f != "" {
+			files = append(files, f)
+		}
+	}
+	f := finding{Name: "settings", Status: found, Detail: strings.Join(files, ", "), Essential: true}
+	if len(files) == 0 {
+		f.Detail, f.Remedy = "no file, the defaults are in force", "`belay init` writes one"
+	}
+	return f
+}
+
+func modelFinding(s *config.Loaded) finding {
+	f := finding{Name: "model", Status: found, Essential: true}
+	model, err := openModel(s)
+	if err != nil {
+		f.Status, f.Detail = missing, "none"
+		f.Remedy = err.Error()
+		return f
+	}
+	f.Detail = modelName(s)
+	if _, scripted := strings.CutPrefix(s.Model, "scripted/"); scripted || model == nil {
+		return f
+	}
+	if key, where, _ := anthropicKey(s); key != "" {
+		f.Detail += fmt.Sprintf(", key %s from %s", masked(key), where)
+	}
+	if s.Anthropic.URL != "" {
+		f.Detail += ", at " + s.Anthropic.URL
+	}
+	return f
+}
+
+// storeFinding checks the store, if there is one. It makes none.
+func (a *app) storeFinding(ctx context.Context, path string) finding {
+	f := finding{Name: "store", Status: found, Detail: path, Essential: true}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.Detail += " (the first run makes it)"
+		if problem := writable(path); problem != nil {
+			f.Status, f.Remedy = broken, problem.Error()
+		}
+		return f
+	}
+	if err != nil {
+		f.Status, f.Remedy = broken, err.Error()
+		return f
+	}
+	if problem := a.checkStore(ctx, path); problem != nil {
+		f.Status, f.Remedy = broken, problem.Error()
+		return f
+	}
+	f.Detail += fmt.Sprintf(", %s, sound", bytesOf(info.Size()))
+	return f
+}
+
+// writable says why a file could not be made.
+func writable(path string) error {
+	dir := filepath.Dir(path)
+	for {
+		info, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a directory", dir)
+		}
+		probe, err := os.CreateTemp(dir, ".belay-probe-*")
+		if err != nil {
+			return fmt.Errorf("%s cannot be written to: %w", dir, err)
+		}
+		return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+}
+
+// elsewhere are variables that belay knows and that are no settings: those that
+// hooks are given, and switches to come.
+var elsewhere = []string{
+	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DISABLE_HOOKS", "BELAY_ALLOW_COMMANDS", "BELAY_WEBHOOK_ALLOWLIST",
+	"BELAY_DEMO_DIR",
+}
+
+// unknownVariables finds variables that look like settings and are none.
+func unknownVariables(environ []string) []finding {
+	known := append([]string{}, elsewhere...)
+	for _, path := range config.Paths() {
+		known = append(known, config.Variable(path))
+	}
+	var findings []finding
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, "BELAY_") {
+			continue
+		}
+		isKnown := false
+		for _, k := range known {
+			isKnown = isKnown || k == name
+		}
+		if !isKnown {
+			findings = append(findings, finding{Name: "variable", Status: note, Detail: name + " means nothing to belay" + near.Hint(name, known)})
+		}
+	}
+	return findings
+}
+
+func sandboxFindings() []finding {
+	const unused = "not used yet, so the shell is asked about"
+	if runtime.GOOS != "linux" {
+		return []finding{{Name: "sandbox", Status: note, Detail: "none on " + runtime.GOOS + "; " + unused}}
+	}
+	landlock := finding{Name: "landlock", Status: note, Detail: "not in this kernel", Remedy: "needs Linux 5.13 or later with it enabled"}
+	if version := landlockVersion(); version > 0 {
+		landlock = finding{Name: "landlock", Status: found, Detail: fmt.Sprintf("version %d; %s", version, unused)}
+	}
+	bubblewrap := finding{Name: "bubblewrap", Status: note, Detail: "not here; " + unused, Remedy: "install bubblewrap (Debian: apt install bubblewrap)"}
+	if path, err := exec.LookPath("bwrap"); err == nil {
+		bubblewrap = finding{Name: "bubblewrap", Status: found, Detail: path + "; " + unused}
+	}
+	return []finding{landlock, bubblewrap}
+}
+
+// programFinding asks a program for its version.
+func programFinding(ctx context.Context, name string, argv []string, remedy string) finding {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return finding{Name: name, Status: note, Detail: "not here; optional", Remedy: remedy}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, argv[1:]...).Output() //nolint:gosec // one of two programs, found on the path
+	if err != nil {
+		return finding{Name: name, Status: note, Detail: fmt.Sprintf("%s does not run: %v", path, err), Remedy: remedy}
+	}
+	return finding{Name: name, Status: found, Detail: oneLine(string(out))}
+}
+
+func postgresFinding(ctx context.Context) finding {
+	f := programFinding(ctx, "postgresql", []string{"psql", "--version"}, "only for many machines on one store, which is to come (Debian: apt install postgresql)")
+	if f.Status != found {
+		return f
+	}
+	f.Detail += "; optional, no store uses it yet"
+	if _, err := exec.LookPath("postgres"); err != nil {
+		f.Detail += "; the server is not on the path"
+	}
+	return f
+}
+
+func (a *app) terminalFinding() finding {
+	f := finding{Name: "terminal", Status: found, Detail: "output is not a terminal: plain text"}
+	if a.outTerminal {
+		f.Detail = fmt.Sprintf("%d columns, TERM=%s", a.width, os.Getenv("TERM"))
+		if !a.onOut {
+			f.Detail += ", no colours"
+		}
+	}
+	if !a.inTerminal {
+		f.Detail += "; input is not a terminal: turns park where they would ask"
+	}
+	return f
+}
+
+// showReport writes what was found for people.
+func (a *app) showReport(r *report) error {
+	s := a.onOut
+	dress := map[string]func(string) string{found: s.green, missing: s.red, broken: s.red, note: s.dim}
+	var t table
+	for _, f := range r.Findings {
+		lines := a.wrapped(f.Detail)
+		t.add(dress[f.Status](f.Status), f.Name, lines[0])
+		for _, line := range lines[1:] {
+			t.add("", "", line)
+		}
+		if f.Remedy == "" {
+			continue
+		}
+		for i, line := range a.wrapped(f.Remedy) {
+			t.add("", "", s.dim([]string{"→ ", "  "}[min(i, 1)]+line))
+		}
+	}
+	if err := t.write(a.out, nil); err != nil {
+		return err
+	}
+	if len(r.Settings) > 0 {
+		var set table
+		for _, v := range r.Settings {
+			if v.From.Kind != "default" {
+				set.add("  "+v.Path, short(oneLine(fmt.Sprint(v.Value)), 50), s.dim(v.From.String()))
+			}
+		}
+		if len(set.rows) > 0 {
+			fmt.Fprintf(a.out, "\n%s\n", s.dim("settings that are not the default"))
+			if err := set.write(a.out, nil); err != nil {
+				return err
+			}
+		}
+	}
+	verdict := s.green("ready") + `: belay run "a task"`
+	if !r.OK {
+		verdict = s.red("not ready") + ": see what is missing or broken above"
+	}
+	_, err := fmt.Fprintf(a.out, "\n%s\n", verdict)
+	return err
+}
+
+// besideNames is how much room of a line the columns before the last one take.
+const besideNames = 24
+
+// wrapped breaks a text into lines, on a terminal into lines that fit.
+func (a *app) wrapped(text string) []string {
+	text = visible(text)
+	if a.outTerminal {
+		text = ansi.Wordwrap(text, max(a.width-besideNames, narrowest), "")
+	}
+	return strings.Split(text, "\n")
+}
+
+// shownValue is a setting as it is printed: what it points to, durations in
+// words.
+func shownValue(pointer any) any {
+	v := reflect.ValueOf(pointer).Elem().Interface()
+	if d, ok := v.(time.Duration); ok {
+		return d.String()
+	}
+	return v
+}
+
+// bytesOf is a size as people read it.
+func bytesOf(n int64) string {
+	switch {
+	case n >= 1_000_000_000:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n >= 1_000:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	default:
+		return fmt.Sprintf("%d B", n)
+	}
+}
+
+// checkStore opens a store and has it look at itself.
+func (a *app) checkStore(ctx context.Context, path string) (err error) {
+	store, err := a.openStore(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	health, err := store.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(health.Problems) > 0 {
+		return fmt.Errorf("it is damaged: %s; `belay store check` tells more", health.Problems[0])
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/belay-run/belay"
+)
+
+// The exit codes. docs/cli.md lists them.
+const (
+	exitOK      = 0
+	exitFailed  = 1   // something failed
+	exitUsage   = 2   // the command line, the configuration or the choice of model is wrong
+	exitRefused = 3   // the turn ended blocked, by a hook, or refused, by the model
+	exitParked  = 4   // the turn waits for a decision
+	exitLimit   = 5   // the turn reached its limit of steps or its budget
+	exitStuck   = 6   // the turn went in circles
+	exitAborted = 130 // it was interrupted
+)
+
+// exitError is how a command ends that does not end well. Without an error it
+// has told all there is to tell.
+type exitError struct {
+	code int
+	err  error
+	hint string
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage says that the user asked for something that cannot be.
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// interruptedError is the cause of a context that a signal ended.
+type interruptedError struct{ signal string }
+
+func (e *interruptedError) Error() string { return "interrupted by " + e.signal }
+
+// exitCode is the status that an error ends the process with.
+func exitCode(err error) int {
+	var exit *exitError
+	var interrupted *interruptedError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.As(err, &interrupted):
+		return exitAborted
+	case errors.Is(err, belay.ErrParked):
+		return exitParked
+	default:
+		return exitFailed
+	}
+}
+
+// endCode is the status for how a turn ended.
+func endCode(end belay.EndReason) int {
+	switch end {
+	case belay.EndTurn:
+		return exitOK
+	case belay.EndBlocked, belay.EndRefused:
+		return exitRefused
+	case belay.EndParked:
+		return exitParked
+	case belay.EndMaxSteps, belay.EndBudget:
+		return exitLimit
+	case belay.EndStuck:
+		return exitStuck
+	case belay.EndAborted:
+		return exitAborted
+	case belay.EndError:
+		return exitFailed
+	default:
+		return exitFailed
+	}
+}

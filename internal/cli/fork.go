@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+func (a *app) forkCommand() *cobra.Command {
+	var at int64
+	var as string
+	cmd := &cobra.Command{
+		Use:   "fork SESSION",
+		Short: "Make a session that begins as another did, and goes its own way",
+		Long: `Copies the messages of a session up to number N into a new one; "belay show SESSION" tells the numbers.
+The old session stays as it is. Calls without a result at that point get aborted ones.`,
+		Example: `  belay fork 20261115-k3f9x
+  belay fork 20261115-k3f9x --at 4 --as other-way
+  belay run --session other-way "try it with a table instead"`,
+		Args:              arguments(1, 1, "name the SESSION to fork: `belay sessions` lists them"),
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("at") && at < 1 {
+				return usage("--at: messages are counted from 1")
+			}
+			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.fork(cmd.Context(), store, args[0], at, as)
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&at, "at", 0, "the last message to take along; without it all of them")
+	cmd.Flags().StringVar(&as, "as", "", "give the new session this id")
+	return cmd
+}
+
+func (a *app) fork(ctx context.Context, store *sqlite.Store, word string, at int64, as string) error {
+	from, err := findSession(ctx, store, word)
+	if err != nil {
+		return err
+	}
+	if as == "" {
+		as = newSessionID(time.Now())
+	}
+	if err := a.free(ctx, store, as); err != nil {
+		return err
+	}
+	switch {
+	case from.Last == 0:
+		return fmt.Errorf("session %s has no messages yet", from.ID)
+	case at == 0:
+		at = from.Last
+	case at > from.Last:
+		return fmt.Errorf("session %s has no message %d: its last is %d", from.ID, at, from.Last)
+	}
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store}) // forking asks no model
+	if err != nil {
+		return err
+	}
+	if _, err := agent.Session(from.ID).Fork(ctx, as, at); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.out, as); err != nil {
+		return err
+	}
+	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("forked from %s at message %d; go on: belay run --session %s \"…\"", from.ID, at, as)))
+	return agent.Close(context.WithoutCancel(ctx))
+}

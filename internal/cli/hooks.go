@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
+)
+
+func (a *app) hooksCommand() *cobra.Command {
+	hooks := parent(&cobra.Command{
+		Use:   "hooks",
+		Short: "Look at phases, their inputs and answers, and diagnostic codes",
+		Long:  "A hook is a handler on a phase. These commands tell which phases there are, what a handler gets and may answer,\nand what the codes in records and diagnostics mean.",
+		Example: `  belay hooks phases
+  belay hooks schema tool.pre
+  belay hooks codes hook.timeout`,
+	})
+	hooks.AddCommand(a.phasesCommand(), a.schemaCommand(), a.codesCommand())
+	return hooks
+}
+
+func (a *app) phasesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "phases",
+		Short:   "List the phases, in the order a turn meets them",
+		Long:    "Lists the phases in the order a turn meets them: their kind, what a failing handler means by default, and what a handler may do.",
+		Example: "  belay hooks phases",
+		Args:    arguments(0, 0, "phases takes none"),
+		RunE: func(*cobra.Command, []string) error {
+			var t table
+			t.add("PHASE", "KIND", "FAILS", "HANDLER MAY")
+			for _, p := range belay.Phases() {
+				t.add(p.Name(), p.Kind().String(), p.DefaultFailure().String(), p.May())
+			}
+			return t.write(a.out, a.onOut.dim)
+		},
+	}
+}
+
+// phaseNames are the wire names of the phases.
+func phaseNames() []string {
+	var names []string
+	for _, p := range belay.Phases() {
+		names = append(names, p.Name())
+	}
+	return names
+}
+
+func completePhases(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return phaseNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "schema PHASE",
+		Short:             "Print the JSON Schemas of a phase's input and answer",
+		Long:              "Prints one JSON object with the schema of what a phase's handlers get and of what they may answer.",
+		Example:           "  belay hooks schema tool.pre",
+		Args:              arguments(1, 1, "name one PHASE: `belay hooks phases` lists them"),
+		ValidArgsFunction: completePhases,
+		RunE: func(_ *cobra.Command, args []string) error {
+			schema, err := belay.Schema(args[0])
+			if err != nil {
+				return usage("%w%s", err, near.Hint(args[0], phaseNames()))
+			}
+			out := json.NewEncoder(a.out)
+			out.SetIndent("", "  ")
+			if err := out.Encode(schema); err != nil {
+				return fmt.Errorf("schema: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+func codeNames() []string {
+	var names []string
+	for _, c := range hook.Codes() {
+		names = append(names, string(c.Code))
+	}
+	return names
+}
+
+func (a *app) codesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "codes [CODE]",
+		Short: "Explain the diagnostic codes, or one of them with what to do about it",
+		Long:  "Lists the codes that stand in records and diagnostics with what they mean. With a CODE, tells what to do about it.",
+		Example: `  belay hooks codes
+  belay hooks codes hook.timeout`,
+		Args: arguments(0, 1, "codes takes one CODE at most"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return codeNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.explainCode(args[0])
+			}
+			var t table
+			t.add("CODE", "LEVEL", "MEANING")
+			for _, c := range hook.Codes() {
+				t.add(string(c.Code), fmt.Sprint(c.Level), c.Meaning)
+			}
+			return t.write(a.out, a.onOut.dim)
+		},
+	}
+}
+
+func (a *app) explainCode(code string) error {
+	for _, c := range hook.Codes() {
+		if string(c.Code) == code {
+			_, err := fmt.Fprintf(a.out, "%s (%s)\n  %s\n  %s\n", c.Code, c.Level, c.Meaning, c.Remedy)
+			return err
+		}
+	}
+	return usage("there is no code %q%s: `belay hooks codes` lists them", code, near.Hint(code, codeNames()))
+}

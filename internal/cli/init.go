@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/config"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Write a commented belay.yaml into this directory",
+		Long: `Writes a belay.yaml that says what can be set, with every line commented out, and so changes nothing by itself.
+A file that is there is left alone unless --force is given.`,
+		Example: `  belay init
+  belay init -C ../other-project`,
+		Args: arguments(0, 0, "init takes none; -C names the directory"),
+		RunE: func(*cobra.Command, []string) error { return a.init(force) },
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file that is there")
+	return cmd
+}
+
+func (a *app) init(force bool) error {
+	path := filepath.Join(a.dir, config.Name)
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, flags, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return usage("%s is there already: --force overwrites it", path)
+	}
+	if err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	_, err = file.WriteString(config.Template())
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	if _, err := fmt.Fprintf(a.out, "wrote %s\n", path); err != nil {
+		return err
+	}
+	a.remarkf("next:  %s\n       %s", "belay doctor            what is here, and what is missing", `belay run "a task"      in this directory`)
+	return nil
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// label says in a line what a call is about: the argument that tells most.
+func label(input json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(input, &fields) != nil {
+		return oneLine(string(input))
+	}
+	for _, key := range []string{"command", "pattern", "path", "url", "query", "name"} {
+		if text, ok := fields[key].(string); ok && text != "" {
+			if in, ok := fields["path"].(string); ok && key == "pattern" && in != "" && in != "." {
+				text += " in " + in
+			}
+			return oneLine(text)
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return oneLine(string(input))
+}
+
+// inputLines shows an input to whoever must decide about it: a command as it
+// would be typed, a change as a diff, all else as JSON.
+func inputLines(s style, input json.RawMessage) []string {
+	var in struct {
+		Command     *string `json:"command"`
+		Path        string  `json:"path"`
+		Content     *string `json:"content"`
+		Old         *string `json:"old_string"`
+		New         *string `json:"new_string"`
+		Description string  `json:"description"`
+	}
+	if json.Unmarshal(input, &in) != nil {
+		return []string{visible(string(input))}
+	}
+	var lines []string
+	switch {
+	case in.Command != nil:
+		if in.Description != "" {
+			lines = append(lines, s.dim("# "+oneLine(in.Description)))
+		}
+		for i, line := range strings.Split(visible(*in.Command), "\n") {
+			prompt := "$ "
+			if i > 0 {
+				prompt = "  "
+			}
+			lines = append(lines, s.dim(prompt)+line)
+		}
+	case in.Old != nil && in.New != nil:
+		lines = append(lines, s.bold(visible(in.Path)))
+		lines = append(lines, marked(*in.Old, "- ", s.red)...)
+		lines = append(lines, marked(*in.New, "+ ", s.green)...)
+	case in.Content != nil:
+		lines = append(lines, s.bold(visible(in.Path)))
+		lines = append(lines, marked(*in.Content, "+ ", s.green)...)
+	default:
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, input, "", "  ") != nil {
+			return []string{visible(string(input))}
+		}
+		lines = strings.Split(visible(pretty.String()), "\n")
+	}
+	return lines
+}
+
+func marked(text, mark string, dress func(string) string) []string {
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(visible(text), "\n"), "\n") {
+		lines = append(lines, dress(mark+line))
+	}
+	return lines
+}
+
+// clipped keeps the first and last lines of many, and says how many it left out.
+func clipped(lines []string, most int, left func(string) string) []string {
+	if len(lines) <= most {
+		return lines
+	}
+	head, tail := most*2/3, most-most*2/3
+	kept := append([]string{}, lines[:head]...)
+	kept = append(kept, left(fmt.Sprintf("… %d lines left out", len(lines)-head-tail)))
+	return append(kept, lines[len(lines)-tail:]...)
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"charm.land/fang/v2"
+	"github.com/spf13/cobra"
+)
+
+// Main runs the command line of this process and returns its exit status.
+func Main() int {
+	a := newApp()
+	ctx, stop := a.signals()
+	defer stop()
+	err := a.root().ExecuteContext(ctx)
+	a.tell(err)
+	return exitCode(err)
+}
+
+// help shows the help of a command, as fang dresses it. Fang is given nothing
+// else to do: it asks the terminal for its colours before it shows an error, and
+// waits for seconds where nobody answers.
+func (a *app) help(cmd *cobra.Command, _ []string) {
+	if os.Getenv("TERM") == "dumb" {
+		new(cobra.Command).HelpFunc()(cmd, nil)
+		return
+	}
+	dressed := a.root()
+	dressed.SetHelpFunc(nil)
+	dressed.SetArgs(append(strings.Fields(cmd.CommandPath())[1:], "--help"))
+	_ = fang.Execute(cmd.Context(), dressed, fang.WithVersion(version()), fang.WithoutManpage()) // whoever asks for help gets some
+}
+
+// signals returns a context that ends with the first interrupt. The second one
+// ends the process.
+func (a *app) signals() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	arrived := make(chan os.Signal, 2)
+	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	go func() { // until stop is called
+		select {
+		case s := <-arrived:
+			cancel(&interruptedError{s.String()}) // first: whoever holds the terminal lets go of it
+			go a.interrupted()
+		case <-over:
+			return
+		}
+		select {
+		case <-arrived:
+			os.Exit(exitAborted)
+		case <-over:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(arrived)
+		close(over)
+		cancel(nil)
+	}
+}
+
+// interrupted tells whoever wants to know.
+func (a *app) interrupted() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.interrupt != nil {
+		a.interrupt()
+	}
+}
+
+// tell writes the error that ends a command.
+func (a *app) tell(err error) {
+	var exit *exitError
+	var interrupted *interruptedError
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &exit) && exit.err == nil:
+		return // it is told
+	case errors.As(err, &interrupted):
+		return // whoever interrupts knows
+	}
+	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible(err.Error())+"\n")
+	if exit != nil && exit.hint != "" {
+		a.write(a.err, a.onErr.dim("       "+exit.hint)+"\n")
+	}
+}
+
+func (a *app) write(w io.Writer, text string) { _, _ = io.WriteString(w, text) }

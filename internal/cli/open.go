@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// settings reads the configuration, with the flags that all commands have.
+func (a *app) settings() (*config.Loaded, error) {
+	if a.dir != "" {
+		if info, err := os.Stat(a.dir); err != nil || !info.IsDir() {
+			return nil, usage("--dir: %q is not a directory", a.dir)
+		}
+	}
+	settings, err := config.Load(&config.Options{Dir: a.dir, UserDir: a.userDir, Environ: a.environ})
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	if a.store != "" {
+		if err := settings.Override("store", "store", a.store); err != nil {
+			return nil, usage("%w", err)
+		}
+	}
+	return settings, nil
+}
+
+// look opens the store that is there, for as long as f looks at it. It makes
+// none.
+func (a *app) look(ctx context.Context, f func(*sqlite.Store) error) (err error) {
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(settings.Store); errors.Is(err, fs.ErrNotExist) {
+		return &noStoreError{settings.Store}
+	}
+	store, err := a.openStore(ctx, settings.Store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return f(store)
+}
+
+// noStoreError says that nothing was kept yet.
+type noStoreError struct{ path string }
+
+func (e *noStoreError) Error() string {
+	return fmt.Sprintf("there are no sessions yet: %s does not exist. `belay run \"task\"` makes the first", e.path)
+}
+
+// findSession finds a session by its id, or by the beginning of it if that is
+// enough. The empty word means the one that changed last.
+func findSession(ctx context.Context, store belay.ListStore, word string) (belay.SessionInfo, error) {
+	filter := belay.SessionFilter{Prefix: word}
+	if word == "" {
+		filter.Limit = 1
+	}
+	var found []belay.SessionInfo
+	for info, err := range store.Sessions(ctx, filter) {
+		if err != nil {
+			return belay.SessionInfo{}, err
+		}
+		if info.ID == word {
+			return info, nil
+		}
+		found = append(found, info)
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case word == "":
+		return belay.SessionInfo{}, errors.New("there are no sessions yet: `belay run \"task\"` makes the first")
+	case len(found) > 1:
+		return belay.SessionInfo{}, fmt.Errorf("%q begins the ids of %d sessions: %s", word, len(found), strings.Join(idsOf(found, 5), ", "))
+	}
+	all, err := sessionIDs(ctx, store)
+	if err != nil {
+		return belay.SessionInfo{}, err
+	}
+	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
+}
+
+func idsOf(infos []belay.SessionInfo, most int) []string {
+	var ids []string
+	for _, info := range infos {
+		if len(ids) == most {
+			return append(ids, "…")
+		}
+		ids = append(ids, info.ID)
+	}
+	return ids
+}
+
+// mostNear bounds among how many sessions a near name is looked for.
+const mostNear = 1000
+
+func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
+	var ids []string
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Limit: mostNear}) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, info.ID)
+	}
+	return ids, nil
+}
+
+// completeSessions completes the ids of sessions.
+func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 && cmd != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx := context.Background()
+	var words []string
+	_ = a.look(ctx, func(store *sqlite.Store) error { // what cannot be completed is typed
+		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
+			if err != nil {
+				return err
+			}
+			words = append(words, info.ID+"\t"+short(oneLine(titleOf(ctx, store, info.ID)), 60))
+		}
+		return nil
+	})
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// printer tells a turn as it happens: the model's text on standard output, all
+// else a line each on standard error. To a terminal the text is streamed; a pipe
+// gets each message when it is stored, so that an attempt which fails leaves
+// nothing behind.
+type printer struct {
+	a *app
+
+	mu       sync.Mutex // the spinner and the approver write too
+	midLine  bool       // the text on the terminal has not ended its line
+	spin     *spinner
+	calls    map[string]*callSeen
+	running  []string // ids of the calls under way, oldest first
+	fault    error    // of writing the text
+	streamed bool     // text of this step is on the screen
+}
+
+// callSeen is a call that was told and has no result yet.
+type callSeen struct {
+	tool, about string
+	since       time.Time
+}
+
+func newPrinter(a *app) *printer {
+	p := &printer{a: a, calls: make(map[string]*callSeen)}
+	p.spin = newSpinner(p)
+	return p
+}
+
+// tell shows an event.
+func (p *printer) tell(e *belay.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.Kind {
+	case belay.EventTextDelta:
+		if p.a.outTerminal {
+			p.text(e.Text)
+			p.streamed = true
+		}
+	case belay.EventThinkingDelta:
+		p.spin.say("thinking")
+	case belay.EventModelResponse:
+		p.response(e.Message)
+	case belay.EventToolUse:
+		p.called(e.Call, e.Time)
+	case belay.EventToolUseResult:
+		p.answered(e.Call, e.Result, e.Time)
+	case belay.EventApprovalDecided:
+		p.decided(e.Approval, e.Call, e.Time)
+	case belay.EventHookRun:
+		p.hookRun(e.HookRun)
+	case belay.EventCompactionStart:
+		p.spin.say("summing up the conversation")
+	case belay.EventCompactionEnd:
+		p.line(p.a.onErr.dim("the conversation was summed up: older messages are kept, and the model sees the summary"))
+	case belay.EventSubagentInvoked:
+		p.line("subagent " + oneLine(e.Text))
+	case belay.EventError:
+		if e.Retry {
+			p.streamed = false
+			p.line(p.a.onErr.yellow("trying again: ") + oneLine(e.Text))
+		}
+	case belay.EventTurnStart, belay.EventTurnEnd, belay.EventTokenConsumption, belay.EventApprovalRequested,
+		belay.EventHookInvoked, belay.EventSkillInvoked, belay.EventSubagentCompleted:
+	}
+}
+
+// text writes to standard output.
+func (p *printer) text(text string) {
+	if p.a.outTerminal {
+		text = visible(text)
+	}
+	if text == "" {
+		return
+	}
+	p.spin.clear()
+	if _, err := io.WriteString(p.a.out, text); err != nil && p.fault == nil {
+		p.fault = err
+	}
+	p.midLine = !strings.HasSuffix(text, "\n")
+}
+
+// response ends the text of a step.
+func (p *printer) response(m *belay.Message) {
+	if !p.streamed {
+		if text := m.Text(); text != "" {
+			p.text(text)
+		}
+	}
+	p.streamed = false
+	p.endLine()
+}
+
+// endLine ends the line of text that is under way.
+func (p *printer) endLine() {
+	if p.midLine {
+		p.text("\n")
+	}
+}
+
+// line writes a line to standard error.
+func (p *printer) line(text string) {
+	p.endLine()
+	p.spin.clear()
+	p.a.remarkf("%s", text)
+}
+
+func (p *printer) called(c *belay.CallPart, at time.Time) {
+	p.calls[c.ID] = &callSeen{c.Tool, label(c.Input), at}
+	p.running = append(p.running, c.ID)
+	p.spinCalls()
+}
+
+// spinCalls has the spinner name what runs.
+func (p *printer) spinCalls() {
+	switch len(p.running) {
+	case 0:
+		p.spin.say("waiting for the model")
+	case 1:
+		c := p.calls[p.running[0]]
+		p.spin.say(strings.TrimSpace(c.tool + " " + c.about))
+	default:
+		p.spin.say(fmt.Sprintf("%d calls", len(p.running)))
+	}
+}
+
+func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) {
+	c := p.calls[part.ID]
+	if c == nil { // it was made before the turn was resumed
+		c = &callSeen{part.Tool, label(part.Input), time.Time{}}
+	}
+	delete(p.calls, part.ID)
+	for i, id := range p.running {
+		if id == part.ID {
+			p.running = append(p.running[:i:i], p.running[i+1:]...)
+			break
+		}
+	}
+	s := p.a.onErr
+	took := ""
+	if !c.since.IsZero() {
+		took = timed(at.Sub(c.since))
+	}
+	outcome := ""
+	if r.IsError {
+		word, dress := string(r.Class), s.red
+		if r.Class == belay.ClassDenied || r.Class == belay.ClassAborted {
+			dress = s.yellow
+		}
+		outcome = "  " + dress(word+": ") + short(oneLine(r.Text), p.a.width)
+	}
+	about := short(c.about, max(p.a.width-len(c.tool)-14, 20))
+	p.line("  " + s.cyan(c.tool) + " " + strings.TrimRight(about+"  "+s.dim(took), " ") + outcome)
+	p.spinCalls()
+}
+
+func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
+	if p.calls[c.ID] == nil { // in a turn that is resumed nobody told of it
+		p.calls[c.ID] = &callSeen{tool: c.Tool, about: label(c.Input)}
+	}
+	for _, seen := range p.calls {
+		seen.since = at // nothing runs while a person is asked
+	}
+	d := a.Decided
+	if d == nil {
+		return
+	}
+	word := p.a.onErr.yellow("refused")
+	if d.Allow {
+		word = p.a.onErr.green("allowed")
+	}
+	line := fmt.Sprintf("  %s by %s", word, oneLine(d.By))
+	if d.Reason != "" {
+		line += ": " + oneLine(d.Reason)
+	}
+	p.line(line)
+}
+
+func (p *printer) hookRun(r *hook.Run) {
+	s := p.a.onErr
+	line := fmt.Sprintf("  %s %s at %s  %s", s.cyan("hook"), r.Subscription, r.Phase, r.State)
+	if r.Severity > hook.SeverityPass {
+		line += " " + s.yellow(r.Severity.String())
+	}
+	if r.Class != "" {
+		line += " " + s.red(string(r.Class))
+	}
+	p.line(line + "  " + s.dim(timed(time.Duration(r.Latency))))
+}
+
+// timed is took, for callers whose variable has that name.
+func timed(d time.Duration) string { return took(d) }
+
+// asking has the terminal to itself while f asks a person something.
+func (p *printer) asking(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endLine()
+	p.spin.clear()
+	f()
+}
+
+// failed is the first error of writing the text.
+func (p *printer) failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault
+}

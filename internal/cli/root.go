@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// root is the command with all its subcommands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "belay",
+		Short: "An agent runtime whose every decision hangs on one typed hook runtime",
+		Long: `Belay runs agents whose tools, approvals and policies hang on one typed hook runtime.
+What an agent says and does is kept in a file of the project and survives a crash.`,
+		Example: `  # a tour, without a key
+  belay demo
+  # a task in this directory
+  belay run "tidy the changelog"
+  # what is here, what is missing
+  belay doctor`,
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.Version = version()
+	root.SilenceErrors, root.SilenceUsage = true, true // Main tells errors
+	root.CompletionOptions.DisableDefaultCmd = true    // there is one of our own
+	root.SetHelpFunc(a.help)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.dir, "dir", "C", "", "work in this directory instead of the current one")
+	flags.StringVar(&a.store, "store", "", "keep sessions in this file")
+	flags.BoolVar(&a.debug, "debug", false, "log what the runtime does to standard error")
+	root.SetFlagErrorFunc(unknownFlag)
+	group := func(id, title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: id, Title: title})
+		for _, c := range commands {
+			c.GroupID = id
+			root.AddCommand(c)
+		}
+	}
+	group("work", "work", a.runCommand(), a.chatCommand(), a.resumeCommand(), a.approvalsCommand())
+	group("look", "look back", a.sessionsCommand(), a.showCommand(), a.runsCommand(), a.forkCommand())
+	group("set", "set up", a.initCommand(), a.doctorCommand(), a.storeCommand(), a.hooksCommand(), a.demoCommand(), a.completionCommand(), a.versionCommand())
+	root.SetHelpCommandGroupID("set")
+	return root
+}
+
+// parent makes a command that only has subcommands.
+func parent(c *cobra.Command) *cobra.Command {
+	c.Args = knownCommand // a misspelled subcommand is an error, not a request for help
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return c
+}
+
+// knownCommand refuses what is no subcommand.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			known = append(known, c.Name())
+		}
+	}
+	return &exitError{
+		code: exitUsage,
+		err:  fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), near.Hint(args[0], known)),
+		hint: "see: " + cmd.CommandPath() + " --help",
+	}
+}
+
+// unknownFlag words the errors about flags, and says which may have been meant.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if like := near.Names(name, known, 1); len(like) > 0 {
+			text += fmt.Sprintf(" (did you mean --%s?)", like[0])
+		}
+	}
+	return &exitError{code: exitUsage, err: fmt.Errorf("%s", text), hint: "see: " + cmd.CommandPath() + " --help"}
+}
+
+// arguments wants between least and most arguments, and says which are missing.
+func arguments(least, most int, wanted string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		problem := "too many arguments"
+		if len(args) < least {
+			problem = "an argument is missing"
+		}
+		if len(args) > most {
+			problem += fmt.Sprintf(": %q", args[most:])
+		}
+		return &exitError{code: exitUsage, err: fmt.Errorf("%s: %s", problem, wanted), hint: "see: " + cmd.CommandPath() + " --help"}
+	}
+}
+
+// exclusive refuses a command line with more than one of the flags.
+func exclusive(cmd *cobra.Command, flags ...string) {
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		var given []string
+		for _, name := range flags {
+			if cmd.Flags().Changed(name) {
+				given = append(given, "--"+name)
+			}
+		}
+		if len(given) > 1 {
+			return usage("%s exclude each other: give one of them", strings.Join(given, " and "))
+		}
+		if before != nil {
+			return before(cmd, args)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+)
+
+// runOptions are the flags of run and resume.
+type runOptions struct {
+	goOn     bool
+	session  string
+	as       string
+	json     bool
+	settings map[string]*string // flags that overrule settings, by path
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [TASK]",
+		Short: "Give the agent a task and watch it work",
+		Long: `Takes a turn: the agent works on the task in the project's directory until it is done.
+The model's text goes to standard output, tool calls and remarks to standard error.
+Calls that need a person's word are asked about at the terminal; without one the turn parks.
+Ctrl-C ends the turn in order, a second one ends the process. Exit codes: 0 done, 1 error, 2 usage,
+3 blocked or refused, 4 parked, 5 out of steps or budget, 6 stuck, 130 interrupted.`,
+		Example: `  belay run "tidy the changelog"
+  # go on with the last session, or with a turn that was interrupted
+  belay run --continue "now do the same for the readme"
+  belay run --continue
+  # a task from a file, events for a program
+  belay run - < task.md
+  belay run --json "list the open ends" | jq -r 'select(.type == "tool_use") | .call.tool'
+  # bounds
+  belay run --mode read-only --max-steps 20 --budget 0.50 "find the bug"`,
+		Args: arguments(0, 1, "give the task as one argument, in quotes"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, &o, args) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.goOn, "continue", "c", false, "go on with the last session; without a task, with its interrupted turn")
+	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.StringVar(&o.as, "as", "", "give the new session this id")
+	jsonFlag(cmd, &o.json, "print events as JSON lines")
+	o.settingFlags(cmd)
+	exclusive(cmd, "continue", "session", "as")
+	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return a.completeSessions(nil, nil, word)
+	})
+	return cmd
+}
+
+// settingFlags are the flags that overrule settings.
+func (o *runOptions) settingFlags(cmd *cobra.Command) {
+	o.settings = make(map[string]*string)
+	for _, f := range settingFlags {
+		o.settings[f.path] = cmd.Flags().String(f.name, "", f.usage)
+	}
+	complete(cmd, "mode", config.ModeNames())
+	complete(cmd, "model", []string{defaultModel, "anthropic/", "scripted/"})
+}
+
+var settingFlags = []struct{ path, name, usage string }{
+	{"model", "model", "ask this model: anthropic/NAME or scripted/FILE.yaml"},
+	{"mode", "mode", "how far it may go by itself: " + strings.Join(config.ModeNames(), ", ")},
+	{"limits.steps", "max-steps", "end the turn after so many model calls"},
+	{"budget.turn_cost", "budget", "end the turn when it has cost so many dollars"},
+	{"instructions", "system", "these instructions instead of the configured ones"},
+}
+
+func complete(cmd *cobra.Command, flag string, words []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// overruled reads the settings and the flags that overrule them.
+func (a *app) overruled(cmd *cobra.Command, o *runOptions) (*config.Loaded, error) {
+	settings, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range settingFlags {
+		if cmd.Flags().Changed(f.name) {
+			if err := settings.Override(f.path, f.name, *o.settings[f.path]); err != nil {
+				return nil, usage("%w", err)
+			}
+		}
+	}
+	return settings, nil
+}
+
+func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
+	task, err := a.task(o, args)
+	if err != nil {
+		return err
+	}
+	settings, err := a.overruled(cmd, o)
+	if err != nil {
+		return err
+	}
+	return a.atWork(cmd.Context(), settings, o, func(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
+		return a.chooseTurn(ctx, w, o, task)
+	})
+}
+
+// task is what the user wants done; empty to go on with a turn.
+func (a *app) task(o *runOptions, args []string) (string, error) {
+	switch {
+	case len(args) == 0 && (o.goOn || o.session != ""):
+		return "", nil
+	case len(args) == 0:
+		return "", &exitError{
+			code: exitUsage, err: errors.New("there is no task: give it in quotes, or - to read it from standard input"),
+			hint: `such as: belay run "tidy the changelog"`,
+		}
+	case args[0] != "-":
+		if strings.TrimSpace(args[0]) == "" {
+			return "", usage("the task is empty")
+		}
+		return args[0], nil
+	}
+	text, err := io.ReadAll(a.in)
+	if err != nil {
+		return "", fmt.Errorf("read the task: %w", err)
+	}
+	if strings.TrimSpace(string(text)) == "" {
+		return "", usage("the task is empty: standard input had nothing to read")
+	}
+	return string(text), nil
+}
+
+// chooseTurn finds the session and says what is to be done in it.
+func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task string) (iter.Seq2[belay.Event, error], error) {
+	if !o.goOn && o.session == "" {
+		id := newSessionID(time.Now())
+		if o.as != "" {
+			id = o.as
+			if err := a.free(ctx, w.store, id); err != nil {
+				return nil, err
+			}
+		}
+		return w.agent.Session(id).Run(ctx, task), nil
+	}
+	info, err := findSession(ctx, w.store, o.session)
+	if err != nil {
+		return nil, err
+	}
+	session, open := w.agent.Session(info.ID), info.State.Turn
+	switch {
+	case info.Held:
+		return nil, fmt.Errorf("session %s: another process is taking a turn in it: wait, or stop that process", info.ID)
+	case task == "" && open == nil:
+		return nil, usage("session %s: its last turn is over, so there is nothing to go on with: give a task", info.ID)
+	case task == "":
+		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: going on with turn %s, after %s: %s", info.ID, open.ID, counted(open.Step, "step"), short(oneLine(open.Text), 60))))
+		return session.Resume(ctx), nil
+	case open != nil && open.Parked:
+		return nil, &exitError{
+			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide what it waits for and resume it", info.ID),
+			hint: "belay approvals list, then: belay resume " + info.ID,
+		}
+	case open != nil:
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the turn before this one was interrupted after %s; it is ended as aborted", info.ID, counted(open.Step, "step"))))
+	}
+	return session.Run(ctx, task), nil
+}
+
+// free refuses an id that cannot be a new session's.
+func (a *app) free(ctx context.Context, store belay.ListStore, id string) error {
+	if !validID(id) {
+		return usage("%q cannot be the id of a session: use letters, digits, dots, dashes and underscores", id)
+	}
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: id}) {
+		if err != nil {
+			return err
+		}
+		if info.ID == id {
+			return usage("there is a session %q already: --session goes on with it", id)
+		}
+	}
+	return nil
+}
+
+func validID(id string) bool {
+	return id != "" && len(id) <= 128 && !strings.HasPrefix(id, "-") && !strings.ContainsFunc(id, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r)
+	})
+}
+
+// atWork opens what a turn needs, takes the turn, and closes it all.
+func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions, choose func(context.Context, *work) (iter.Seq2[belay.Event, error], error)) (err error) {
+	p := newPrinter(a)
+	var person belay.Approver
+	if a.inTerminal && a.errTerminal {
+		person = approver{p}
+	}
+	w, err := a.begin(ctx, settings, person)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := w.close(); closing != nil && err == nil {
+			err = closing
+		}
+	}()
+	stream, err := choose(ctx, w)
+	if err != nil {
+		return err
+	}
+	end, err := a.follow(stream, p, o)
+	return a.outcome(end, err)
+}
+
+// ended is a turn that is over, with what its events told about it.
+type ended struct {
+	*belay.Turn
+	session string
+	took    time.Duration
+}
+
+// follow shows a turn until it is over.
+func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOptions) (*ended, error) {
+	ignorePipe := make(chan os.Signal, 1)
+	signal.Notify(ignorePipe, syscall.SIGPIPE) // a reader that leaves ends the turn, not the process
+	defer signal.Stop(ignorePipe)
+	defer a.onInterrupt(func() {
+		p.asking(func() { a.remarkf("%s", a.onErr.yellow("stopping: the turn is being ended; Ctrl-C again to force")) })
+	})()
+	p.spin.start()
+	defer p.spin.end()
+	end := &ended{}
+	var began time.Time
+	for event, err := range stream {
+		if err != nil {
+			return end, err
+		}
+		if began.IsZero() {
+			began = event.Time
+		}
+		if event.End != nil && event.Depth == 0 {
+			end.Turn, end.session, end.took = event.End, event.Session, event.Time.Sub(began)
+		}
+		if err := a.show(&event, p, o.json); err != nil {
+			return end, fmt.Errorf("nobody reads the output any more, so the turn was ended: %w", err)
+		}
+	}
+	return end, nil
+}
+
+func (a *app) show(event *belay.Event, p *printer, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(event)
+	}
+	p.tell(event)
+	return p.failed()
+}
+
+// outcome says how a turn ended, and makes an exit code of it.
+func (a *app) outcome(end *ended, err error) error {
+	if end == nil || end.Turn == nil {
+		return err
+	}
+	s := a.onErr
+	u := end.Usage
+	summary := []string{"session " + end.session, counted(end.Steps, "step")}
+	if u.Tokens() > 0 {
+		summary = append(summary, fmt.Sprintf("%s tokens in, %s out", grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out)))
+	}
+	if u.Cost > 0 {
+		summary = append(summary, dollars(u.Cost))
+	}
+	summary = append(summary, took(end.took))
+	a.remarkf("%s", s.dim(strings.Join(summary, " · ")))
+	if end.Reason == belay.EndTurn {
+		return err
+	}
+	a.remarkf("%s", s.yellow(a.ending(end)))
+	for _, line := range afterwards(end) {
+		a.remarkf("%s", line)
+	}
+	if end.Reason == belay.EndError && err != nil {
+		return err
+	}
+	return &exitError{code: endCode(end.Reason)}
+}
+
+// ending says how a turn ended that did not end well.
+func (a *app) ending(end *ended) string {
+	line := "the turn ended: " + string(end.Reason)
+	switch end.Reason {
+	case belay.EndMaxSteps:
+		line = fmt.Sprintf("the turn ended after %s, its limit (--max-steps)", counted(end.Steps, "step"))
+	case belay.EndBudget:
+		line = "the turn ended at its budget (--budget): " + end.Why
+	case belay.EndBlocked:
+		line = "the turn was blocked"
+	case belay.EndRefused:
+		line = "the model refused"
+	case belay.EndStuck:
+		line = "the turn ended because it went in circles"
+	case belay.EndParked:
+		line = "the turn is parked: " + waitsFor(end)
+	case belay.EndAborted:
+		line = "the turn was aborted"
+	case belay.EndTurn, belay.EndError:
+	}
+	if end.By != "" {
+		line += " by " + oneLine(end.By)
+	}
+	if end.Why != "" && end.Reason != belay.EndBudget && end.Reason != belay.EndError {
+		line += ": " + oneLine(end.Why)
+	}
+	return line
+}
+
+func waitsFor(end *ended) string {
+	if len(end.Waits) == 0 {
+		return "a tool waits for something"
+	}
+	return "it waits for " + counted(len(end.Waits), "approval")
+}
+
+// afterwards says what can be done now.
+func afterwards(end *ended) []string {
+	switch end.Reason {
+	case belay.EndParked:
+		var lines []string
+		for _, q := range end.Waits {
+			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(label(q.Input), 60)))
+		}
+		if len(end.Waits) > 0 {
+			id := end.Waits[0].ID
+			lines = append(lines, "decide:  belay approvals approve "+id, "    or:  belay approvals deny "+id+` --reason "why not"`)
+		}
+		return append(lines, "go on:   belay resume "+end.session)
+	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck:
+		return []string{fmt.Sprintf(`go on:   belay run --session %s "go on"`, end.session)}
+	default:
+		return nil
+	}
+}

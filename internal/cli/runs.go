@@ -1,0 +1,327 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/timeline"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// runsOptions are the flags of runs.
+type runsOptions struct {
+	filter   hook.Filter
+	states   []string
+	since    string
+	follow   bool
+	all      bool
+	timeline bool
+	json     bool
+}
+
+func (a *app) runsCommand() *cobra.Command {
+	var o runsOptions
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List the records of hooks: what ran, when, how it ended",
+		Long: `Every hook that runs leaves a record: when, for how long, how it ended, what it contributed (as hashes, never as text).
+Lists the last of them, oldest first. --follow waits for more, by any process, until it is interrupted.
+States: started, completed, skipped, failed, timed_out, backgrounded, interrupted.`,
+		Example: `  belay runs
+  belay runs --session 20261115-k3f9x --timeline
+  belay runs --state failed --state timed_out --since 24h
+  belay runs --phase tool.pre --follow
+  belay runs --json | jq -r .subscription | sort | uniq -c`,
+		Args: arguments(0, 0, "runs takes flags only"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(time.Now()); err != nil {
+				return err
+			}
+			return a.look(cmd.Context(), func(store *sqlite.Store) error { return a.runs(cmd.Context(), store, &o) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.filter.Session, "session", "s", "", "of this session (its id, or the beginning of it)")
+	flags.StringVar(&o.filter.Turn, "turn", "", "of this turn")
+	flags.StringVar(&o.filter.Phase, "phase", "", "at this phase")
+	flags.StringVar(&o.filter.Subscription, "subscription", "", "of this subscription")
+	flags.StringArrayVar(&o.states, "state", nil, "in this state; may be given again")
+	flags.StringVar(&o.since, "since", "", "begun since: 15m, 24h, 7d, or a time such as 2026-11-15T09:00:00Z")
+	flags.IntVarP(&o.filter.Limit, "limit", "n", 50, "list the last so many; 0 for all")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "wait for more")
+	flags.BoolVar(&o.all, "all", false, "also those meant for debugging and for the journal alone")
+	flags.BoolVar(&o.timeline, "timeline", false, "draw them as bars over time")
+	jsonFlag(cmd, &o.json, "print one record a line as JSON")
+	exclusive(cmd, "timeline", "follow")
+	exclusive(cmd, "timeline", "json")
+	complete(cmd, "state", stateNames())
+	_ = cmd.RegisterFlagCompletionFunc("phase", completePhases)
+	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return a.completeSessions(nil, nil, word)
+	})
+	return cmd
+}
+
+func stateNames() []string {
+	var names []string
+	for s := hook.Started; s <= hook.Interrupted; s++ {
+		names = append(names, s.String())
+	}
+	return names
+}
+
+func (a *app) runs(ctx context.Context, store *sqlite.Store, o *runsOptions) error {
+	if o.filter.Session != "" {
+		info, err := findSession(ctx, store, o.filter.Session)
+		if err != nil {
+			return err
+		}
+		o.filter.Session = info.ID
+	}
+	journal, ok := store.Journal().(hook.FollowJournal)
+	if !ok {
+		return errors.New("the store's records cannot be listed")
+	}
+	var coming <-chan followed
+	if o.follow {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		coming = followNow(ctx, journal, o.filter) // before the list is read, so that nothing falls between
+	}
+	runs, err := o.list(ctx, journal)
+	if err != nil {
+		return err
+	}
+	if o.timeline {
+		return timeline.Write(a.out, runs)
+	}
+	if len(runs) == 0 && !o.follow && !o.json {
+		a.remarkf("no records match")
+		return nil
+	}
+	v := &runsView{a: a, json: o.json}
+	for _, r := range runs {
+		v.add(r)
+	}
+	if err := v.flush(); err != nil || !o.follow {
+		return err
+	}
+	return v.follow(ctx, coming, o.shown)
+}
+
+// followed is a record that came, or why no more will.
+type followed struct {
+	run hook.Run
+	err error
+}
+
+// followNow follows a journal in the background until ctx is done.
+func followNow(ctx context.Context, journal hook.FollowJournal, filter hook.Filter) <-chan followed {
+	coming := make(chan followed)
+	go func() {
+		defer close(coming)
+		for r, err := range journal.Follow(ctx, filter) {
+			select {
+			case coming <- followed{r, err}:
+			case <-ctx.Done():
+				return // nobody reads any more
+			}
+		}
+	}()
+	return coming
+}
+
+// complete reads the flags that are words.
+func (o *runsOptions) complete(now time.Time) error {
+	for _, word := range o.states {
+		var state hook.State
+		if err := state.UnmarshalText([]byte(word)); err != nil {
+			return usage("--state: there is no state %q%s: use one of %s", word, near.Hint(word, stateNames()), strings.Join(stateNames(), ", "))
+		}
+		o.filter.States = append(o.filter.States, state)
+	}
+	if o.filter.Phase != "" && !slices.Contains(phaseNames(), o.filter.Phase) {
+		return usage("--phase: there is no phase %q%s: `belay hooks phases` lists them", o.filter.Phase, near.Hint(o.filter.Phase, phaseNames()))
+	}
+	if o.since == "" {
+		return nil
+	}
+	if d, err := config.ParseDuration(o.since); err == nil {
+		o.filter.Since = now.Add(-d)
+		return nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, o.since, time.Local); err == nil {
+			o.filter.Since = t
+			return nil
+		}
+	}
+	return usage("--since: %q is neither a duration (24h, 7d) nor a time (2026-11-15, 2026-11-15T09:00:00Z)", o.since)
+}
+
+// shown reports whether a record is for listings.
+func (o *runsOptions) shown(r *hook.Run) bool {
+	return o.all || r.Visibility == hook.VisibleInAudit || r.Visibility == hook.VisibleToUser
+}
+
+// list finds the last records that match, the oldest first.
+func (o *runsOptions) list(ctx context.Context, journal hook.ListJournal) ([]hook.Run, error) {
+	filter := o.filter
+	filter.Newest = true
+	filter.Limit = 0 // those that are not shown do not count
+	if o.all {
+		filter.Limit = o.filter.Limit
+	}
+	var runs []hook.Run
+	for r, err := range journal.List(ctx, filter) {
+		if err != nil {
+			return nil, err
+		}
+		if o.shown(&r) {
+			runs = append(runs, r)
+		}
+		if o.filter.Limit > 0 && len(runs) == o.filter.Limit {
+			break
+		}
+	}
+	slices.Reverse(runs)
+	return runs, nil
+}
+
+// runsView shows records.
+type runsView struct {
+	a      *app
+	json   bool
+	rows   []hook.Run
+	widths [4]int
+	seen   map[string]hook.State
+	headed bool
+}
+
+func (v *runsView) add(r hook.Run) {
+	if v.seen == nil {
+		v.seen = make(map[string]hook.State)
+	}
+	v.seen[r.ID] = r.State
+	v.rows = append(v.rows, r)
+}
+
+// flush writes what was added, in columns as wide as it needs.
+func (v *runsView) flush() error {
+	rows := v.rows
+	v.rows = nil
+	if v.json {
+		for i := range rows {
+			if err := v.a.printJSON(&rows[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	now := time.Now()
+	cells := make([][]string, len(rows))
+	for i := range rows {
+		cells[i] = runCells(&rows[i], now)
+	}
+	head := []string{"TIME", "STATE", "PHASE", "SUBSCRIPTION", "TOOK", "WHERE"}
+	if !v.headed {
+		cells = append([][]string{head}, cells...)
+	}
+	for _, c := range cells {
+		for i := range v.widths {
+			v.widths[i] = max(v.widths[i], len(c[i]))
+		}
+	}
+	for _, c := range cells {
+		line := fmt.Sprintf("%-*s  %-*s  %-*s  %-*s  %8s  %s", v.widths[0], c[0], v.widths[1], c[1], v.widths[2], c[2], v.widths[3], c[3], c[4], c[5])
+		if !v.headed {
+			v.headed = true
+			line = v.a.onOut.dim(line)
+		}
+		if _, err := fmt.Fprintln(v.a.out, v.dress(line, c[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *runsView) dress(line, state string) string {
+	switch state {
+	case "failed", "timed_out":
+		return v.a.onOut.red(line)
+	case "interrupted":
+		return v.a.onOut.yellow(line)
+	case "skipped":
+		return v.a.onOut.dim(line)
+	default:
+		return line
+	}
+}
+
+// clock is a time of today to the millisecond, and another with its day.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format("15:04:05.000")
+	}
+	return t.Format("01-02 15:04")
+}
+
+// runCells are the columns of a record.
+func runCells(r *hook.Run, now time.Time) []string {
+	name := r.Subscription
+	if name == "" {
+		name = r.JobHandler
+	}
+	if r.Attempt > 0 {
+		name += fmt.Sprintf(" #%d", r.Attempt)
+	}
+	lasted := "-"
+	if r.State.Final() && r.State != hook.Skipped && r.State != hook.Backgrounded {
+		lasted = timed(time.Duration(r.Latency))
+	}
+	words := []string{r.Scope.String()}
+	if r.Severity > hook.SeverityPass {
+		words = append(words, r.Severity.String())
+	}
+	for _, d := range r.Contributed {
+		words = append(words, "+"+d.Kind)
+	}
+	for _, n := range r.Audit {
+		words = append(words, "audit:"+n.Code)
+	}
+	if r.Class != "" {
+		words = append(words, string(r.Class))
+	}
+	if r.Shadow {
+		words = append(words, "(shadow)")
+	}
+	return []string{clock(r.Started, now), r.State.String(), r.Phase, name, lasted, strings.Join(words, " ")}
+}
+
+// follow shows records as they come, those that the list had already aside.
+func (v *runsView) follow(ctx context.Context, coming <-chan followed, shown func(*hook.Run) bool) error {
+	for f := range coming {
+		r := f.run
+		if f.err != nil {
+			return f.err
+		}
+		if known, ok := v.seen[r.ID]; ok && known == r.State || !shown(&r) {
+			continue
+		}
+		v.add(r)
+		if err := v.flush(); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// listed is a session as `belay sessions --json` tells it.
+type listed struct {
+	ID      string      `json:"id"`
+	Title   string      `json:"title"`
+	State   string      `json:"state"`
+	Turns   int         `json:"turns"`
+	Last    int64       `json:"messages"`
+	Created time.Time   `json:"created"`
+	Changed time.Time   `json:"changed"`
+	Usage   belay.Usage `json:"usage"`
+	// ForkedFrom is where it branched off.
+	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
+}
+
+func (a *app) sessionsCommand() *cobra.Command {
+	var asJSON, open bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "List the sessions, the last changed first",
+		Long: `Lists the sessions of the project's store: id, state, turns, cost, when it changed, and its first words.
+The state is running, parked or interrupted while a turn is open, and else how the last one ended.`,
+		Example: `  belay sessions
+  belay sessions --open
+  belay sessions --json --limit 1`,
+		Args: arguments(0, 0, "sessions takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.sessions(cmd.Context(), store, belay.SessionFilter{Open: open, Limit: limit}, asJSON)
+			})
+			if none := (*noStoreError)(nil); errors.As(err, &none) {
+				a.remarkf("%s", none)
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&open, "open", false, "only those with a turn that is running, parked or interrupted")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "list so many; 0 for all")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	return cmd
+}
+
+func (a *app) sessions(ctx context.Context, store belay.ListStore, filter belay.SessionFilter, asJSON bool) error {
+	var t table
+	t.add("SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
+	now := time.Now()
+	for info, err := range store.Sessions(ctx, filter) {
+		if err != nil {
+			return err
+		}
+		l := listed{
+			ID: info.ID, Title: titleOf(ctx, store, info.ID), State: stateOf(info), Turns: info.State.Turns, Last: info.Last,
+			Created: info.Created, Changed: info.Changed, Usage: info.State.Usage, ForkedFrom: info.State.ForkedFrom,
+		}
+		if asJSON {
+			if err := a.printJSON(l); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))
+	}
+	switch {
+	case asJSON:
+		return nil
+	case len(t.rows) == 1:
+		a.remarkf("no sessions")
+		return nil
+	default:
+		return t.write(a.out, a.onOut.dim)
+	}
+}
+
+// titleOf is the first that the user said in a session.
+func titleOf(ctx context.Context, store belay.Store, id string) string {
+	for m, err := range store.Read(ctx, id, 0) {
+		if err != nil {
+			return ""
+		}
+		if m.Kind == belay.KindUser {
+			return m.Text()
+		}
+	}
+	return ""
+}
+
+// stateOf is where a session stands, in a word.
+func stateOf(info belay.SessionInfo) string {
+	switch turn := info.State.Turn; {
+	case turn == nil && info.State.Last == belay.EndTurn:
+		return "done"
+	case turn == nil:
+		return cmp.Or(string(info.State.Last), "new")
+	case turn.Parked:
+		return "parked"
+	case info.Held:
+		return "running"
+	default:
+		return "interrupted"
+	}
+}
+
+func (a *app) dressState(state string) string {
+	switch state {
+	case "done", "new":
+		return a.onOut.dim(state)
+	case "running":
+		return a.onOut.green(state)
+	case "error":
+		return a.onOut.red(state)
+	default:
+		return a.onOut.yellow(state)
+	}
+}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON, full bool
+	cmd := &cobra.Command{
+		Use:   "show [SESSION]",
+		Short: "Read the transcript of a session",
+		Long: `Prints what was said in a session, message by message: what the user typed and what a hook rewrote it to, what was
+injected, what hooks reminded the model of, summaries of compactions, calls with their inputs, and results.
+Long parts are shortened unless --full is given. Without SESSION: the one that changed last.`,
+		Example: `  belay show
+  belay show 20261115-k3f9x --full
+  belay show --json | jq -r 'select(.kind == "reminder")'`,
+		Args:              arguments(0, 1, "show takes one SESSION"),
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			word := ""
+			if len(args) == 1 {
+				word = args[0]
+			}
+			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.showSession(cmd.Context(), store, word, full, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
+	jsonFlag(cmd, &asJSON, "print one message a line as JSON")
+	return cmd
+}
+
+func (a *app) showSession(ctx context.Context, store belay.ListStore, word string, full, asJSON bool) error {
+	info, err := findSession(ctx, store, word)
+	if err != nil {
+		return err
+	}
+	t := &transcript{a: a, w: a.out, s: a.onOut, full: full}
+	if !asJSON {
+		t.head(info)
+	}
+	for m, err := range store.Read(ctx, info.ID, 0) {
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			if err := a.printJSON(m); err != nil {
+				return err
+			}
+			continue
+		}
+		if t.message(m); t.err != nil {
+			return t.err
+		}
+	}
+	if !asJSON {
+		t.foot(info)
+	}
+	return t.err
+}
+
+// transcript writes messages for people.
+type transcript struct {
+	a    *app
+	w    io.Writer
+	s    style
+	full bool
+	turn string
+	err  error
+}
+
+func (t *transcript) linef(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintf(t.w, format+"\n", args...)
+	}
+}
+
+func (t *transcript) head(info belay.SessionInfo) {
+	line := fmt.Sprintf("session %s  %s", info.ID, stateOf(info))
+	if from := info.State.ForkedFrom; from != nil {
+		line += fmt.Sprintf("  forked from %s at message %d", from.Session, from.Seq)
+	}
+	t.linef("%s", t.s.bold(line))
+}
+
+func (t *transcript) foot(info belay.SessionInfo) {
+	u := info.State.Usage
+	t.linef("\n%s", t.s.dim(fmt.Sprintf("%s · %s tokens in, %s out · %s",
+		counted(info.State.Turns, "turn"), grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out), dollars(u.Cost))))
+	if open := info.State.Turn; open != nil {
+		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; go on: belay resume %s", open.ID, stateOf(info), info.ID)))
+	}
+}
+
+// message writes one message with what it is: no two kinds look alike.
+func (t *transcript) message(m *belay.Message) {
+	if m.Turn != t.turn {
+		t.turn = m.Turn
+		t.linef("\n%s", t.s.dim(fmt.Sprintf("── turn %s · %s", m.Turn, m.Time.Local().Format("2006-01-02 15:04:05"))))
+	}
+	t.linef("%s %s", t.s.dim(fmt.Sprintf("%4d", m.Seq)), t.kind(m))
+	if m.PreModifiedText != nil {
+		t.body(t.s.dim("typed: "), *m.PreModifiedText)
+	}
+	for i := range m.Parts {
+		t.part(m, &m.Parts[i])
+	}
+}
+
+// kind names a message for what it is.
+func (t *transcript) kind(m *belay.Message) string {
+	s := t.s
+	switch {
+	case m.Kind == belay.KindUser && m.PreModifiedText != nil:
+		return s.bold(s.green("user")) + " " + s.yellow("(rewritten)")
+	case m.Kind == belay.KindUser:
+		return s.bold(s.green("user"))
+	case m.Kind == belay.KindAssistant:
+		return s.bold(s.cyan("assistant")) + t.answerNote(m)
+	case m.IsSkillInjection:
+		return s.yellow("injected (by a skill)")
+	case m.Kind == belay.KindCompaction || m.IsCompaction:
+		return s.yellow("compaction") + s.dim(" (the model sees this summary, not what came before)")
+	case m.Kind == belay.KindReminder, m.Kind == belay.KindContext, m.Kind == belay.KindInjected:
+		return s.yellow(string(m.Kind))
+	default:
+		return s.dim(string(m.Kind))
+	}
+}
+
+func (t *transcript) answerNote(m *belay.Message) string {
+	var words []string
+	if m.Model != "" {
+		words = append(words, m.Model)
+	}
+	if m.StopReason != "" && m.StopReason != belay.StopEnd && m.StopReason != belay.StopToolUse {
+		words = append(words, string(m.StopReason))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return t.s.dim(" " + strings.Join(words, " · "))
+}
+
+func (t *transcript) part(m *belay.Message, p *belay.Part) {
+	switch {
+	case p.Call != nil:
+		t.call(p.Call)
+	case p.Result != nil:
+		t.result(p.Result)
+	case p.Media != nil:
+		t.linef("     %s", t.s.dim(fmt.Sprintf("[%s %s, %d bytes]", p.Media.MIME, p.Media.Name, len(p.Media.Data))))
+	case p.Type == belay.PartThinking:
+		if t.full {
+			t.body(t.s.dim("thinking: "), p.Text)
+		}
+	case p.IsReminder && m.Kind != belay.KindReminder:
+		t.body(t.s.yellow("reminder: "), p.Text)
+	default:
+		t.body("", p.Text)
+	}
+}
+
+func (t *transcript) call(c *belay.CallPart) {
+	line := t.s.bold("→ "+c.Tool) + " "
+	input := c.Input
+	if c.Final != nil {
+		input = c.Final
+	}
+	if c.Malformed != "" {
+		input = json.RawMessage(c.Malformed)
+	}
+	text := oneLine(string(input))
+	if !t.full {
+		text = short(text, max(t.a.width-12-len(c.Tool), 20))
+	}
+	t.linef("     %s%s", line, text)
+	if c.Final != nil {
+		t.linef("       %s %s", t.s.yellow("rewritten by "+strings.Join(c.RewrittenBy, ", ")+"; asked for:"), t.s.dim(short(oneLine(string(c.Input)), max(t.a.width-30, 20))))
+	}
+}
+
+func (t *transcript) result(r *belay.ResultPart) {
+	head := t.s.bold("← " + r.Tool)
+	if r.IsError {
+		head += " " + t.s.red(string(r.Class))
+	}
+	t.linef("     %s", head)
+	t.body("  ", r.Text)
+}
+
+// mostLines is how much of a part is shown without --full.
+const mostLines = 12
+
+// body writes text below its message.
+func (t *transcript) body(prefix, text string) {
+	lines := strings.Split(strings.TrimRight(visible(text), "\n"), "\n")
+	if !t.full {
+		lines = clipped(lines, mostLines, t.s.dim)
+	}
+	for i, line := range lines {
+		if !t.full {
+			line = short(line, max(t.a.width*3, 200))
+		}
+		if i == 0 {
+			line = prefix + line
+		} else if strings.TrimSpace(prefix) == "" {
+			line = prefix + line
+		}
+		t.linef("     %s", line)
+	}
+}

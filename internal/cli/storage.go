@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// openStore opens the store in a file, and makes it if there is none. What was
+// settled of what a process left behind is told in a line.
+func (a *app) openStore(ctx context.Context, path string) (*sqlite.Store, error) {
+	if err := makeHome(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	store, err := sqlite.Open(ctx, path, &sqlite.Options{Logger: a.logger()})
+	if err != nil {
+		return nil, err
+	}
+	if line := recovered(store.Recovery()); line != "" {
+		a.remarkf("%s", a.onErr.yellow(line))
+	}
+	return store, nil
+}
+
+// makeHome makes the directory of a store. One that is made keeps itself out of
+// version control: it holds what was said.
+func makeHome(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil // what is wrong with it shows when the store is opened
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a place for the store: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600); err != nil {
+		return fmt.Errorf("make a place for the store: %w", err)
+	}
+	return nil
+}
+
+// recovered says in a line what was settled, or nothing.
+func recovered(r sqlite.Recovery) string {
+	var parts []string
+	if len(r.Sessions) > 0 {
+		parts = append(parts, counted(len(r.Sessions), "session")+" let go")
+	}
+	if len(r.Runs) > 0 {
+		parts = append(parts, counted(len(r.Runs), "record")+" marked interrupted")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	line := "recovered what a process left that is gone: " + strings.Join(parts, ", ")
+	if len(r.Open) > 0 {
+		line += "; a turn was under way in " + strings.Join(r.Open, ", ") + ": belay resume " + r.Open[0]
+	}
+	return line
+}

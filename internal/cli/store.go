@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+func (a *app) storeCommand() *cobra.Command {
+	store := parent(&cobra.Command{
+		Use:   "store",
+		Short: "Check, export and prune the file that sessions are kept in",
+		Long:  "The store is one SQLite file, .belay/belay.db in the project unless the settings say otherwise.",
+		Example: `  belay store check
+  belay store export 20261115-k3f9x > session.jsonl
+  belay store prune --older-than 90d --keep 20`,
+	})
+	store.AddCommand(a.storeCheck(), a.storeExport(), a.storePrune())
+	return store
+}
+
+func (a *app) storeCheck() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check whether the file is sound, and tell what is in it",
+		Long:  "Reads the whole file: is it sound, how large is it, what is in it, which processes have it open, what is queued.",
+		Example: `  belay store check
+  belay store check --json`,
+		Args: arguments(0, 0, "check takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+				health, err := store.Check(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if err := a.showHealth(&health, asJSON); err != nil {
+					return err
+				}
+				if len(health.Problems) > 0 {
+					return &exitError{code: exitFailed}
+				}
+				return nil
+			})
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	return cmd
+}
+
+func (a *app) showHealth(h *sqlite.Health, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(h)
+	}
+	s := a.onOut
+	verdict := s.green("sound")
+	if len(h.Problems) > 0 {
+		verdict = s.red("damaged")
+	}
+	var t table
+	t.add(s.dim("file"), h.Path+"  "+verdict)
+	for _, p := range h.Problems {
+		t.add("", s.red(oneLine(p)))
+	}
+	t.add(s.dim("size"), fmt.Sprintf("%s, %s of it free, log %s", bytesOf(h.Bytes), bytesOf(h.Free), bytesOf(h.Log)))
+	t.add(s.dim("holds"), fmt.Sprintf("%s, %s, %s pending", counted(int(h.Sessions), "session"), counted(int(h.Runs), "record"), counted(int(h.Pending), "approval")))
+	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting, %d running, room for %s", h.Jobs.Waiting, h.Jobs.Running, grouped(h.Jobs.Capacity)))
+	for _, o := range h.Holders {
+		if !o.Self {
+			t.add(s.dim("open in"), fmt.Sprintf("process %d on %s, since %s", o.PID, oneLine(o.Host), o.Since.Local().Format(time.DateTime)))
+		}
+	}
+	return t.write(a.out, nil)
+}
+
+func (a *app) storeExport() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export SESSION",
+		Short: "Write a session as JSON lines",
+		Long: `Writes everything that is stored of a session to standard output, one JSON object a line: the session, its messages,
+calls, approvals and records of hooks. It holds what was said; mind whom you give it to.`,
+		Example:           "  belay store export 20261115-k3f9x > session.jsonl",
+		Args:              arguments(1, 1, "name the SESSION: `belay sessions` lists them"),
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.look(ctx, func(store *sqlite.Store) error {
+				info, err := findSession(ctx, store, args[0])
+				if err != nil {
+					return err
+				}
+				return store.Export(ctx, a.out, info.ID)
+			})
+		},
+	}
+}
+
+func (a *app) storePrune() *cobra.Command {
+	var olderThan, most string
+	var keep int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove old sessions",
+		Long: `Removes whole sessions with their records, the oldest first: those that have not changed for longer than an age, then
+as many as it takes to get below a size. Without flags the settings retention.age and retention.size count.
+Sessions that are in use, have an open turn, or wait for a decision stay.`,
+		Example: `  belay store prune --older-than 90d
+  belay store prune --max-size 500MB --keep 20`,
+		Args: arguments(0, 0, "prune takes flags only"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			for _, f := range []struct{ path, name, word string }{{"retention.age", "older-than", olderThan}, {"retention.size", "max-size", most}} {
+				if cmd.Flags().Changed(f.name) {
+					if err := settings.Override(f.path, f.name, f.word); err != nil {
+						return usage("%w", err)
+					}
+				}
+			}
+			if keep < 0 {
+				return usage("--keep: it is negative")
+			}
+			r := settings.Retention
+			if r.Age == 0 && r.Size == 0 {
+				return usage("nothing says what to remove: pass --older-than or --max-size, or set retention in %s", config.Name)
+			}
+			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.prune(cmd.Context(), store, sqlite.Retention{Age: r.Age, MaxBytes: r.Size, Keep: keep}, asJSON)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&olderThan, "older-than", "", "remove sessions that have not changed for so long: 90d, 36h")
+	cmd.Flags().StringVar(&most, "max-size", "", "remove the oldest until no more than this is stored: 500MB")
+	cmd.Flags().IntVar(&keep, "keep", 0, "keep so many in any case, the last changed ones")
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	return cmd
+}
+
+func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retention, asJSON bool) error {
+	did, err := store.Prune(ctx, keep)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(did)
+	}
+	line := fmt.Sprintf("removed %s and %s; %s stored before, %s now", counted(len(did.Sessions), "session"), counted(int(did.Runs), "record"), bytesOf(did.Before), bytesOf(did.After))
+	if len(did.Sessions) > 0 {
+		line += "\n" + a.onOut.dim(strings.Join(did.Sessions, "  "))
+	}
+	_, err = fmt.Fprintln(a.out, line)
+	return err
+}

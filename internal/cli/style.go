@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// style writes in colour, or leaves text as it is. The colours are those of the
+// terminal's own palette, so that they suit a light and a dark one.
+type style bool
+
+func (s style) sgr(code, text string) string {
+	if !s || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s style) dim(text string) string    { return s.sgr("2", text) }
+func (s style) bold(text string) string   { return s.sgr("1", text) }
+func (s style) red(text string) string    { return s.sgr("31", text) }
+func (s style) green(text string) string  { return s.sgr("32", text) }
+func (s style) yellow(text string) string { return s.sgr("33", text) }
+func (s style) cyan(text string) string   { return s.sgr("36", text) }
+
+// oneLine makes a line of a text: white space becomes one space, and what a
+// terminal would take for a command is dropped.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(visible(text)), " ")
+}
+
+// visible drops control characters, but for tabs and line ends: what a model or
+// a tool says must not move the cursor.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, ansi.Strip(text))
+}
+
+// short cuts a line to a width.
+func short(text string, width int) string { return ansi.Truncate(text, max(width, 1), "…") }
+
+// padded fills a text up to a width, as a terminal counts it.
+func padded(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}
+
+// table aligns columns. The last one is not filled up.
+type table struct {
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write writes the rows. If head is not nil, it dresses the first one.
+func (t *table) write(w io.Writer, head func(string) string) error {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	var b strings.Builder
+	for n, row := range t.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			line.WriteString(padded(cell, widths[i]))
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if n == 0 && head != nil {
+			text = head(text)
+		}
+		b.WriteString(text + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// took is a duration as people read it.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%dµs", d.Microseconds())
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	default:
+		return d.Round(time.Second).String()
+	}
+}
+
+// ago is how long something is past, as people say it.
+func ago(now, then time.Time) string {
+	switch d := now.Sub(then); {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	case d < 30*24*time.Hour:
+		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+	default:
+		return then.Local().Format(time.DateOnly)
+	}
+}
+
+// dollars is a cost; nothing if there is none.
+func dollars(cost float64) string {
+	switch {
+	case cost == 0:
+		return "-"
+	case cost < 0.01:
+		return fmt.Sprintf("$%.4f", cost)
+	default:
+		return fmt.Sprintf("$%.2f", cost)
+	}
+}
+
+// counted is a number with its noun: 1 step, 2 steps.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
+}
+
+// grouped is a number with a comma between thousands.
+func grouped(n int) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

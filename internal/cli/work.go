@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// work is an agent with its store, for as long as a command needs it.
+type work struct {
+	settings *config.Loaded
+	store    *sqlite.Store
+	agent    *belay.Agent
+	closers  []func() error // the last one first
+}
+
+// begin opens the store and makes the agent that the settings describe. A nil
+// approver means that nobody can be asked.
+func (a *app) begin(ctx context.Context, settings *config.Loaded, approver belay.Approver) (*work, error) {
+	model, err := openModel(settings)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{settings: settings}
+	w.store, err = a.openStore(ctx, settings.Store)
+	if err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, w.store.Close)
+	if err := a.makeAgent(w, model, approver); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	w.closers = append(w.closers, func() error { return w.agent.Close(context.WithoutCancel(ctx)) }, startJobs(ctx, w.agent, a))
+	return w, nil
+}
+
+// close ends it all, in order.
+func (w *work) close() error {
+	var problems []error
+	for len(w.closers) > 0 {
+		last := len(w.closers) - 1
+		problems = append(problems, w.closers[last]())
+		w.closers = w.closers[:last]
+	}
+	return errors.Join(problems...)
+}
+
+func (a *app) makeAgent(w *work, model belay.Model, approver belay.Approver) error {
+	s := w.settings
+	spill := filepath.Join(filepath.Dir(s.Store), "spill")
+	tools, closeTools, err := openTools(s, spill)
+	if err != nil {
+		return err
+	}
+	w.closers = append(w.closers, closeTools)
+	mode, _ := config.ModeOf(s.Mode)
+	w.agent, err = belay.New(model, &belay.Options{
+		Instructions:   cmp.Or(s.Instructions, instructions),
+		Tools:          tools,
+		Hooks:          append([]hook.Subscription{environment(s)}, a.hooks...),
+		Authorizer:     floor{mode},
+		OnAsk:          askMode(s.Approvals.OnAsk, approver),
+		Approver:       approver,
+		ApprovalExpiry: s.Approvals.Expiry,
+		Store:          w.store,
+		Busy:           belay.BusyRefuse,
+		Limits: belay.Limits{
+			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool,
+		},
+		Budget: belay.Budget{
+			TurnTokens: s.Budget.TurnTokens, TurnCost: s.Budget.TurnCost,
+			SessionTokens: s.Budget.SessionTokens, SessionCost: s.Budget.SessionCost,
+		},
+		SpillDir: spill,
+		Logger:   a.logger(),
+	})
+	return err
+}
+
+// askMode says what becomes of a call that needs a person's word: with nobody at
+// the terminal the turn parks, and whoever comes later decides.
+func askMode(set string, approver belay.Approver) belay.AskMode {
+	switch {
+	case set == string(belay.AskDeny):
+		return belay.AskDeny
+	case set == string(belay.AskPark) || approver == nil:
+		return belay.AskPark
+	default:
+		return belay.AskWait
+	}
+}
+
+const instructions = "You are an agent that works in a project on its user's machine. Look before you change, change no more than the task needs, and say at the end what you did."
+
+// environment tells the model where it is.
+func environment(s *config.Loaded) hook.Subscription {
+	return belay.TurnPrePromptCompile.On("belay.environment", func(context.Context, belay.TurnSoFar) (belay.PromptSections, error) {
+		return belay.PromptSections{Sections: []belay.PromptSection{{
+			ID: "environment", Title: "Environment",
+			Body: fmt.Sprintf("Working directory: %s\nPlatform: %s\nDate: %s", s.Project, runtime.GOOS, time.Now().Format(time.DateOnly)),
+		}}}, nil
+	}, &hook.Options{Description: "tells the model the working directory, the platform and the date", Version: "1"})
+}
+
+// startJobs has background work done while the command runs.
+func startJobs(ctx context.Context, agent *belay.Agent, a *app) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var done sync.WaitGroup
+	done.Go(func() { // until stop is called
+		if err := agent.Hooks().Work(ctx); err != nil && ctx.Err() == nil {
+			a.remarkf("background work stopped: %v", err)
+		}
+	})
+	return func() error {
+		cancel()
+		done.Wait()
+		return nil
+	}
+}
+
+// newSessionID makes an id that sorts by day and is short enough to type.
+func newSessionID(now time.Time) string {
+	return now.Format("20060102") + "-" + strings.ToLower(rand.Text()[:5])
+}
+
+// who is the person at the terminal, for decisions on record.
+func who() string {
+	return cmp.Or(os.Getenv("USER"), os.Getenv("USERNAME"), "somebody") + " (belay)"
+}

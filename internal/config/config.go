@@ -1,0 +1,251 @@
+// Package config reads what the command line is told by files and environment:
+// a user's belay.yaml, a project's belay.yaml above it, and BELAY_* variables
+// above both. Flags come last, by [Loaded.Override]. Each value knows where it
+// came from. A project's file may tighten what its user decided, and not loosen
+// it: whoever opens a stranger's checkout is not bound by what it says.
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Name is that of a configuration file, in a project and in the user's
+// directory.
+const Name = "belay.yaml"
+
+// Config is what can be set.
+type Config struct {
+	// Model is provider/name. Empty: see whether there is a key.
+	Model string `json:"model"`
+	// Mode is one of [Modes].
+	Mode string `json:"mode"`
+	// Store is the path of the file that keeps sessions, absolute.
+	Store string `json:"store"`
+	// Instructions are the agent's own part of the system prompt.
+	Instructions string `json:"instructions"`
+	// Tools are those of the toolbox that the agent has. Nil: all of them.
+	Tools     []string  `json:"tools"`
+	Limits    Limits    `json:"limits"`
+	Budget    Budget    `json:"budget"`
+	Approvals Approvals `json:"approvals"`
+	Retention Retention `json:"retention"`
+	Anthropic Anthropic `json:"anthropic"`
+}
+
+// Limits bound a turn. Zero leaves the runtime's default.
+type Limits struct {
+	Steps            int           `json:"steps"`
+	Parallel         int           `json:"parallel"`
+	ResultCharacters int           `json:"result_characters"`
+	Tool             time.Duration `json:"tool"`
+}
+
+// Budget bounds what turns may cost, in tokens and US dollars. Zero sets no
+// bound.
+type Budget struct {
+	TurnTokens    int     `json:"turn_tokens"`
+	TurnCost      float64 `json:"turn_cost"`
+	SessionTokens int     `json:"session_tokens"`
+	SessionCost   float64 `json:"session_cost"`
+}
+
+// Approvals say what happens when a call needs a person's word.
+type Approvals struct {
+	// OnAsk is wait, park or deny. Empty: wait at a terminal, else park.
+	OnAsk  string        `json:"on_ask"`
+	Expiry time.Duration `json:"expiry"`
+}
+
+// Retention is what `belay store prune` keeps. Zero sets no bound.
+type Retention struct {
+	Age  time.Duration `json:"age"`
+	Size int64         `json:"size"`
+}
+
+// Anthropic says how to reach the provider of that name.
+type Anthropic struct {
+	// KeyFile holds the key, if the environment does not.
+	KeyFile string `json:"key_file"`
+	// URL is that of a server that speaks the same protocol.
+	URL string `json:"url"`
+}
+
+// field is a setting: its path in the file, where its value is kept, and what
+// is wrong with a value of the right type.
+type field struct {
+	path  string
+	value func(*Config) any
+	check func(*Config) error
+	// private settings are no project's business.
+	private bool
+	// looser says that a project's value takes more than the user's gives.
+	looser func(project, user *Config) bool
+}
+
+// fields are all settings, in the order in which they are shown.
+func fields() []field {
+	return []field{
+		{path: "model", value: func(c *Config) any { return &c.Model }, check: func(c *Config) error { return checkModel(c.Model) }},
+		{path: "mode", value: func(c *Config) any { return &c.Mode }, check: func(c *Config) error { return oneOf(c.Mode, ModeNames()) }, looser: looserMode},
+		{path: "store", value: func(c *Config) any { return &c.Store }},
+		{path: "instructions", value: func(c *Config) any { return &c.Instructions }},
+		{path: "tools", value: func(c *Config) any { return &c.Tools }},
+		{path: "limits.steps", value: func(c *Config) any { return &c.Limits.Steps }},
+		{path: "limits.parallel", value: func(c *Config) any { return &c.Limits.Parallel }},
+		{path: "limits.result_characters", value: func(c *Config) any { return &c.Limits.ResultCharacters }},
+		{path: "limits.tool", value: func(c *Config) any { return &c.Limits.Tool }},
+		{path: "budget.turn_tokens", value: func(c *Config) any { return &c.Budget.TurnTokens }, looser: looserNumber(func(c *Config) float64 { return float64(c.Budget.TurnTokens) })},
+		{path: "budget.turn_cost", value: func(c *Config) any { return &c.Budget.TurnCost }, looser: looserNumber(func(c *Config) float64 { return c.Budget.TurnCost })},
+		{path: "budget.session_tokens", value: func(c *Config) any { return &c.Budget.SessionTokens }, looser: looserNumber(func(c *Config) float64 { return float64(c.Budget.SessionTokens) })},
+		{path: "budget.session_cost", value: func(c *Config) any { return &c.Budget.SessionCost }, looser: looserNumber(func(c *Config) float64 { return c.Budget.SessionCost })},
+		{path: "approvals.on_ask", value: func(c *Config) any { return &c.Approvals.OnAsk }, check: func(c *Config) error { return oneOf(c.Approvals.OnAsk, []string{"wait", "park", "deny"}) }},
+		{path: "approvals.expiry", value: func(c *Config) any { return &c.Approvals.Expiry }},
+		{path: "retention.age", value: func(c *Config) any { return &c.Retention.Age }},
+		{path: "retention.size", value: func(c *Config) any { return &c.Retention.Size }},
+		{path: "anthropic.key_file", value: func(c *Config) any { return &c.Anthropic.KeyFile }, private: true},
+		{path: "anthropic.url", value: func(c *Config) any { return &c.Anthropic.URL }, private: true},
+	}
+}
+
+// Variable is the environment variable of a setting: limits.steps is
+// BELAY_LIMITS_STEPS.
+func Variable(path string) string {
+	return "BELAY_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+// Paths are the paths of all settings, in order.
+func Paths() []string {
+	var paths []string
+	for _, f := range fields() {
+		paths = append(paths, f.path)
+	}
+	return paths
+}
+
+// assign reads a word into a value.
+func assign(into any, word string) error {
+	switch v := into.(type) {
+	case *string:
+		*v = word
+	case *[]string:
+		*v = splitList(word)
+	case *int:
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is not a number from 0 up", word)
+		}
+		*v = n
+	case *float64:
+		x, err := strconv.ParseFloat(word, 64)
+		if err != nil || !(x >= 0) || x > 1e12 {
+			return fmt.Errorf("%q is not an amount from 0 up", word)
+		}
+		*v = x
+	case *time.Duration:
+		d, err := ParseDuration(word)
+		if err != nil {
+			return err
+		}
+		*v = d
+	case *int64:
+		n, err := parseSize(word)
+		if err != nil {
+			return err
+		}
+		*v = n
+	}
+	return nil
+}
+
+// splitList reads a list that is one word: parts between commas.
+func splitList(word string) []string {
+	list := []string{}
+	for part := range strings.SplitSeq(word, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// ParseDuration reads a duration as Go writes it, or a number of days: 36h, 30d.
+func ParseDuration(word string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(word, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 36500 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	d, err := time.ParseDuration(word)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a duration: write 90s, 5m, 36h or 30d", word)
+	}
+	return d, nil
+}
+
+// units are what a size can be counted in.
+var units = []struct {
+	suffix string
+	bytes  int64
+}{{"GB", 1_000_000_000}, {"MB", 1_000_000}, {"KB", 1_000}, {"B", 1}, {"", 1}}
+
+// parseSize reads a number of bytes: 500MB, 2GB.
+func parseSize(word string) (int64, error) {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(strings.ToUpper(word), u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err == nil && n >= 0 && n < 1<<62/u.bytes {
+			return n * u.bytes, nil
+		}
+		break
+	}
+	return 0, fmt.Errorf("%q is not a size: write 500MB or 2GB", word)
+}
+
+func oneOf(word string, words []string) error {
+	if word == "" || slices.Contains(words, word) {
+		return nil
+	}
+	return fmt.Errorf("%q is none of %s%s", word, strings.Join(words, ", "), near.Hint(word, words))
+}
+
+// Providers are the providers a model can be of.
+var Providers = []string{"anthropic", "scripted"}
+
+func checkModel(model string) error {
+	if model == "" {
+		return nil
+	}
+	provider, name, ok := strings.Cut(model, "/")
+	switch {
+	case !ok || name == "":
+		return fmt.Errorf("%q is not a model: write PROVIDER/NAME, such as anthropic/claude-sonnet-4-5", model)
+	case !slices.Contains(Providers, provider):
+		return fmt.Errorf("%q is no provider of models%s: there are %s", provider, near.Hint(provider, Providers), strings.Join(Providers, " and "))
+	default:
+		return nil
+	}
+}
+
+func looserNumber(of func(*Config) float64) func(project, user *Config) bool {
+	return func(project, user *Config) bool {
+		return of(user) > 0 && (of(project) > of(user) || of(project) == 0)
+	}
+}
+
+// absolute makes a path absolute, as seen from a directory.
+func absolute(path, from string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(from, path)
+}

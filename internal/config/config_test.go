@@ -1,0 +1,218 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay/internal/config"
+)
+
+// files makes a directory with a user's file and a project's file, those that are
+// not empty.
+func files(t *testing.T, user, project string) *config.Options {
+	t.Helper()
+	dir := t.TempDir()
+	o := &config.Options{Dir: filepath.Join(dir, "project"), UserDir: filepath.Join(dir, "user"), Environ: []string{}}
+	for path, text := range map[string]string{config.UserPath(o.UserDir): user, filepath.Join(o.Dir, config.Name): project} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if text != "" {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return o
+}
+
+func load(t *testing.T, o *config.Options) *config.Loaded {
+	t.Helper()
+	l, err := config.Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	o := files(t, "", "")
+	l := load(t, o)
+	want := config.Config{Mode: "standard", Store: filepath.Join(o.Dir, ".belay", "belay.db")}
+	if diff := cmp.Diff(want, l.Config); diff != "" {
+		t.Error(diff)
+	}
+	if l.Project != o.Dir || l.UserFile != "" || l.ProjectFile != "" || l.From("mode").String() != "default" {
+		t.Errorf("project %s, files %q and %q, mode from %s", l.Project, l.UserFile, l.ProjectFile, l.From("mode"))
+	}
+}
+
+func TestEveryKey(t *testing.T) {
+	t.Parallel()
+	o := files(t, `
+model: anthropic/claude-sonnet-4-5
+mode: build
+store: ~/belay.db
+instructions: |
+  two
+  lines
+tools: [read, grep]
+limits: {steps: 1, parallel: 2, result_characters: 3, tool: 90s}
+budget: {turn_tokens: 4, turn_cost: 0.5, session_tokens: 5, session_cost: 6}
+approvals: {on_ask: park, expiry: 2d}
+retention: {age: 90d, size: 500MB}
+anthropic: {key_file: key, url: "http://127.0.0.1:8080"}
+`, "")
+	l := load(t, o)
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Config{
+		Model: "anthropic/claude-sonnet-4-5", Mode: "build", Store: filepath.Join(home, "belay.db"), Instructions: "two\nlines\n",
+		Tools:     []string{"read", "grep"},
+		Limits:    config.Limits{Steps: 1, Parallel: 2, ResultCharacters: 3, Tool: 90 * time.Second},
+		Budget:    config.Budget{TurnTokens: 4, TurnCost: 0.5, SessionTokens: 5, SessionCost: 6},
+		Approvals: config.Approvals{OnAsk: "park", Expiry: 48 * time.Hour},
+		Retention: config.Retention{Age: 90 * 24 * time.Hour, Size: 500_000_000},
+		Anthropic: config.Anthropic{KeyFile: filepath.Join(o.UserDir, "belay", "key"), URL: "http://127.0.0.1:8080"},
+	}
+	if diff := cmp.Diff(want, l.Config); diff != "" {
+		t.Error(diff)
+	}
+	for _, path := range config.Paths() {
+		if l.From(path).Kind != "user" {
+			t.Errorf("%s is from %s, want the user's file: a key is missing in this test", path, l.From(path))
+		}
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	o := files(t, "mode: permissive\nlimits: {steps: 1, parallel: 1, result_characters: 1}\n", "mode: build\nlimits:\n  steps: 2\n  parallel: 2\n")
+	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL="}
+	l := load(t, o)
+	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
+		t.Fatal(err)
+	}
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1}) || l.Model != "" {
+		t.Errorf("%+v", l.Config)
+	}
+	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {
+		t.Error(diff)
+	}
+	for path, want := range map[string]string{
+		"limits.steps": "--max-steps", "limits.parallel": l.ProjectFile + ":4", "limits.result_characters": l.UserFile + ":2",
+		"tools": "BELAY_TOOLS", "store": "default",
+	} {
+		if got := l.From(path).String(); got != want {
+			t.Errorf("%s is from %s, want %s", path, got, want)
+		}
+	}
+	if err := l.Override("mode", "mode", "stric"); err == nil || !strings.Contains(err.Error(), `--mode: "stric" is none of`) || !strings.Contains(err.Error(), `did you mean "strict"`) {
+		t.Errorf("a bad flag: %v", err)
+	}
+}
+
+func TestProjectIsFoundUpward(t *testing.T) {
+	t.Parallel()
+	o := files(t, "", "mode: strict\n")
+	root := o.Dir
+	o.Dir = filepath.Join(root, "a", "b")
+	if err := os.MkdirAll(filepath.Join(o.Dir, ".belay"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if l := load(t, o); l.Project != root || l.Mode != "strict" || l.Store != filepath.Join(root, ".belay", "belay.db") {
+		t.Errorf("project %s, mode %s, store %s", l.Project, l.Mode, l.Store)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule          string
+		user, project string
+		want          []string // parts of the error; none: no error
+	}{
+		{"a file of comments says nothing", "", "# mode: strict\n", nil},
+		{"an empty group says nothing", "", "limits:\n", nil},
+		{"an empty value says nothing", "", "mode:\n", nil},
+		{"an unknown key is near one", "", "mode: strict\ntol: [read]\n", []string{`belay.yaml:2: unknown key "tol" (did you mean "tools"?)`}},
+		{"an unknown key is near none", "", "zzzzzz: 1\n", []string{`belay.yaml:1: unknown key "zzzzzz": use one of model, mode,`}},
+		{"an unknown key in a group", "", "limits:\n  stepps: 1\n", []string{`belay.yaml:2: unknown key "limits.stepps" (did you mean "steps"?)`}},
+		{"a group without keys", "", "limits: 3\n", []string{"belay.yaml:1: limits: expected keys with values"}},
+		{"a list in place of a file", "", "- mode\n", []string{"belay.yaml:1: the file: expected keys with values"}},
+		{"all mistakes are told", "", "limits: {steps: -1, tool: soon}\nmode: lax\n", []string{"limits.steps: \"-1\" is not a number", "limits.tool: \"soon\" is not a duration", "belay.yaml:2: mode: \"lax\" is none of"}},
+		{"a number in place of text", "", "model: 3\n", []string{"model: expected text"}},
+		{"a mapping in place of a number", "", "limits: {steps: {a: 1}}\n", []string{"limits.steps: expected one value"}},
+		{"a word in place of a list", "", "tools: read\n", []string{"tools: expected a list"}},
+		{"a size", "retention: {size: big}\n", "", []string{`retention.size: "big" is not a size`}},
+		{"an amount", "budget: {turn_cost: .nan}\n", "", []string{"budget.turn_cost:"}},
+		{"a model without a provider", "", "model: claude\n", []string{"write PROVIDER/NAME"}},
+		{"a key given twice", "", "mode: strict\nmode: build\n", []string{"belay.yaml:2: "}},
+		{"broken YAML", "", "mode: [\n", []string{"belay.yaml:1: "}},
+		{"two documents", "", "mode: strict\n---\nmode: strict\n", []string{"a second document begins here"}},
+		{"mistakes of both files are told", "moed: x\n", "moed: x\n", []string{filepath.Join("user", "belay", "belay.yaml") + ":1", filepath.Join("project", "belay.yaml") + ":1"}},
+
+		{"a project tightens the mode", "mode: build\n", "mode: standard\n", nil},
+		{"a project does not loosen the default mode", "", "mode: build\n", []string{"a project may tighten it and not loosen it", "BELAY_MODE"}},
+		{"a project does not loosen the user's mode", "mode: strict\n", "mode: standard\n", []string{"may tighten it"}},
+		{"a mode that asks less and does more is looser", "", "mode: unattended\n", []string{"may tighten it"}},
+		{"a project lowers a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 1}\n", nil},
+		{"a project sets a budget where there is none", "", "budget: {turn_cost: 100}\n", nil},
+		{"a project does not raise a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 3}\n", []string{"budget.turn_cost: a project may tighten it"}},
+		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may tighten it"}},
+		{"a project does not say where keys go", "", "anthropic: {url: \"http://127.0.0.1:1\"}\n", []string{"anthropic.url: it is not for a project"}},
+		{"a project does not say where keys are", "", "anthropic: {key_file: /etc/key}\n", []string{"anthropic.key_file: it is not for a project"}},
+		{"a project's store is in the project", "", "store: ../x.db\n", []string{"is outside the project"}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Load(files(t, test.user, test.project))
+			if len(test.want) == 0 && err != nil {
+				t.Errorf("it is refused: %v", err)
+			}
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %v, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}
+
+// What init writes says nothing, and every line of it would be understood.
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+	l := load(t, files(t, "", config.Template()))
+	if diff := cmp.Diff("standard", l.Mode); diff != "" {
+		t.Error(diff)
+	}
+	var uncommented []string
+	for line := range strings.Lines(config.Template()) {
+		setting := strings.TrimPrefix(line, "# ")
+		key, _, ok := strings.Cut(strings.TrimSpace(setting), ":")
+		if ok && line != setting && !strings.Contains(key, " ") && !strings.Contains(key, "/") || strings.HasPrefix(line, "#   Run ") {
+			uncommented = append(uncommented, setting)
+		}
+	}
+	l = load(t, files(t, "", strings.Join(uncommented, "")))
+	for _, path := range config.Paths() {
+		if from := l.From(path); from.Kind != "project" && !strings.HasPrefix(path, "anthropic.") {
+			t.Errorf("the template does not show %s", path)
+		}
+	}
+}
+
+func TestVariable(t *testing.T) {
+	t.Parallel()
+	if got := config.Variable("limits.result_characters"); got != "BELAY_LIMITS_RESULT_CHARACTERS" {
+		t.Error(got)
+	}
+}

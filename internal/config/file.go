@@ -1,0 +1,175 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// reading is a file on its way into a configuration.
+type reading struct {
+	into     *Loaded
+	file     string
+	kind     string
+	problems []error
+}
+
+// readFile reads a file and reports all its mistakes, each with its line.
+func (l *Loaded) readFile(path, kind string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	r := &reading{into: l, file: path, kind: kind}
+	parsed, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
+			return fmt.Errorf("%s:%d: %s", path, e.GetToken().Position.Line, e.GetMessage())
+		}
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(parsed.Docs) > 1 {
+		return fmt.Errorf("%s:%d: a second document begins here: the file holds one", path, lineOf(parsed.Docs[1].Body))
+	}
+	if len(parsed.Docs) == 1 && parsed.Docs[0].Body != nil {
+		r.mapping("", parsed.Docs[0].Body)
+	}
+	return errors.Join(r.problems...)
+}
+
+func (r *reading) refusef(node ast.Node, format string, args ...any) {
+	r.problems = append(r.problems, fmt.Errorf("%s:%d: "+format, append([]any{r.file, lineOf(node)}, args...)...))
+}
+
+// mapping reads the keys below a path.
+func (r *reading) mapping(below string, node ast.Node) {
+	if _, ok := node.(*ast.NullNode); ok {
+		return // all of it is commented out
+	}
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		r.refusef(node, "%s: expected keys with values", cmp.Or(below, "the file"))
+		return
+	}
+	for pairs := m.MapRange(); pairs.Next(); {
+		key := pairs.Key().String()
+		path := strings.TrimPrefix(below+"."+key, ".")
+		switch {
+		case slices.Contains(Paths(), path):
+			r.leaf(path, pairs.KeyValue())
+		case slices.Contains(groups(), path):
+			r.mapping(path, pairs.Value())
+		default:
+			r.refusef(pairs.Key(), "unknown key %q%s", path, suggest(below, key))
+		}
+	}
+}
+
+// leaf reads the value of a setting.
+func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
+	if _, ok := pair.Value.(*ast.NullNode); ok {
+		return // nothing is said
+	}
+	from := Source{r.kind, fmt.Sprintf("%s:%d", r.file, lineOf(pair.Key))}
+	err := r.into.set(path, from, func(into any) error {
+		if err := decode(pair.Value, into); err != nil {
+			return err
+		}
+		if word, ok := into.(*string); ok && r.kind == "user" {
+			*word = r.userPath(path, *word)
+		}
+		return nil
+	})
+	if err != nil {
+		r.refusef(pair.Key, "%s: %w", path, err)
+	}
+}
+
+// decode reads a node into a value. Durations and sizes are written as words.
+func decode(node ast.Node, into any) error {
+	switch into := into.(type) {
+	case *time.Duration, *int64, *int, *float64:
+		if scalar, ok := node.(ast.ScalarNode); ok {
+			return assign(into, fmt.Sprint(scalar.GetValue()))
+		}
+		return errors.New("expected one value")
+	case *[]string:
+		var list []string
+		if err := yaml.NodeToValue(node, &list, yaml.Strict()); err != nil {
+			return errors.New("expected a list of names: [read, grep]")
+		}
+		*into = append([]string{}, list...)
+		return nil
+	default:
+		switch node.(type) {
+		case *ast.StringNode, *ast.LiteralNode:
+		default:
+			return errors.New("expected text")
+		}
+		if err := yaml.NodeToValue(node, into, yaml.Strict()); err != nil {
+			return errors.New("expected text")
+		}
+		return nil
+	}
+}
+
+// groups are the keys that have keys below them.
+func groups() []string {
+	var groups []string
+	for _, path := range Paths() {
+		if group, _, ok := strings.Cut(path, "."); ok && !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// suggest says what a key that is unknown may stand for, or which there are.
+func suggest(below, key string) string {
+	var known []string
+	for _, path := range append(Paths(), groups()...) {
+		rest, ok := strings.CutPrefix(path, strings.TrimPrefix(below+".", "."))
+		if ok && !strings.Contains(rest, ".") && !slices.Contains(known, rest) {
+			known = append(known, rest)
+		}
+	}
+	if meant := near.Hint(key, known); meant != "" {
+		return meant
+	}
+	return ": use one of " + strings.Join(known, ", ")
+}
+
+func lineOf(node ast.Node) int {
+	if node == nil || node.GetToken() == nil {
+		return 1
+	}
+	return node.GetToken().Position.Line
+}
+
+// userPath reads a path of the user's file: ~ is the user's home, and a key
+// file is beside the settings. Other values stay as they are.
+func (r *reading) userPath(path, word string) string {
+	if path != "store" && path != "anthropic.key_file" {
+		return word
+	}
+	if rest, ok := strings.CutPrefix(word, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if path == "anthropic.key_file" {
+		return absolute(word, filepath.Dir(r.file))
+	}
+	return word
+}

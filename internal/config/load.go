@@ -1,0 +1,203 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Source is where a value came from.
+type Source struct {
+	// Kind is default, user, project, environment or flag.
+	Kind string `json:"kind"`
+	// Where is the file with its line, the variable or the flag.
+	Where string `json:"where,omitempty"`
+}
+
+func (s Source) String() string {
+	if s.Where == "" {
+		return s.Kind
+	}
+	return s.Where
+}
+
+// Loaded is the configuration in force.
+type Loaded struct {
+	Config
+
+	// Project is the directory that the agent works in: the nearest one, from
+	// where the command was started upwards, that has a file, or else where it was
+	// started.
+	Project string
+	// UserFile and ProjectFile are the files that were read; empty if there is
+	// none.
+	UserFile, ProjectFile string
+
+	from map[string]Source
+}
+
+// Options say where to look. A nil *Options is valid.
+type Options struct {
+	// Dir is where the search for the project's file begins, and goes up from.
+	// Defaults to the working directory.
+	Dir string
+	// UserDir is the user's directory for settings of all programs. Defaults to
+	// os.UserConfigDir.
+	UserDir string
+	// Environ are the variables. Defaults to os.Environ.
+	Environ []string
+}
+
+// UserPath is where the user's file is looked for, in the user's directory for
+// settings.
+func UserPath(userDir string) string { return filepath.Join(userDir, "belay", Name) }
+
+// Load reads the configuration. The error names every mistake, one to a line.
+func Load(opts *Options) (*Loaded, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.UserDir == "" {
+		o.UserDir, _ = os.UserConfigDir() // without a home there is no user's file
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	l := &Loaded{Project: dir, from: make(map[string]Source)}
+	l.Mode, l.Store = DefaultMode, filepath.Join(".belay", "belay.db")
+	for _, f := range fields() {
+		l.from[f.path] = Source{Kind: "default"}
+	}
+	var problems []error
+	if o.UserDir != "" {
+		if path := UserPath(o.UserDir); isFile(path) {
+			l.UserFile = path
+			problems = append(problems, l.readFile(path, "user"))
+		}
+	}
+	l.Project = findUp(dir)
+	if path := filepath.Join(l.Project, Name); isFile(path) && path != l.UserFile {
+		l.ProjectFile = path
+		problems = append(problems, l.readFile(path, "project"))
+	}
+	problems = append(problems, l.readEnvironment(o.Environ))
+	l.Store = absolute(l.Store, l.Project)
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// From says where the value of a setting came from.
+func (l *Loaded) From(path string) Source { return l.from[path] }
+
+// Value is the value of a setting, for showing it.
+func (l *Loaded) Value(path string) any {
+	for _, f := range fields() {
+		if f.path == path {
+			return f.value(&l.Config)
+		}
+	}
+	return nil
+}
+
+// Override sets a value that a flag gave.
+func (l *Loaded) Override(path, flag, word string) error {
+	err := l.set(path, Source{"flag", "--" + flag}, func(into any) error { return assign(into, word) })
+	if path == "store" && err == nil {
+		l.Store, err = filepath.Abs(l.Store)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+// set changes a value, unless it is not for this source to change.
+func (l *Loaded) set(path string, from Source, read func(into any) error) error {
+	at := slices.IndexFunc(fields(), func(f field) bool { return f.path == path })
+	f := fields()[at]
+	changed := l.Config
+	if err := read(f.value(&changed)); err != nil {
+		return err
+	}
+	if f.check != nil {
+		if err := f.check(&changed); err != nil {
+			return err
+		}
+	}
+	if from.Kind == "project" {
+		if err := l.forProject(&f, &changed); err != nil {
+			return err
+		}
+	}
+	l.Config = changed
+	l.from[path] = from
+	return nil
+}
+
+// forProject refuses what a project's file may not say.
+func (l *Loaded) forProject(f *field, changed *Config) error {
+	elsewhere := fmt.Sprintf("put it into the user's %s or set %s", Name, Variable(f.path))
+	switch {
+	case f.private:
+		return fmt.Errorf("it is not for a project to say where keys are and go: %s", elsewhere)
+	case f.looser != nil && f.looser(changed, &l.Config):
+		return fmt.Errorf("a project may tighten it and not loosen it: %s", elsewhere)
+	case f.path == "store" && !filepath.IsLocal(changed.Store):
+		return fmt.Errorf("%q is outside the project: %s", changed.Store, elsewhere)
+	default:
+		return nil
+	}
+}
+
+func (l *Loaded) readEnvironment(environ []string) error {
+	var problems []error
+	for _, f := range fields() {
+		name := Variable(f.path)
+		at := slices.IndexFunc(environ, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+		if at < 0 {
+			continue
+		}
+		word := environ[at][len(name)+1:]
+		if word == "" {
+			continue // as good as not set
+		}
+		if err := l.set(f.path, Source{"environment", name}, func(into any) error { return assign(into, word) }); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// findUp looks for a project in a directory and those above it: it has a file
+// of settings. A store alone makes none: whoever ran one task in their home
+// directory would have made all of it a project.
+func findUp(start string) string {
+	for dir := start; ; {
+		if isFile(filepath.Join(dir, Name)) {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return start
+		}
+		dir = above
+	}
+}
+
+// isFile reports whether there is something to read. What cannot be looked at is
+// read too: the error says why it cannot.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir() || errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist)
+}

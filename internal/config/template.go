@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Template is a file that says what can be set. All of it is commented out.
+func Template() string {
+	var modes strings.Builder
+	for _, m := range Modes() {
+		fmt.Fprintf(&modes, "#   %-11s %s\n", m.Name, m.Means)
+	}
+	return fmt.Sprintf(template, modes.String())
+}
+
+const template = `# Settings of this project for belay. Every line is optional; "belay doctor" shows what is in force and from where.
+# The user's own file comes first, then this one, then variables (limits.steps is BELAY_LIMITS_STEPS), then flags.
+# What loosens (mode, budget) or tells where keys are counts only in the user's own file, as a variable or as a flag.
+
+# Which model to ask: PROVIDER/NAME. With a key in ANTHROPIC_API_KEY there is a default.
+# model: anthropic/claude-sonnet-4-5
+
+# How far the agent may go by itself; a project may tighten this, not loosen it:
+%s# mode: strict
+
+# Where sessions are kept, seen from this file.
+# store: .belay/belay.db
+
+# What the agent is told about its work here.
+# instructions: |
+#   Run the tests before you say that you are done.
+
+# Which tools it has. Without this line: all of them.
+# tools: [read, list, glob, grep, write, edit, shell]
+
+# limits:
+#   steps: 100                 # model calls of a turn
+#   parallel: 16               # calls of one response at a time
+#   result_characters: 50000   # of one tool result
+#   tool: 5m                   # how long a tool may run
+
+# budget:                      # a turn that reaches it ends
+#   turn_tokens: 500000
+#   turn_cost: 1.00            # US dollars
+#   session_tokens: 5000000
+#   session_cost: 10.00
+
+# approvals:
+#   on_ask: wait               # wait (at a terminal, else park), park, or deny
+#   expiry: 24h                # how long a question stands
+
+# retention:                   # what "belay store prune" keeps
+#   age: 90d
+#   size: 500MB
+`

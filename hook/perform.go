@@ -67,11 +67,10 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	if len(answer.Jobs) == 0 || e.sub.opts.Shadow {
 		return nil
 	}
-	asked := *run
-	asked.State, asked.Ended = Completed, rt.wall(rt.now())
-	asked.Latency = Latency(asked.Ended.Sub(asked.Started))
-	asked.Contributed, asked.Audit = digest(answer.Parts), safeAudit(answer.Audit)
-	if err := rt.schedule(ctx, asked, answer.Jobs); err != nil {
+	// The attempt has not succeeded before it is settled: it is recorded as begun,
+	// so that a process which ends in between leaves work to be done again, and
+	// jobs that are queued once.
+	if err := rt.schedule(ctx, *run, answer.Jobs); err != nil {
 		problem := jobProblem(err)
 		return &problem
 	}
@@ -112,12 +111,18 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	case kept:
 		input, err = keeps.Input(ctx, job)
 	default:
-		err = errors.New("the input was another process's, and the runtime has no Recall")
+		err = fmt.Errorf("the input was another process's, and the runtime has no Recall: %w", ErrNotFound)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return input, nil, nil
+	case ctx.Err() != nil:
+		return nil, nil, &Problem{Code: CodeCanceled, Err: context.Cause(ctx)}
+	case errors.Is(err, ErrNotFound):
 		return nil, nil, &Problem{Code: CodeInputGone, Err: err}
+	default: // it may be there the next time
+		return nil, nil, &Problem{Code: CodeError, Err: err}
 	}
-	return input, nil, nil
 }
 
 // performJob runs a background subscription's handler on a recalled input.

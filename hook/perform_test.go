@@ -229,8 +229,11 @@ func TestInputOfRecordedWork(t *testing.T) {
 	}{
 		{"nobody to ask", nil, hook.CodeInputGone},
 		{"it is gone", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
-			return nil, errors.New("gone")
+			return nil, hook.ErrNotFound
 		}, hook.CodeInputGone},
+		{"it cannot be read now", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
+			return nil, errors.New("the disk is asleep")
+		}, hook.CodeError},
 		{"it does not decode", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
 			return json.RawMessage(`[]`), nil
 		}, hook.CodeInputGone},
@@ -463,4 +466,50 @@ func TestWorkNeedsAQueueThatHandsOut(t *testing.T) {
 	if err := newRuntime(t, nil).Work(context.Background()); err == nil {
 		t.Error("work without a queue: no error")
 	}
+}
+
+// An attempt that asks for more work has not succeeded before it is settled: a
+// process that ends in between must not leave a success behind.
+//
+// SPEC J-05
+func TestAttemptThatSchedulesIsNotOverYet(t *testing.T) {
+	t.Parallel()
+	journal := hook.NewMemoryJournal(8)
+	queue := hook.NewMemoryQueue(journal, nil)
+	rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal, Queue: queue},
+		observePhase.On("a", says(remark{Jobs: []hook.Job{{Handler: "more", Key: "k"}}}), &hook.Options{Execution: hook.Background}))
+	if _, err := rt.InstallJobs(hook.JobHandler{Name: "more", Run: func(context.Context, hook.Job) ([]hook.Audit, error) { return nil, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	dispatch(t, observePhase, snapshot(t, rt), write)
+	job, err := queue.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := rt.Perform(t.Context(), job)
+	equal(t, "the attempt", run.State, hook.Completed)
+	for _, r := range list(t, journal, hook.Filter{Job: job.ID}) {
+		if r.Attempt > 0 {
+			equal(t, "its record before it is settled", r.State, hook.Started)
+		}
+	}
+	if err := queue.Settle(t.Context(), job, run, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A worker that is told to stop while it looks for an input leaves the work to the
+// next one.
+//
+// SPEC J-04
+func TestInputThatIsNotReadInTime(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	queue := hook.NewMemoryQueue(hook.NewMemoryJournal(8), nil)
+	rt := newRuntime(t, &hook.RuntimeOptions{Queue: queue, Recall: func(ctx context.Context, _, _ string, _ hook.Scope) (json.RawMessage, error) {
+		cancel()
+		return nil, context.Cause(ctx)
+	}}, observePhase.On("a", does[remark](func(context.Context, call) {}), &hook.Options{Execution: hook.Background}))
+	run := rt.Perform(ctx, hook.Job{ID: "other.1", Key: "k", Phase: "test.observe", Subscription: "a", Reference: "r", Scope: *write.scope, Attempt: 1, Idempotent: true})
+	equal(t, "class", run.Class, hook.CodeCanceled)
 }

@@ -29,6 +29,8 @@ type RuntimeOptions struct {
 	// Recall finds the JSON form of an input again by its reference, for
 	// background work that another process recorded. Defaults to asking the queue
 	// if it is an InputQueue; without either such work fails with job.input_gone.
+	// ErrNotFound says that the input is gone; other errors are tried again as the
+	// work is.
 	Recall func(ctx context.Context, phase, reference string, scope Scope) (json.RawMessage, error)
 	// Limits bound merged contributions. Defaults to the defaults of Limits.
 	Limits Limits

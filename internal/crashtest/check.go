@@ -19,6 +19,7 @@ type found struct {
 	info       belay.SessionInfo
 	messages   []*belay.Message
 	transcript []string // in words, without what differs from run to run
+	approvals  []belay.Approval
 	runs       map[string]hook.Run
 	effects    map[string]int
 }
@@ -51,6 +52,12 @@ func look(t testing.TB, open Open, dir string) *found {
 		}
 		f.messages = append(f.messages, m)
 		f.transcript = append(f.transcript, words(m)...)
+	}
+	for a, err := range s.Approvals(t.Context(), belay.ApprovalFilter{Session: session}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.approvals = append(f.approvals, a)
 	}
 	for run, err := range s.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{}) {
 		if err != nil {
@@ -92,10 +99,13 @@ func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 	if f.info.Held || f.info.State.Turn != nil || f.info.State.Last != belay.EndTurn {
 		t.Errorf("the session is not at rest: %+v", f.info)
 	}
+	if len(f.approvals) != 1 || f.approvals[0].Decided == nil || !f.approvals[0].Decided.Allow {
+		t.Errorf("one question was asked and answered, and these are on record: %+v", f.approvals)
+	}
 	f.checkAcknowledged(t, said)
 	f.checkTranscript(t, undisturbed)
 	f.checkTools(t)
-	for _, name := range []string{"learn", "index"} {
+	for _, name := range []string{"learn", "index", "recall"} {
 		f.checkJob(t, name, true)
 	}
 	for _, name := range []string{"mail", "bill"} {
@@ -137,7 +147,7 @@ func (f *found) checkAcknowledged(t testing.TB, said *child) {
 func (f *found) checkTranscript(t testing.TB, undisturbed []string) {
 	t.Helper()
 	if undisturbed == nil {
-		if len(f.transcript) != 9 {
+		if len(f.transcript) != 11 {
 			t.Fatalf("the undisturbed story is another:\n%s", strings.Join(f.transcript, "\n"))
 		}
 		return
@@ -156,7 +166,7 @@ func (f *found) checkTranscript(t testing.TB, undisturbed []string) {
 func (f *found) checkTools(t testing.TB) {
 	t.Helper()
 	all := strings.Join(f.transcript, "\n")
-	for _, name := range []string{"send", "write"} {
+	for _, name := range []string{"send", "write", "deploy"} {
 		told := strings.Contains(all, " by "+name+": aborted "+interruption)
 		switch n := f.effects["tool "+name]; {
 		case n > 1:

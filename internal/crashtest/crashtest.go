@@ -71,7 +71,7 @@ func live(ctx context.Context, open Open, dir, kill string) error {
 	if err != nil {
 		return err
 	}
-	if err := tell(ctx, agent.Session(session)); err != nil {
+	if err := tell(ctx, agent, opened); err != nil {
 		return err
 	}
 	if err := work(ctx, agent, opened.Queue()); err != nil {
@@ -80,22 +80,35 @@ func live(ctx context.Context, open Open, dir, kill string) error {
 	return errors.Join(agent.Close(ctx), opened.Close())
 }
 
-// tell takes the turn, unless it was taken: then it is resumed if it must be.
-func tell(ctx context.Context, s *belay.Session) error {
-	turn, err := belay.Await(s.Resume(ctx))
-	if errors.Is(err, belay.ErrNoTurn) {
-		for _, err := range s.Messages(ctx) {
-			return err
+// tell takes the turn, unless it was taken: then it is resumed if it must be. It
+// parks on the way, and somebody decides.
+func tell(ctx context.Context, agent *belay.Agent, inbox belay.ListStore) error {
+	s := agent.Session(session)
+	for {
+		turn, err := belay.Await(s.Resume(ctx))
+		if errors.Is(err, belay.ErrNoTurn) {
+			for _, err := range s.Messages(ctx) {
+				return err // it was told to its end
+			}
+			turn, err = s.Turn(ctx, "Tell the story.")
 		}
-		turn, err = s.Turn(ctx, "Tell the story.")
+		switch {
+		case err != nil:
+			return fmt.Errorf("the turn: %w", err)
+		case turn.Reason == belay.EndTurn:
+			return nil
+		case turn.Reason != belay.EndParked:
+			return fmt.Errorf("the turn ended %s: %s", turn.Reason, turn.Why)
+		}
+		for a, err := range inbox.Approvals(ctx, belay.ApprovalFilter{Session: session, Pending: true}) {
+			if err == nil {
+				_, err = agent.Decide(ctx, belay.Decision{Approval: a.ID, Hash: a.Hash, Allow: true, By: "ann"})
+			}
+			if err != nil {
+				return fmt.Errorf("the decision: %w", err)
+			}
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("the turn: %w", err)
-	}
-	if turn.Reason != belay.EndTurn {
-		return fmt.Errorf("the turn ended %s: %s", turn.Reason, turn.Why)
-	}
-	return nil
 }
 
 // work does background work until none is left.

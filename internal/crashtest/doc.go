@@ -10,6 +10,7 @@
 //   - every message and record whose commit was acknowledged is there
 //   - every call has one result, and every record is in a final state
 //   - no tool ran twice unless it is idempotent, and no job
+//   - a question that was asked is still asked, and a decision stands
 //   - the transcript is that of an undisturbed run, except where the model was
 //     told of an interruption
 //

@@ -57,6 +57,30 @@ type store struct {
 	wire *tripwire
 }
 
+// Open is a write: it takes hold of the session.
+func (s *store) Open(ctx context.Context, id string) (*belay.Stored, error) {
+	s.wire.pass("before a hold")
+	stored, err := s.JournalStore.Open(ctx, id)
+	s.wire.pass("after a hold")
+	return stored, err
+}
+
+// Release is another.
+func (s *store) Release(ctx context.Context, id string, epoch int64) error {
+	s.wire.pass("before a release")
+	err := s.JournalStore.Release(ctx, id, epoch)
+	s.wire.pass("after a release")
+	return err
+}
+
+// Decide is what a person does.
+func (s *store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+	s.wire.pass("before a decision")
+	a, err := s.JournalStore.Decide(ctx, d)
+	s.wire.pass("after a decision")
+	return a, err
+}
+
 // Commit tells what was acknowledged.
 func (s *store) Commit(ctx context.Context, c *belay.Commit) error {
 	s.wire.pass("before a commit")

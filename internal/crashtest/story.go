@@ -34,6 +34,7 @@ type model struct{}
 var script = []belay.Response{
 	{Parts: []belay.Part{belay.Text("Two at once."), callOf("send", "a"), callOf("look", "b")}, StopReason: belay.StopToolUse},
 	{Parts: []belay.Part{callOf("write", "c")}, StopReason: belay.StopToolUse},
+	{Parts: []belay.Part{callOf("deploy", "d")}, StopReason: belay.StopToolUse},
 	{Parts: []belay.Part{belay.Text("All done.")}, StopReason: belay.StopEnd},
 }
 
@@ -96,17 +97,25 @@ func cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 				return belay.Note{}, err
 			}
 			wire.pass("after " + name)
+			if name == "learn" { // work that asks for more
+				return belay.Note{Jobs: []hook.Job{{Handler: "recall", Reference: in.Turn(), Key: "recall/" + in.Turn()}}}, nil
+			}
 			return belay.Note{}, nil
 		}
 	}
 	agent, err := belay.New(model{}, &belay.Options{
 		Store: s,
+		OnAsk: belay.AskPark,
 		Tools: []belay.Tool{
 			tool("send", belay.ToolTraits{}), tool("look", belay.ToolTraits{Idempotent: true}), tool("write", belay.ToolTraits{Serial: true}),
+			tool("deploy", belay.ToolTraits{}),
 		},
 		Hooks: []hook.Subscription{
 			belay.UserPromptSubmit.On("welcome", pass[belay.UserPrompt, belay.PromptVerdict], nil),
 			belay.ToolPre.On("gate", pass[belay.ToolCall, belay.ToolVerdict], nil),
+			belay.ToolPre.On("ask", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
+				return belay.Ask("it goes out into the world"), nil
+			}, &hook.Options{Match: hook.Match{Tools: []string{"deploy"}}}),
 			belay.ToolPost.On("note", pass[belay.ToolResult, belay.ToolReaction], nil),
 			belay.ModelPost.On("count", pass[belay.ModelResponse, belay.Note], nil),
 			belay.TurnPostTurn.On("learn", work("learn"), background(true)),
@@ -133,6 +142,7 @@ func cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	}
 	_, err = agent.Hooks().InstallJobs(
 		hook.JobHandler{Name: "index", Run: job("index"), Idempotent: true, Retry: hook.Retry{Attempts: 3, Delay: time.Millisecond}},
+		hook.JobHandler{Name: "recall", Run: job("recall"), Idempotent: true},
 		hook.JobHandler{Name: "bill", Run: job("bill")},
 	)
 	return agent, err

@@ -47,11 +47,11 @@ func unified(from, to, before, after string) (diff string, added, removed int) {
 	if out.Len() == 0 {
 		return "", 0, 0
 	}
-	head := "--- a/" + from + "\n"
+	head := "--- " + inText("a/"+from) + "\n"
 	if from == "" {
 		head = "--- /dev/null\n"
 	}
-	return head + "+++ b/" + to + "\n" + out.String(), added, removed
+	return head + "+++ " + inText("b/"+to) + "\n" + out.String(), added, removed
 }
 
 // splitLines splits a text behind each newline.

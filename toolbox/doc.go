@@ -24,8 +24,11 @@
 // answer to a lost memory is to read again. glob, grep and list leave out what
 // .gitignore files leave out, and .git.
 //
+// A changed file keeps its owner and its mode, without setuid and setgid. One that
+// cannot keep its owner, or that the user of the process may not write, is refused.
+//
 // Commands inherit the environment without the variables that look like secrets:
-// see [ShellOptions].
+// see [ShellOptions]. What does not print in the name of a file is quoted in texts.
 //
 // What a tool answers in text is for the model. For people there is render data,
 // as JSON of one of the View types; its "kind" says of which.

@@ -55,11 +55,12 @@ func (f *files) doEdit(ctx context.Context, call *belay.Invocation, in *editInpu
 	if err != nil {
 		return belay.Result{}, err
 	}
-	if err := at.replace(file, []byte(after)); err != nil {
+	remark, err := at.replace(file, []byte(after))
+	if err != nil {
 		return belay.Result{}, f.explain(at, err)
 	}
 	f.read.saw(call.Session, at, sha256.Sum256([]byte(after)))
-	return answer(fmt.Sprintf("%s was edited: %s, at %s.%s", at.shown, plural(len(lines), "replacement", "replacements"), atLines(lines), file.namesake()),
+	return answer(fmt.Sprintf("%s was edited: %s, at %s.%s", inText(at.shown), plural(len(lines), "replacement", "replacements"), atLines(lines), remark),
 		changeView(at.shown, "edited", before, after))
 }
 

@@ -105,5 +105,16 @@ func Replace(root *os.Root, name, content string, meanwhile func()) error {
 		return err
 	}
 	meanwhile()
-	return at.replace(old, []byte(content))
+	_, err = at.replace(old, []byte(content))
+	return err
+}
+
+// Walk goes through a project and tells of each entry, directories before what is in
+// them.
+func Walk(ctx context.Context, root *os.Root, visit func(name string)) error {
+	w := &walker{place: newPlace(root), visit: func(e entry) error {
+		visit(e.rel)
+		return nil
+	}}
+	return w.walk(ctx, ".")
 }

@@ -75,7 +75,11 @@ func (f *files) doGlob(ctx context.Context, _ *belay.Invocation, in *globInput) 
 		return belay.Result{}, f.explain(top, err)
 	}
 	view := GlobView{Kind: "glob", Pattern: in.Pattern, Files: found.sorted(), Total: found.total}
-	text := strings.Join(view.Files, "\n")
+	var lines []string
+	for _, name := range view.Files {
+		lines = append(lines, inText(name))
+	}
+	text := strings.Join(lines, "\n")
 	switch {
 	case found.total == 0:
 		text = fmt.Sprintf("No file matches %s.", in.Pattern)

@@ -186,7 +186,7 @@ func (r *report) add(name string, f *found) bool {
 			return false
 		}
 		file.Count = f.count
-		r.text.WriteString(name)
+		r.text.WriteString(inText(name))
 		if r.mode == "count" {
 			fmt.Fprintf(&r.text, ": %d", f.count)
 		}
@@ -208,7 +208,7 @@ func (r *report) lines(file *GrepFile, f *found) {
 	if r.text.Len() > 0 {
 		r.text.WriteByte('\n')
 	}
-	r.text.WriteString(file.Path + "\n")
+	r.text.WriteString(inText(file.Path) + "\n")
 	last := 0
 	for _, h := range f.hits {
 		if h.matched && (r.view.Matches+file.Count >= r.limit || r.text.Len() > maxText) {

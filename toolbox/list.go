@@ -56,7 +56,7 @@ func (f *files) doList(ctx context.Context, _ *belay.Invocation, in *listInput) 
 	if t.depth <= 0 {
 		t.depth = defaultDepth
 	}
-	fmt.Fprintf(&t.text, "%s/\n", at.shown)
+	t.text.WriteString(inText(at.shown+"/") + "\n")
 	w := &walker{place: at.place, all: in.All, visit: t.add, enter: t.enters}
 	if err := w.walk(ctx, at.rel); err != nil && !errors.Is(err, errEnough) {
 		return belay.Result{}, f.explain(at, err)
@@ -102,14 +102,15 @@ func (t *tree) add(e entry) error {
 	}
 	t.count++
 	name := path.Base(e.rel)
-	switch {
-	case e.mode.IsDir():
+	if e.mode.IsDir() {
 		name += "/"
-	case e.mode&fs.ModeSymlink != 0:
+	}
+	t.text.WriteString(indent + inText(name))
+	if e.mode&fs.ModeSymlink != 0 {
 		if target, err := t.top.place.root.Readlink(e.rel); err == nil {
-			name += " -> " + target
+			t.text.WriteString(" -> " + inText(target))
 		}
 	}
-	t.text.WriteString(indent + name + "\n")
+	t.text.WriteByte('\n')
 	return nil
 }

@@ -7,8 +7,11 @@ import (
 	"os"
 )
 
-const nonblocking = 0
+const (
+	nonblocking   = 0
+	directoryOnly = 0
+)
 
-func keepOwner(*os.File, fs.FileInfo) {}
+func keepOwner(*os.File, fs.FileInfo) (group bool, err error) { return true, nil }
 
 func otherNames(fs.FileInfo) int { return 0 }

@@ -3,28 +3,38 @@
 package toolbox
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
 )
 
-// nonblocking keeps the opening of a pipe from waiting for its other end.
-const nonblocking = syscall.O_NONBLOCK
+const (
+	// nonblocking keeps the opening of a pipe from waiting for its other end.
+	nonblocking = syscall.O_NONBLOCK
+	// directoryOnly keeps anything else from being opened.
+	directoryOnly = syscall.O_DIRECTORY
+)
 
-// keepOwner gives a new file the owner of the one it replaces, where that is
-// allowed.
-func keepOwner(f *os.File, old fs.FileInfo) {
-	was, ok := old.Sys().(*syscall.Stat_t)
-	if !ok {
-		return
-	}
+// keepOwner gives a new file the owner and the group of the one it replaces. It
+// reports whether it has the group: an owner may not be of the group of their file. An
+// owner that cannot be kept is an error.
+func keepOwner(f *os.File, old fs.FileInfo) (group bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return
+		return false, fmt.Errorf("look at: %w", err)
 	}
-	if is, ok := info.Sys().(*syscall.Stat_t); ok && (is.Uid != was.Uid || is.Gid != was.Gid) {
-		_ = f.Chown(int(was.Uid), int(was.Gid)) // a member of the group may edit without owning
+	was, ok := old.Sys().(*syscall.Stat_t)
+	is, known := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || !known || is.Uid == was.Uid && is.Gid == was.Gid:
+		return true, nil
+	case f.Chown(int(was.Uid), int(was.Gid)) == nil:
+		return true, nil
+	case is.Uid != was.Uid:
+		return false, errOtherOwner
 	}
+	return false, nil
 }
 
 // otherNames is how many further names a file has.

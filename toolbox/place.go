@@ -187,6 +187,16 @@ func (s spot) open() (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// openDir opens a directory. What is not one, or is not any more, does not hold it
+// up and is refused.
+func (p *place) openDir(rel string) (*os.File, error) {
+	f, err := p.root.OpenFile(rel, os.O_RDONLY|nonblocking|directoryOnly, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	return f, nil
+}
+
 func kindOf(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeNamedPipe != 0:
@@ -203,7 +213,7 @@ func kindOf(mode fs.FileMode) string {
 // resembling names files beside one that does not exist, if there are any with a
 // name like it.
 func (s spot) resembling() string {
-	dir, err := s.place.root.Open(path.Dir(s.rel))
+	dir, err := s.place.openDir(path.Dir(s.rel))
 	if err != nil {
 		return ""
 	}
@@ -214,7 +224,7 @@ func (s spot) resembling() string {
 		return ""
 	}
 	for i, name := range found {
-		found[i] = path.Join(path.Dir(s.shown), name)
+		found[i] = inText(path.Join(path.Dir(s.shown), name))
 	}
 	return ": did you mean " + strings.Join(found, " or ") + "?"
 }

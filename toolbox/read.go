@@ -112,7 +112,7 @@ func showBinary(at spot, file *os.File, start []byte, info fs.FileInfo) (belay.R
 		return belay.Result{}, sum{}, err
 	}
 	data := slices.Concat(start, rest)
-	result, err := answer(fmt.Sprintf("%s is an image (%s, %s).", at.shown, mime, size(info.Size())),
+	result, err := answer(fmt.Sprintf("%s is an image (%s, %s).", inText(at.shown), mime, size(info.Size())),
 		ReadView{Kind: "read", Path: at.shown, MIME: mime})
 	result.Media = []belay.Media{{MIME: mime, Name: at.shown, Data: data}}
 	return result, sha256.Sum256(data), err

@@ -34,10 +34,13 @@ type ShellOptions struct {
 	// is one, else to sh.
 	Shell string
 	// Env is the whole environment of commands, as KEY=value. Defaults to that of
-	// the process without what looks like a secret: a variable whose name has, between
-	// underscores, the word KEY or one that ends in APIKEY, TOKEN, SECRET, PASSWORD,
-	// PASSWD, PASSPHRASE or CREDENTIAL, be it in the plural. PAGER, GIT_PAGER,
-	// GIT_TERMINAL_PROMPT and TERM are set so that nothing waits for a person.
+	// the process without what looks like a secret: a variable whose value has a URL
+	// with a password in it, or whose name has, between underscores, the word PAT or
+	// one that ends in KEY, TOKEN, SECRET, PASSWORD, PASSWD, PASSPHRASE, PASS, PWD,
+	// CREDENTIAL, CRED, AUTH, AUTHORIZATION, COOKIE or DSN, be it in the plural or with
+	// a number. PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are not taken for one.
+	// PAGER, GIT_PAGER, GIT_TERMINAL_PROMPT and TERM are set so that nothing waits for
+	// a person.
 	Env []string
 	// Keep names variables that are passed on though they look like secrets, as
 	// path.Match takes them: GITHUB_TOKEN, NPM_*. Defaults to none.
@@ -63,7 +66,9 @@ type shellInput struct {
 // without a terminal and with nothing to read. When its time is up or the turn is
 // aborted the group gets SIGTERM, and two seconds later SIGKILL. A process that it
 // leaves in the background does not delay the answer, and is not ended. Where there
-// is no shell, as may be on Windows, the tool is unavailable and says so.
+// is no shell, as may be on Windows, the tool is unavailable and says so. If the
+// process of the agent is killed while a command runs, on Linux the shell is killed
+// with it, and what the shell has started goes on; elsewhere both go on.
 func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	s := &shell{}
 	if opts != nil {
@@ -204,7 +209,7 @@ func (s *shell) environment() []string {
 	}
 	var env []string
 	for _, variable := range os.Environ() {
-		if name, _, _ := strings.Cut(variable, "="); !looksSecret(name) || s.keeps(name) {
+		if name, value, _ := strings.Cut(variable, "="); !looksSecret(name, value) || s.keeps(name) {
 			env = append(env, variable)
 		}
 	}
@@ -219,21 +224,3 @@ func (s *shell) keeps(name string) bool {
 	}
 	return false
 }
-
-// looksSecret reports whether a variable's name says that its value is a secret.
-func looksSecret(name string) bool {
-	for word := range strings.SplitSeq(strings.ToUpper(name), "_") {
-		word = strings.TrimSuffix(word, "S")
-		if word == "KEY" {
-			return true
-		}
-		for _, end := range secretWords {
-			if strings.HasSuffix(word, end) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-var secretWords = []string{"APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"}

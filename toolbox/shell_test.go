@@ -101,14 +101,22 @@ func TestShellKeepsBothEnds(t *testing.T) {
 	}
 }
 
-func TestShellWithholdsSecrets(t *testing.T) { //nolint:paralleltest // it sets variables
-	withheld := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "DB_PASSWORD", "X_CREDENTIALS", "npm_token"}
-	passed := []string{"BELAY_TEST_PLAIN", "KEYBOARD", "MONKEY", "TOKENIZER"}
+func TestShellWithholdsSecrets(t *testing.T) {
+	withheld := []string{
+		"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "DB_PASSWORD", "X_CREDENTIALS", "npm_token",
+		"DB_PASS", "PGPASS", "MYSQL_PWD", "GITHUB_PAT", "REDIS_AUTH", "NPM_CONFIG__AUTH", "SENTRY_DSN", "PRIVATEKEY", "ENCRYPTIONKEY", "GPGKEY",
+		"TOKEN2", "API_KEYS_2", "SIGNING_KEYS3", "HTTP_COOKIE", "GIT_CREDS", "HTTP_AUTHORIZATION", "ASKPASS_TOKEN",
+	}
+	passed := []string{
+		"BELAY_TEST_PLAIN", "KEYBOARD", "TOKENIZER", "PASSAGE", "X_COMPAT", "X_PATH", "AUTHOR", "SSH_AUTH_SOCK", "GIT_ASKPASS", "AWS_REGION2",
+	}
 	for _, name := range append(withheld, passed...) {
 		t.Setenv(name, "value-of-"+name)
 	}
+	t.Setenv("OLDPWD", "/") // bash takes nothing else than a directory
 	k := newKit(t, nil)
 	text := k.ok("shell", in{"command": "env"})
+	has(t, "\n"+text, "\nOLDPWD=/\n")
 	for _, name := range withheld {
 		if strings.Contains(text, "value-of-"+name) {
 			t.Errorf("%s was passed on", name)
@@ -124,6 +132,31 @@ func TestShellWithholdsSecrets(t *testing.T) { //nolint:paralleltest // it sets 
 	k = newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{Env: []string{"ONLY=this", "PATH=" + os.Getenv("PATH")}}})
 	if text = k.ok("shell", in{"command": "env"}); strings.Contains(text, "value-of") || !strings.Contains(text, "ONLY=this") {
 		t.Errorf("with Env: %s", text)
+	}
+}
+
+func TestShellWithholdsURLsWithPasswords(t *testing.T) { //nolint:paralleltest // it sets variables
+	for value, secret := range map[string]bool{
+		"postgres://app:hunter2@db.example/app":          true,
+		"redis://:hunter2@cache.example:6379/0":          true,
+		"http://user@corp:p@ss@proxy.example:3128":       true,
+		"--dsn mysql+tcp://a:b@h and more":               true,
+		"https://example.com:8443/a?b=c@d":               false,
+		"ssh://git@example.com:22/a.git":                 false,
+		"https://a.example:80/x https://b.example/@y":    false,
+		"user:word@example.com":                          false,
+		"/usr/bin:/bin":                                  false,
+		"https://example.com/a:b@c":                      false,
+		"unix:///run/x.sock":                             false,
+		"http://proxy.example:3128":                      false,
+		"git@example.com:belay/belay.git":                false,
+		"amqps://guest:guest@mq.example:5671/%2f?x=1&y=": true,
+	} {
+		t.Setenv("BELAY_TEST_URL", value)
+		k := newKit(t, nil)
+		if got := k.ok("shell", in{"command": `echo "[$BELAY_TEST_URL]"`}); (got == "[]\n") != secret || !secret && got != "["+value+"]\n" {
+			t.Errorf("%s: the command has %q", value, got)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"syscall"
 )
 
 // walker goes through a directory of a project, one directory at a time, sorted by
@@ -105,18 +106,18 @@ func (w *walker) in(ctx context.Context, dir string, rules *ignores) error {
 	return nil
 }
 
-// unusable reports whether an error means that a directory, met on the way, is gone
-// or not for us.
+// unusable reports whether an error means that a directory, met on the way, is gone,
+// is something else by now, or is not for us.
 func unusable(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || escapes(err)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrPermission) || escapes(err)
 }
 
 // entries reads one directory. Their Info is not to be used: it goes by the name of
 // the directory and not through the root.
 func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
-	f, err := w.place.root.Open(dir)
+	f, err := w.place.openDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
+		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	entries, err := f.ReadDir(-1)

@@ -52,14 +52,15 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 		return belay.Result{}, f.explain(at, err)
 	case string(old.data) == in.Content:
 		f.read.saw(call.Session, at, old.sum())
-		return answer(fmt.Sprintf("%s holds exactly this already: nothing was changed.", at.shown),
+		return answer(fmt.Sprintf("%s holds exactly this already: nothing was changed.", inText(at.shown)),
 			ChangeView{Kind: "change", Path: at.shown, Action: "unchanged"})
 	default:
 		if err := f.read.check(call.Session, at, old.sum()); err != nil {
 			return belay.Result{}, err
 		}
 	}
-	if err := at.replace(old, content); err != nil {
+	remark, err := at.replace(old, content)
+	if err != nil {
 		return belay.Result{}, f.explain(at, err)
 	}
 	f.read.saw(call.Session, at, sha256.Sum256(content))
@@ -71,7 +72,7 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 	if in.Content != "" && !strings.HasSuffix(in.Content, "\n") {
 		lines++
 	}
-	text := fmt.Sprintf("%s was %s (%s).%s", at.shown, action, plural(lines, "line", "lines"), old.namesake())
+	text := fmt.Sprintf("%s was %s (%s).%s", inText(at.shown), action, plural(lines, "line", "lines"), remark)
 	return answer(text, changeView(at.shown, action, before, in.Content))
 }
 
@@ -115,54 +116,99 @@ func (s spot) load() (*current, error) {
 	return &current{data, info}, nil
 }
 
+// errOtherOwner says that a new file cannot be given the owner of the old one.
+var errOtherOwner = errors.New("it belongs to someone else")
+
 // replace puts new content in the place of a file, all at once: whoever reads it
-// sees the old or the new. old is nil for a file that is not there yet.
-func (s spot) replace(old *current, content []byte) (err error) {
-	root := s.place.root
-	if old != nil && old.info.Mode().Perm()&0o200 == 0 {
-		return failf(belay.ClassDenied, "%q is read-only (mode %s), so nothing was changed.", s.shown, old.info.Mode().Perm())
-	}
-	dir := path.Dir(s.rel)
-	if old == nil && dir != "." {
-		if err := root.MkdirAll(dir, 0o777); err != nil {
-			return fmt.Errorf("make directories: %w", err)
-		}
-	}
+// sees the old or the new. old is nil for a file that is not there yet. It returns
+// what else there is to say about it.
+func (s spot) replace(old *current, content []byte) (remark string, err error) {
+	root, dir := s.place.root, path.Dir(s.rel)
 	mode := fs.FileMode(0o666) // as the umask leaves it
 	if old != nil {
 		mode = 0o600
+		if err := s.writable(old); err != nil {
+			return "", err
+		}
+	} else if dir != "." {
+		if err := root.MkdirAll(dir, 0o777); err != nil {
+			return "", fmt.Errorf("make directories: %w", err)
+		}
 	}
 	temporary := path.Join(dir, ".belay-"+rand.Text()+".tmp")
 	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return fmt.Errorf("create: %w", err)
+		return "", fmt.Errorf("create: %w", err)
 	}
 	defer func() {
 		if err != nil {
 			_ = root.Remove(temporary) // the error that counts is the first
 		}
 	}()
-	_, err = file.Write(content)
-	if err == nil && old != nil {
-		keepOwner(file, old.info)
-		err = file.Chmod(old.info.Mode())
-	}
-	if err == nil {
-		err = file.Sync()
-	}
+	remark, err = s.fill(file, old, content)
 	if closing := file.Close(); err == nil {
 		err = closing
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := s.unchanged(old); err != nil {
-		return err
+		return "", err
 	}
 	if err := root.Rename(temporary, s.rel); err != nil {
-		return fmt.Errorf("rename: %w", err)
+		return "", fmt.Errorf("rename: %w", err)
 	}
+	return old.namesake() + remark, nil
+}
+
+// writable returns a failure if a file is not to be written, although its directory
+// may allow to replace it. To open it tells, and changes nothing.
+func (s spot) writable(old *current) error {
+	if old.info.Mode().Perm()&0o200 == 0 {
+		return failf(belay.ClassDenied, "%q is read-only (mode %s), so nothing was changed.", s.shown, old.info.Mode().Perm())
+	}
+	file, err := s.place.root.OpenFile(s.rel, os.O_WRONLY|nonblocking, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return failf(belay.ClassDenied, "%q may not be written by the user that this runs as, so nothing was changed.", s.shown)
+	}
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	_ = file.Close() // nothing was written
 	return nil
+}
+
+// fill gives a new file its content, and the owner and permissions of the old one. It
+// does not get the right to run as its owner or group (setuid, setgid): that was given
+// to other content.
+func (s spot) fill(file *os.File, old *current, content []byte) (remark string, err error) {
+	if _, err := file.Write(content); err != nil {
+		return "", fmt.Errorf("write: %w", err)
+	}
+	if old != nil {
+		mode := old.info.Mode().Perm()
+		group, err := keepOwner(file, old.info)
+		if errors.Is(err, errOtherOwner) {
+			return "", failf(belay.ClassDenied, "%q belongs to another user and would not any more if it was replaced, so nothing was changed. It can be written in place, with the shell.", s.shown)
+		}
+		if err != nil {
+			return "", fmt.Errorf("keep the owner: %w", err)
+		}
+		if !group { // its new group was among the others
+			mode = mode&^0o070 | mode&0o007<<3
+			remark = fmt.Sprintf(" Its group could not be kept; its mode is %s now.", mode)
+		}
+		if err := file.Chmod(mode); err != nil {
+			return "", fmt.Errorf("keep the mode: %w", err)
+		}
+		if old.info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+			remark += " It was setuid or setgid, and is not any more."
+		}
+	}
+	if err := file.Sync(); err != nil {
+		return "", fmt.Errorf("sync: %w", err)
+	}
+	return remark, nil
 }
 
 // unchanged returns a failure if someone else was quicker.

@@ -11,7 +11,11 @@ import (
 
 // ownSession makes the child the leader of a session, and so of a process group:
 // no terminal can reach it, and one signal reaches all of it.
-func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func ownSession() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	tie(attr)
+	return attr
+}
 
 func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // gone already is fine
 
@@ -34,14 +38,15 @@ const mostPiped = 1 << 20
 
 // drain hands on what is in a pipe without waiting for more. What a child wrote
 // before it ended fits a pipe, so that it stops there even if another process
-// goes on writing.
-func drain(f *os.File, put func([]byte) bool) {
+// goes on writing. It reports whether it came to the end: nobody holds the pipe
+// any more, or what is in it is not wanted.
+func drain(f *os.File, put func([]byte) bool) (ended bool) {
 	if f.SetReadDeadline(time.Time{}) != nil {
-		return
+		return false
 	}
 	conn, err := f.SyscallConn()
 	if err != nil {
-		return
+		return false
 	}
 	buf := make([]byte, chunk)
 	for left := mostPiped; left > 0; {
@@ -51,12 +56,15 @@ func drain(f *os.File, put func([]byte) bool) {
 			n, readErr = syscall.Read(int(fd), buf)
 			return true // never wait
 		})
-		if errors.Is(readErr, syscall.EINTR) {
+		switch {
+		case errors.Is(readErr, syscall.EINTR):
 			continue
-		}
-		if err != nil || readErr != nil || n <= 0 || !put(buf[:n]) {
-			return
+		case err != nil || readErr != nil: // empty, and held open
+			return false
+		case n <= 0 || !put(buf[:n]):
+			return true
 		}
 		left -= n
 	}
+	return false
 }

@@ -1,10 +1,3 @@
-// Package proc runs child processes that cannot hang, flood or outlive the
-// process that asked for them.
-//
-// [Run] starts a child in a session and process group of its own, without a
-// terminal. It feeds it, reads it, and ends the whole group when the context
-// does. It returns when the child has ended, whoever else still holds its pipes.
-// [Window] and [Cap] keep what a child writes within bounds.
 package proc
 
 import (
@@ -154,20 +147,32 @@ func (c *child) start(command *Command) (err error) {
 		}
 		c.cmd.Stderr = w
 	}
-	if err := c.cmd.Start(); err != nil {
+	if err := c.launch(); err != nil {
 		return fmt.Errorf("run %s: %w", command.Argv[0], err)
 	}
 	c.follow(command.Stdin)
 	return nil
 }
 
-// follow starts the goroutines of a child that has started.
-func (c *child) follow(stdin []byte) {
+// launch starts the child and a goroutine that waits for it. Where a child is tied
+// to the thread that started it, that goroutine holds the thread.
+func (c *child) launch() error {
 	c.exited = make(chan struct{})
+	started := make(chan error, 1)
 	go func() { // ends with the child
-		_ = c.cmd.Wait() // ProcessState tells
-		close(c.exited)
+		defer holdThread()()
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = c.cmd.Wait() // ProcessState tells
+			close(c.exited)
+		}
 	}()
+	return <-started
+}
+
+// follow starts the goroutines that feed and read a child.
+func (c *child) follow(stdin []byte) {
 	for _, s := range c.streams {
 		go s.copy() // ends with the stream, or when settle interrupts it
 	}
@@ -249,7 +254,7 @@ func (c *child) hasExited() bool {
 }
 
 // settle gives the streams time to end by themselves, and then ends them with
-// what they hold. It reports whether any had to be ended.
+// what they hold. It reports whether something else holds any of them open.
 func (c *child) settle() (held bool) {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
@@ -264,8 +269,7 @@ func (c *child) settle() (held bool) {
 			select {
 			case <-s.done:
 			default:
-				held = true
-				s.finish()
+				held = s.finish() || held
 			}
 		}
 	}

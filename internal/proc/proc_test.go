@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,7 +23,19 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// parentTask makes the test's own binary, started again, run the command that it
+// holds and wait for it.
+const parentTask = "BELAY_PROC_PARENT"
+
+func TestMain(m *testing.M) {
+	if script := os.Getenv(parentTask); script != "" {
+		command := sh(script)
+		command.Stdout = os.Stdout
+		_, err := proc.Run(context.Background(), command)
+		panic(fmt.Sprint("the command has ended, and was to be killed: ", err))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // never is longer than any test waits.
 const never = time.Hour
@@ -280,6 +293,17 @@ func TestRunLosesNothingToASlowWriter(t *testing.T) {
 	endLater(t, pid)
 	if len(rest) != 60000 {
 		t.Errorf("%d bytes of output, want 60000", len(rest))
+	}
+}
+
+func TestRunIsNotHeldByASlowWriter(t *testing.T) {
+	t.Parallel()
+	out := &slow{Cap: proc.NewCap(1 << 10)}
+	command := sh("echo 1")
+	command.Stdout = out
+	exit, err := proc.Run(t.Context(), command)
+	if err != nil || exit.Held || string(out.Bytes()) != "1\n" {
+		t.Errorf("exit = %+v, %v, output = %q: want all of it, and nobody left to hold it", exit, err, out.Bytes())
 	}
 }
 

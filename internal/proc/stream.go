@@ -53,13 +53,15 @@ func (s *stream) put(p []byte) bool {
 	return true
 }
 
-// finish ends a stream that something else holds open. What the child wrote
-// before it ended is in the pipe, and is not lost.
-func (s *stream) finish() {
-	if interrupt(s.from) {
-		<-s.done
-		drain(s.from, s.put)
+// finish ends a stream that did not end in time: something else holds it open, or
+// the writer is slow. What the child wrote before it ended is in the pipe, and is
+// not lost. It reports whether it is held open, and where it cannot tell, that it is.
+func (s *stream) finish() (held bool) {
+	if !interrupt(s.from) {
+		return true
 	}
+	<-s.done
+	return !drain(s.from, s.put)
 }
 
 // close ends the use of the writer and of the pipe.

@@ -133,7 +133,7 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 func TestTypingAheadIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})
-	seen, code := atTerminal(t, dir, "y\ny\n", func(string) string { return "\n" }, nil,
+	seen, code := atTerminal(t, dir, "y\nyes\n", func(string) string { return "\n" }, nil,
 		"run", "--model", "scripted/asks.yaml", "--mode", "strict", "a task")
 	if code != 0 || strings.Count(seen, "refused") != 2 {
 		t.Errorf("exit code %d; both calls must be refused:\n%s", code, seen)
@@ -177,9 +177,9 @@ func TestInterruptWhileAsking(t *testing.T) {
 // What a model says cannot move the cursor or rewrite what is on the screen.
 func TestTerminalIsSafeFromTheModel(t *testing.T) {
 	t.Parallel()
-	dir := project(t, map[string]string{"evil.yaml": "steps:\n  - text: \"before \\e[2J\\e]0;title\\a after\"\n    calls: [{tool: read, input: {path: \"x\\e[1A\"}}]\n  - text: Done.\n"})
+	dir := project(t, map[string]string{"evil.yaml": "steps:\n  - text: \"before \\b\\e[2J\\e]0;title\\a after\"\n    calls: [{tool: read, input: {path: \"x\\e[1A\"}}]\n  - text: Done.\n"})
 	seen, _ := atTerminal(t, dir, "", nil, []string{"NO_COLOR=1"}, "run", "--model", "scripted/evil.yaml", "a task")
-	for _, bad := range []string{"\x1b[2J", "\x1b]0", "\x1b[1A", "\a"} {
+	for _, bad := range []string{"\x1b[2J", "\x1b]0", "\x1b[1A", "\a", "\b"} {
 		if strings.Contains(seen, bad) {
 			t.Errorf("the screen got %q:\n%q", bad, seen)
 		}

@@ -19,6 +19,7 @@ type desk struct {
 	t        *testing.T
 	dir      string
 	hooks    []hook.Subscription
+	environ  []string
 	out, err bytes.Buffer
 }
 
@@ -43,7 +44,7 @@ func (d *desk) runIn(ctx context.Context, args ...string) int {
 	d.t.Helper()
 	d.out.Reset()
 	d.err.Reset()
-	a := &app{in: strings.NewReader(""), out: &d.out, err: &d.err, width: plainWidth, hooks: d.hooks, userDir: filepath.Join(d.dir, "user"), environ: []string{}}
+	a := &app{in: strings.NewReader(""), out: &d.out, err: &d.err, width: plainWidth, hooks: d.hooks, userDir: filepath.Join(d.dir, "user"), environ: append([]string{}, d.environ...)}
 	root := a.root()
 	root.SetArgs(append([]string{"-C", d.dir}, args...))
 	err := root.ExecuteContext(ctx)

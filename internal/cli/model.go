@@ -48,7 +48,7 @@ func openModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn 
 
 // anthropicKey finds the key and says where it was.
 func anthropicKey(settings *config.Loaded) (key, where string, err error) {
-	if key := strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY")); key != "" {
+	if key := strings.TrimSpace(settings.Environment("ANTHROPIC_API_KEY")); key != "" {
 		return key, "ANTHROPIC_API_KEY", nil
 	}
 	path := settings.Anthropic.KeyFile

@@ -149,9 +149,9 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 		}
 	}
 	s := p.a.onErr
-	took := ""
+	lasted := ""
 	if !c.since.IsZero() {
-		took = timed(at.Sub(c.since))
+		lasted = took(at.Sub(c.since))
 	}
 	outcome := ""
 	if r.IsError {
@@ -162,7 +162,7 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 		outcome = "  " + dress(word+": ") + short(oneLine(r.Text), p.a.width)
 	}
 	about := short(c.about, max(p.a.width-len(c.tool)-14, 20))
-	p.line("  " + s.cyan(c.tool) + " " + strings.TrimRight(about+"  "+s.dim(took), " ") + outcome)
+	p.line("  " + s.cyan(c.tool) + " " + strings.TrimRight(about+"  "+s.dim(lasted), " ") + outcome)
 	p.spinCalls()
 }
 
@@ -197,11 +197,8 @@ func (p *printer) hookRun(r *hook.Run) {
 	if r.Class != "" {
 		line += " " + s.red(string(r.Class))
 	}
-	p.line(line + "  " + s.dim(timed(time.Duration(r.Latency))))
+	p.line(line + "  " + s.dim(took(time.Duration(r.Latency))))
 }
-
-// timed is took, for callers whose variable has that name.
-func timed(d time.Duration) string { return took(d) }
 
 // asking has the terminal to itself while f asks a person something.
 func (p *printer) asking(f func()) {

@@ -287,7 +287,7 @@ func runCells(r *hook.Run, now time.Time) []string {
 	}
 	lasted := "-"
 	if r.State.Final() && r.State != hook.Skipped && r.State != hook.Backgrounded {
-		lasted = timed(time.Duration(r.Latency))
+		lasted = took(time.Duration(r.Latency))
 	}
 	words := []string{r.Scope.String()}
 	if r.Severity > hook.SeverityPass {

@@ -37,7 +37,8 @@ type Loaded struct {
 	// none.
 	UserFile, ProjectFile string
 
-	from map[string]Source
+	from    map[string]Source
+	environ []string
 }
 
 // Options say where to look. A nil *Options is valid.
@@ -72,7 +73,7 @@ func Load(opts *Options) (*Loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	l := &Loaded{Project: dir, from: make(map[string]Source)}
+	l := &Loaded{Project: dir, from: make(map[string]Source), environ: o.Environ}
 	l.Mode, l.Store = DefaultMode, filepath.Join(".belay", "belay.db")
 	for _, f := range fields() {
 		l.from[f.path] = Source{Kind: "default"}
@@ -89,7 +90,7 @@ func Load(opts *Options) (*Loaded, error) {
 		l.ProjectFile = path
 		problems = append(problems, l.readFile(path, "project"))
 	}
-	problems = append(problems, l.readEnvironment(o.Environ))
+	problems = append(problems, l.readEnvironment())
 	l.Store = absolute(l.Store, l.Project)
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -160,15 +161,22 @@ func (l *Loaded) forProject(f *field, changed *Config) error {
 	}
 }
 
-func (l *Loaded) readEnvironment(environ []string) error {
+// Environment is the value of a variable where the settings come from, with
+// which it goes together: a key, for one.
+func (l *Loaded) Environment(name string) string {
+	for _, e := range l.environ {
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func (l *Loaded) readEnvironment() error {
 	var problems []error
 	for _, f := range fields() {
 		name := Variable(f.path)
-		at := slices.IndexFunc(environ, func(e string) bool { return strings.HasPrefix(e, name+"=") })
-		if at < 0 {
-			continue
-		}
-		word := environ[at][len(name)+1:]
+		word := l.Environment(name)
 		if word == "" {
 			continue // as good as not set
 		}

@@ -287,6 +287,14 @@ func (a *Approval) expired(now time.Time) bool {
 	return !a.Expires.IsZero() && !now.Before(a.Expires)
 }
 
+// Spent is the usage of all turns, the one under way included.
+func (s *SessionState) Spent() Usage {
+	if s.Turn == nil {
+		return s.Usage
+	}
+	return s.Usage.add(s.Turn.Usage)
+}
+
 // blank reports whether it is the state of a session that nobody has used.
 func (s *SessionState) blank() bool { return reflect.ValueOf(*s).IsZero() }
 

@@ -66,7 +66,7 @@ func (a *app) sessions(ctx context.Context, store belay.ListStore, filter belay.
 		}
 		l := listed{
 			ID: info.ID, Title: titleOf(ctx, store, info.ID), State: stateOf(info), Turns: info.State.Turns, Last: info.Last,
-			Created: info.Created, Changed: info.Changed, Usage: info.State.Usage, ForkedFrom: info.State.ForkedFrom,
+			Created: info.Created, Changed: info.Changed, Usage: info.State.Spent(), ForkedFrom: info.State.ForkedFrom,
 		}
 		if asJSON {
 			if err := a.printJSON(l); err != nil {

@@ -95,7 +95,7 @@ func (t *transcript) head(info belay.SessionInfo) {
 }
 
 func (t *transcript) foot(info belay.SessionInfo) {
-	u := info.State.Usage
+	u := info.State.Spent()
 	t.linef("\n%s", t.s.dim(fmt.Sprintf("%s · %s tokens in, %s out · %s",
 		counted(info.State.Turns, "turn"), grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out), dollars(u.Cost))))
 	if open := info.State.Turn; open != nil {

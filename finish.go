@@ -98,7 +98,7 @@ func (t *turn) conclude(end EndReason) {
 		result.Why = fmt.Sprint(t.err)
 	}
 	t.result = result
-	if t.quiet {
+	if t.quiet || errors.Is(t.err, ErrNoTurn) { // then it never was one
 		return
 	}
 	if end == EndError {

@@ -320,8 +320,26 @@ func (b *batch) asks() bool {
 	})
 }
 
+// free is how many of the calls, from the first, need not wait for one that is
+// parked: a serial call waits for all before it, and all behind it wait for it.
+func (b *batch) free() int {
+	waits := false
+	for i, c := range b.calls {
+		parked := c.result == nil && c.state == CallParked
+		switch {
+		case c.serial() && waits:
+			return i
+		case c.serial() && parked:
+			return i + 1
+		}
+		waits = waits || parked
+	}
+	return len(b.calls)
+}
+
 // records are the calls as they are stored. What may run is stored as started,
-// because it is about to, unless a person is asked about another call first.
+// because it is about to, unless a person is asked about another call first, or it
+// has to wait for one that is parked.
 func (b *batch) records(message int64, later bool) []Call {
 	if len(b.calls) == 0 {
 		return nil
@@ -330,8 +348,9 @@ func (b *batch) records(message int64, later bool) []Call {
 	if len(b.calls) > 1 {
 		records = make([]Call, len(b.calls))
 	}
+	free := b.free()
 	for i, c := range b.calls {
-		if c.state == CallJudged && !later {
+		if c.state == CallJudged && !later && i < free {
 			c.state = CallStarted
 		}
 		records[i] = Call{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -160,6 +161,11 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 	case response.StopReason == StopRefusal && t.ctx.Err() == nil:
 		return EndRefused
 	case len(b.calls) == 0:
+		if response.StopReason == StopMaxTokens {
+			t.diagnostics = append(t.diagnostics, hook.Diagnostic{
+				Code: hook.CodeAnswerCut, Level: hook.CodeAnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d is cut off: it reached the limit on its length", t.scope.Step),
+			})
+		}
 		return t.stopping()
 	case b.settled():
 		return t.after(b)

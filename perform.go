@@ -14,15 +14,15 @@ import (
 )
 
 // perform runs the calls that may run, and stores their results. A call that has
-// to wait parks the turn, once the others are done.
+// to wait parks the turn, once those are done that need not wait for it.
 func (t *turn) perform(b *batch) EndReason {
 	if err := t.approve(b); err != nil {
 		return t.failed(err)
 	}
-	for from := 0; from < len(b.calls); {
+	for from := 0; from < b.free(); {
 		to := from + 1
 		if !b.calls[from].serial() {
-			for to < len(b.calls) && !b.calls[to].serial() {
+			for to < b.free() && !b.calls[to].serial() {
 				to++
 			}
 		}
@@ -30,6 +30,11 @@ func (t *turn) perform(b *batch) EndReason {
 			c.answer(Failed(ClassFailed, fmt.Sprintf("running the call came to a sudden end: %v", sudden)))
 		})
 		from = to
+	}
+	for _, c := range b.calls[b.free():] {
+		if c.state == CallStarted { // it was about to, and did not
+			c.state = CallJudged
+		}
 	}
 	t.gather(b)
 	if t.ctx.Err() != nil {

@@ -86,7 +86,7 @@ func (t *turn) unanswered() *batch {
 // commitResumed stores what is about to run, as commitResponse does: if this
 // process ends too, it is not run once more.
 func (t *turn) commitResumed(b *batch) error {
-	if !slices.ContainsFunc(b.calls, func(c *call) bool { return c.result == nil && c.state != CallParked }) {
+	if !slices.ContainsFunc(b.calls[:b.free()], func(c *call) bool { return c.result == nil && c.state != CallParked }) {
 		return nil
 	}
 	t.gather(b)
@@ -134,7 +134,7 @@ func (t *turn) readmit(c *call) {
 	}
 }
 
-const interrupted = "The process ended while this call was running, so its result is lost. Whether it had an effect is not known: find out before you repeat it."
+const interrupted = "The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it."
 
 // abandon ends a turn that is open in the store: its calls get aborted results.
 func (t *turn) abandon() error {

@@ -43,6 +43,7 @@ const (
 	CodeToolConflict      Code = "tool_bundle.conflict"
 	CodeBundleUnrouted    Code = "tool_bundle.unrouted"
 	CodeReminderDropped   Code = "reminder.dropped"
+	CodeAnswerCut         Code = "model.answer_cut"
 )
 
 // Level says how much a diagnostic matters.
@@ -95,6 +96,7 @@ var codes = []CodeInfo{
 	{CodeBundleDuplicate, LevelWarn, "Two tool bundles have one id; the earlier stands.", "Rename one of them."},
 	{CodeToolConflict, LevelError, "A tool bundle was dropped: one of its tools has another owner.", "Rename the tool, or contribute it once."},
 	{CodeBundleUnrouted, LevelError, "A tool bundle was dropped: nobody runs its tools, or one of them cannot be declared.", "Give the agent the extension that the bundle's route names, and correct its schemas."},
+	{CodeAnswerCut, LevelWarn, "The model's answer reached the limit on its length and is cut off.", "Raise Options.MaxTokens, or ask for less at a time."},
 	{CodeReminderDropped, LevelWarn, "Reminders were left out of a request: the limit was reached.", "Tell the model less, or raise Limits.ReminderCharacters."},
 }
 

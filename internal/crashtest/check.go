@@ -25,7 +25,7 @@ type found struct {
 }
 
 // interruption is how the result of a call begins that was under way.
-const interruption = "The process ended while this call was running"
+const interruption = "The process ended before this call was answered"
 
 // look reads everything.
 func look(t testing.TB, open Open, dir string) *found {

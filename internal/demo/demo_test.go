@@ -53,7 +53,7 @@ const story = `== A turn, as it happens
 const resumed = `
 == Another process opens the same file and goes on
   recovered session "demo" is held no more, and has a turn under way
-  aborted   write: The process ended while this call was running, so its result is lost. Whether it had an effect is not known: find out before you repeat it.
+  aborted   write: The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it.
   model     I was interrupted. Let me see how far that came.
   call      read {"path":"NEWS.md"}
   result    read: 1.2 is out.

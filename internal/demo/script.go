@@ -61,7 +61,7 @@ func script(played int) *scripted.Model {
 		},
 		// Here the process is killed.
 		{
-			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "The process ended while", IsError: true}}},
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "The process ended before", IsError: true}}},
 			Text:   "I was interrupted. Let me see how far that came.",
 			Calls:  []scripted.Call{{Tool: "read", Input: pathInput{news}}},
 			Usage:  belay.Usage{In: 110, CacheRead: 860, Out: 31},

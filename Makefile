@@ -29,7 +29,7 @@ help: ## list the targets
 
 .PHONY: test
 test: ## everything that must hold before a change is merged; installs what is missing
-	@MAKE='$(MAKE)' scripts/steps tools-install format-check vet lint tidy-check generate-check race fuzz cross
+	@MAKE='$(MAKE)' scripts/steps tools-install format-check vet lint tidy-check generate-check race processes fuzz cross
 
 .PHONY: check
 check: format-check vet lint ## format, vet and lint: the quick part of make test
@@ -80,9 +80,16 @@ compiler:
 screen:
 	@scripts/ensure-debian 'tmux -V' tmux
 
+# What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
+PROCESSES := ./cmd/belay ./internal/crashtest ./internal/demo
+
 .PHONY: race
-race: compiler screen ## all tests under the race detector
-	@CGO_ENABLED=1 go test -race ./...
+race: compiler screen ## all tests under the race detector, but for those that start many processes
+	@CGO_ENABLED=1 go test -race $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
+
+.PHONY: processes
+processes: ## the tests that start many processes, or kill them
+	@go test $(PROCESSES)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (default 5s)

@@ -36,6 +36,7 @@ type room struct {
 // counts.
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
+	{"internal/label", levelWords, nil, "what a call is about is said alike wherever calls are listed"},
 	{"hook/...", levelHook, nil, "the hook runtime knows nothing of agents and costs an embedder no dependency"},
 	{".", levelBelay, []string{"github.com/google/jsonschema-go"}, "the loop imports no optional part; such parts arrive as an Extension or through an interface that the root declares"},
 	{"provider/scripted", levelRooms, []string{"github.com/goccy/go-yaml"}, "the scripted model reads scripts and needs no network"},

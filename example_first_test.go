@@ -21,13 +21,19 @@ var NoProd = belay.ToolPre.On("no-prod", noProd, &hook.Options{
 	Match: hook.Match{Tools: []string{"write", "edit"}},
 })
 
+// project is what relative paths are relative to.
+const project = "/srv/app"
+
 func noProd(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var in struct{ Path string }
 	if err := call.Decode(&in); err != nil {
 		return belay.Pass, err // tool.pre is a gate: an error denies
 	}
+	if in.Path == "" {
+		return belay.Pass, errors.New("the path is missing")
+	}
 	if !path.IsAbs(in.Path) {
-		return belay.Pass, errors.New("the path is missing or relative")
+		in.Path = path.Join(project, in.Path)
 	}
 	if strings.HasPrefix(path.Clean(in.Path)+"/", "/srv/prod/") {
 		return belay.Deny("production is off limits in this session"), nil
@@ -47,8 +53,8 @@ func Example() {
 	turn := runtime.Snapshot() // what a turn works on
 	defer func() { _ = turn.Release(ctx) }()
 	for _, call := range []string{
-		`{"id": "1", "tool": "write", "input": {"path": "/srv/app/notes.md"}}`,
-		`{"id": "2", "tool": "write", "input": {"path": "/srv/app/../prod/db.yaml"}}`,
+		`{"id": "1", "tool": "write", "input": {"path": "notes.md"}}`,
+		`{"id": "2", "tool": "write", "input": {"path": "../prod/db.yaml"}}`,
 		`{"id": "3", "tool": "write", "input": {"file_path": "/srv/prod/db.yaml"}}`,
 		`{"id": "4", "tool": "read", "input": {"path": "/srv/prod/db.yaml"}}`,
 	} {
@@ -61,7 +67,7 @@ func Example() {
 	// Output:
 	// 1 write -> go ahead
 	// 2 write -> production is off limits in this session
-	// 3 write -> no-prod could not decide: the path is missing or relative
+	// 3 write -> no-prod could not decide: the path is missing
 	// 4 read -> go ahead
 }
 
@@ -73,6 +79,9 @@ func TestNoProd(t *testing.T) {
 	trial := hooktest.Try(t, belay.ToolPre, NoProd, call, nil)
 	trial.Denied("production is off limits")
 	trial.State(hook.Completed)
+
+	draft := hooktest.Input(t, belay.ToolPre, `{"tool": "write", "input": {"path": "drafts/notes.md"}}`)
+	hooktest.Try(t, belay.ToolPre, NoProd, draft, nil).Passed()
 
 	odd := hooktest.Input(t, belay.ToolPre, `{"tool": "write", "input": {"file": "/srv/prod/db.yaml"}}`)
 	hooktest.Try(t, belay.ToolPre, NoProd, odd, nil).Code(hook.CodeError)

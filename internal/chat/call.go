@@ -1,13 +1,13 @@
 package chat
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/label"
 )
 
 // How much of a result is shown.
@@ -20,21 +20,39 @@ const (
 // call is a tool call on the screen.
 type call struct {
 	part    *belay.CallPart
-	agent   string // of a subagent's call
-	since   time.Time
-	waits   bool // for a person's word
+	run     string    // of a subagent's call
+	agent   string    // likewise
+	since   time.Time // zero if nobody told when it began
+	waits   bool      // for a person's word
 	result  *belay.Result
 	elapsed time.Duration
 }
 
-// used shows that a call was made.
-func (m *model) used(e *belay.Event) {
+// used shows that a call was made. It begins at once, unless it has to wait.
+func (m *model) used(e *belay.Event) *call {
 	m.blocks(m.step.text.flush())
-	c := &call{part: e.Call, since: e.Time}
+	c := &call{part: e.Call, since: e.Time, run: e.Run}
 	if e.Depth > 0 {
 		c.agent = e.Agent
 	}
 	m.calls = append(m.calls, c)
+	return c
+}
+
+// held reports whether a call has not begun: none does before all are decided, and
+// a serial one runs alone, when those before it are answered.
+func (m *model) held(c *call) bool {
+	earlier := true
+	for _, other := range m.calls {
+		switch {
+		case other == c:
+			earlier = false
+		case other.run != c.run || other.result != nil:
+		case other.waits, earlier && (m.serial[c.part.Tool] || m.serial[other.part.Tool]):
+			return true
+		}
+	}
+	return c.waits
 }
 
 // find is the open call with an id.
@@ -52,23 +70,32 @@ func (m *model) find(part *belay.CallPart) *call {
 func (m *model) answered(e *belay.Event) {
 	c := m.find(e.Call)
 	if c == nil { // of a turn that was resumed
-		m.used(e)
-		c = m.calls[len(m.calls)-1]
+		c = m.used(e)
+		c.since = time.Time{}
 	}
-	c.result, c.elapsed, c.waits = e.Result, e.Time.Sub(c.since), false
+	for _, other := range m.calls {
+		if other != c && other.result == nil && m.held(other) {
+			other.since = e.Time // it may begin now, and not sooner
+		}
+	}
+	c.result, c.waits = e.Result, false
+	if !c.since.IsZero() {
+		c.elapsed = e.Time.Sub(c.since)
+	}
 	for len(m.calls) > 0 && m.calls[0].result != nil {
 		m.say(kindLine, m.doneLines(m.calls[0])...)
 		m.calls = m.calls[1:]
 	}
 }
 
-// drop prints the calls that will not be answered any more.
-func (m *model) drop() {
+// drop prints the calls that are not waited for any more, and what there is to say
+// about those without an answer.
+func (m *model) drop(remark string) {
 	for _, c := range m.calls {
 		if c.result != nil {
 			m.say(kindLine, m.doneLines(c)...)
 		} else {
-			m.say(kindLine, m.line(m.look.warn.Render("∙"), m.title(c), "no result"))
+			m.say(kindLine, m.line(m.look.warn.Render("∙"), m.title(c), remark))
 		}
 	}
 	m.calls = nil
@@ -97,6 +124,9 @@ func (m *model) openLine(c *call) string {
 	if c.waits {
 		return m.line(m.look.warn.Render("?"), m.title(c), "waits for your word")
 	}
+	if m.held(c) {
+		return m.line(m.look.dim.Render("∙"), m.title(c), "waits its turn")
+	}
 	remark := ""
 	if d := m.now.Sub(c.since); d >= time.Second {
 		remark = took(d)
@@ -106,7 +136,10 @@ func (m *model) openLine(c *call) string {
 
 // doneLines show a call that is over, with the beginning of its result.
 func (m *model) doneLines(c *call) []string {
-	mark, most, remark := m.look.good.Render("✓"), resultLines, took(c.elapsed)
+	mark, most, remark := m.look.good.Render("✓"), resultLines, ""
+	if !c.since.IsZero() {
+		remark = took(c.elapsed)
+	}
 	if c.result.IsError {
 		mark, most = m.look.bad.Render("✗"), errorLines
 		if c.result.Class != "" && c.result.Class != belay.ClassFailed {
@@ -177,48 +210,24 @@ func (m *model) diff(text string) []string {
 	return lines
 }
 
-// gist is a tool's input in a few words: the value alone if it has only one.
+// gist is a tool's input in a few words: what tells most comes first, and a value
+// that is the only one stands alone.
 func gist(input json.RawMessage) string {
-	fields, ok := fieldsOf(input)
+	fields, ok := label.Fields(input)
 	if !ok {
 		return visible(string(input))
 	}
+	about, rest := label.Split(fields)
 	var words []string
-	for _, f := range fields {
-		word := f.value
+	if about != "" {
+		words = append(words, about)
+	}
+	for _, f := range rest {
+		word := f.Value
 		if len(fields) > 1 {
-			word = f.key + ": " + word
+			word = f.Key + ": " + word
 		}
 		words = append(words, word)
 	}
 	return visible(strings.Join(words, ", "))
-}
-
-// field is a key of an input with its value, which is JSON unless it is a string.
-type field struct{ key, value string }
-
-// fieldsOf reads the fields of a JSON object in their order.
-func fieldsOf(input json.RawMessage) ([]field, bool) {
-	decoder := json.NewDecoder(bytes.NewReader(input))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return nil, false
-	}
-	var fields []field
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return nil, false
-		}
-		var raw json.RawMessage
-		if err := decoder.Decode(&raw); err != nil {
-			return nil, false
-		}
-		value := string(raw)
-		var text string
-		if raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
-			value = text
-		}
-		fields = append(fields, field{fmt.Sprint(key), value})
-	}
-	return fields, true
 }

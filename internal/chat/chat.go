@@ -35,6 +35,9 @@ type Options struct {
 	// whether a turn waits or was interrupted. Defaults to what the transcript
 	// shows.
 	Store belay.ListStore
+	// Tools are those of the agent, for what they say about themselves: a call of
+	// a serial one is shown to wait its turn. Defaults to none that is serial.
+	Tools []belay.Tool
 	// Model is the name to show until a response says which model answered.
 	// Defaults to none.
 	Model string
@@ -52,6 +55,17 @@ func (o *Options) person() string {
 		return "you"
 	}
 	return o.Person
+}
+
+// serial are the tools that run alone, by name.
+func (o *Options) serial() map[string]bool {
+	names := make(map[string]bool)
+	for _, tool := range o.Tools {
+		if t, ok := tool.(belay.TraitTool); ok && t.Traits().Serial {
+			names[tool.Declaration().Name] = true
+		}
+	}
+	return names
 }
 
 // Chat is a conversation in a terminal, and the approver of the agent it is with.

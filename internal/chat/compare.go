@@ -4,23 +4,25 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/label"
 )
 
 // spelled is an input as lines that people can read: a line for each field, and
 // text of many lines as such. It leaves nothing out.
 func spelled(input json.RawMessage) []string {
-	fields, ok := fieldsOf(input)
+	fields, ok := label.Fields(input)
 	if !ok {
 		return strings.Split(visible(string(input)), "\n")
 	}
 	var lines []string
 	for _, f := range fields {
-		value := strings.Split(visible(f.value), "\n")
+		value := strings.Split(visible(f.Value), "\n")
 		if len(value) == 1 {
-			lines = append(lines, visible(f.key)+": "+value[0])
+			lines = append(lines, visible(f.Key)+": "+value[0])
 			continue
 		}
-		lines = append(lines, visible(f.key)+":")
+		lines = append(lines, visible(f.Key)+":")
 		for _, line := range value {
 			lines = append(lines, "  "+line)
 		}

@@ -58,6 +58,7 @@ type model struct {
 	person  string
 	opening opening
 	known   []Directive
+	serial  map[string]bool // tools
 
 	look          look
 	md            markdown
@@ -108,7 +109,7 @@ type model struct {
 func newModel(h host, o *opening, opts *Options) *model {
 	m := &model{
 		host: h, printer: printAbove, clock: time.Now, later: tickLater, person: opts.person(), opening: *o,
-		known: known(opts.Directives), look: look{theme: newTheme(), profile: colorprofile.TrueColor},
+		known: known(opts.Directives), serial: opts.serial(), look: look{theme: newTheme(), profile: colorprofile.TrueColor},
 		editor: newEditor(), history: newHistory(o.history), usage: o.usage, answers: opts.Model,
 	}
 	m.frames = func() int64 { m.draws++; return m.draws } // each, where nobody counts

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type opening struct {
 	more     int              // how many came before them
 	usage    belay.Usage
 	unended  string // what there is to say about a turn that has not ended
+	calls    string // and about its calls
 	trouble  []string
 	history  []string
 }
@@ -59,11 +61,11 @@ func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.Sess
 		o.usage = info.State.Usage
 		switch turn := info.State.Turn; {
 		case info.Held:
-			o.unended = "the session is open elsewhere: close it there first"
+			o.unended, o.calls = "the session is open elsewhere: close it there first", "under way elsewhere"
 		case turn != nil && turn.Parked:
-			o.unended = "the last turn waits for a decision: /resume goes on with it, /abandon gives it up"
+			o.unended, o.calls = "the last turn waits for a decision: /resume goes on with it, /abandon gives it up", "waits"
 		case turn != nil:
-			o.unended = "the last turn was interrupted: /resume goes on with it; a new message gives it up"
+			o.unended, o.calls = "the last turn was interrupted: /resume goes on with it; a new message gives it up", "interrupted"
 		}
 		return &info
 	}
@@ -102,6 +104,7 @@ func (m *model) greet() {
 	for _, message := range m.opening.messages {
 		m.replay(message)
 	}
+	m.drop(cmp.Or(m.opening.calls, "no result")) // none of them runs here
 	for _, text := range m.opening.trouble {
 		m.note(m.look.bad.Render("✗"), text)
 	}

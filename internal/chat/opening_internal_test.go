@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/scripted"
@@ -109,6 +110,44 @@ func TestOpeningShowsTheLastMessages(t *testing.T) {
 		shows(t, "the scrollback", strings.Join(b.printed, "\n"), "the last answer is on the clipboard")
 		if b.m.answer != "The *last* answer." {
 			t.Errorf("the last answer is %q", b.m.answer)
+		}
+	}
+}
+
+// A call that has no answer and does not run has no time and does not spin: it is
+// told how it stands. What comes of it after /resume has no time either, because
+// nobody saw it begin.
+func TestOpeningTellsHowOpenCallsStand(t *testing.T) {
+	t.Parallel()
+	part := &belay.CallPart{ID: "1", Tool: "write", Input: json.RawMessage(`{"content":"hello","path":"f.txt"}`)}
+	message := &belay.Message{
+		Role: belay.RoleAssistant, Kind: belay.KindAssistant, Parts: []belay.Part{{Type: belay.PartCall, Call: part}},
+	}
+	turn := func(parked bool) belay.SessionState {
+		return belay.SessionState{Turn: &belay.TurnState{Parked: parked}}
+	}
+	for _, test := range []struct {
+		rule string
+		info *belay.SessionInfo
+		want string
+	}{
+		{"in an interrupted turn", &belay.SessionInfo{ID: "main", State: turn(false)}, "∙ write f.txt, content: hello · interrupted"},
+		{"in a parked turn", &belay.SessionInfo{ID: "main", State: turn(true)}, "∙ write f.txt, content: hello · waits"},
+		{"in another process", &belay.SessionInfo{ID: "main", Held: true, State: turn(false)}, "∙ write f.txt, content: hello · under way elsewhere"},
+		{"nobody knows", nil, "∙ write f.txt, content: hello · no result"},
+	} {
+		o := &opening{session: "main", messages: []*belay.Message{message}}
+		if test.info != nil {
+			o.lookUp(t.Context(), &listed{infos: []belay.SessionInfo{*test.info}})
+		}
+		b := openBench(t, nil, o)
+		shows(t, "the scrollback: "+test.rule, strings.Join(b.printed, "\n"), test.want)
+		b.wait(5 * time.Second)
+		hides(t, "the view: "+test.rule, b.view(), "write", "⠋", "⠙")
+		b.keys("/resume", "enter")
+		b.answers(part, belay.Failed(belay.ClassFailed, "lost"))
+		if last := b.printed[len(b.printed)-2]; last != "✗ write f.txt, content: hello" {
+			t.Errorf("%s: after resuming it prints %q, want the call without a time", test.rule, last)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (m *model) happenedBelow(e *belay.Event) {
 // spoke shows text as it comes. What is finished of it is printed.
 func (m *model) spoke(delta string) {
 	m.thoughtThrough()
-	m.drop()
+	m.drop("no result")
 	m.doing = "works"
 	m.step.full.WriteString(delta)
 	m.blocks(m.step.text.add(delta))
@@ -110,7 +110,7 @@ func (m *model) blocks(done []block) {
 
 func (m *model) thinks(e *belay.Event) {
 	if m.step.thought.Len() == 0 {
-		m.drop()
+		m.drop("no result")
 		m.step.thinkFrom = e.Time
 		m.doing = "thinks"
 	}
@@ -173,7 +173,9 @@ func (m *model) decided(e *belay.Event) {
 		c.waits = d == nil
 	}
 	for _, c := range m.calls {
-		c.since = e.Time // none runs before all are decided
+		if c.result == nil {
+			c.since = e.Time // none runs before all are decided
+		}
 	}
 	if d == nil {
 		return
@@ -232,7 +234,7 @@ var endings = map[belay.EndReason]string{
 func (m *model) ended(end *belay.Turn) {
 	m.blocks(m.step.text.flush())
 	m.thoughtThrough()
-	m.drop()
+	m.drop("no result")
 	if end == nil {
 		return
 	}
@@ -257,7 +259,7 @@ func (m *model) ended(end *belay.Turn) {
 // was aborted; then it is put back to be looked at again.
 func (m *model) over(msg *overMsg) tea.Cmd {
 	m.blocks(m.step.text.flush())
-	m.drop()
+	m.drop("no result")
 	aborted := m.aborting
 	m.working, m.aborting, m.floor, m.step = false, false, 0, stepView{}
 	m.usage, m.spent = msg.usage, belay.Usage{}

@@ -90,16 +90,52 @@ func TestCallsAreLines(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
 	one := b.calls("1", "read", `{"path":"a.txt"}`)
-	two := b.calls("2", "write", `{"path":"b.txt","text":"x\ny"}`)
+	two := b.calls("2", "write", `{"text":"x\ny","path":"b.txt"}`)
 	b.wait(2 * time.Second)
-	shows(t, "the view", b.view(), "read a.txt · 2.0s", "write path: b.txt, text: x y · 2.0s")
+	shows(t, "the view", b.view(), "read a.txt · 2.0s", "write b.txt, text: x y · 2.0s")
 	b.answers(two, belay.Failed(belay.ClassDenied, "Denied by \"guard\": no"))
 	hides(t, "the scrollback", strings.Join(b.printed, "\n"), "write")
 	shows(t, "the view", b.view(), "read a.txt", "✗ write")
 	b.answers(one, belay.Result{Text: "l1\nl2\nl3\nl4\nl5\n"})
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"),
-		"✓ read a.txt · 2.0s", "│ l1", "│ l3", "│ … 2 lines more", "✗ write path: b.txt, text: x y · denied", `│ Denied by "guard": no`)
+		"✓ read a.txt · 2.0s", "│ l1", "│ l3", "│ … 2 lines more", "✗ write b.txt, text: x y · denied", `│ Denied by "guard": no`)
 	hides(t, "the view", b.view(), "read", "write")
+}
+
+// A call that has not begun does not look as if it ran, and its time is counted
+// from when it began.
+func TestSerialCallsWaitTheirTurn(t *testing.T) {
+	t.Parallel()
+	alone := belay.NewTool("write", "Writes a file.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})
+	beside := belay.NewTool("read", "Reads a file.", func(context.Context, struct{}) (string, error) { return "", nil }, nil)
+	b := newBench(t, &Options{Tools: []belay.Tool{alone, beside}})
+	b.keys("go", "enter")
+	read := b.calls("1", "read", `{"path":"a"}`)
+	first := b.calls("2", "write", `{"path":"b"}`)
+	second := b.calls("3", "write", `{"path":"c"}`)
+	b.calls("4", "read", `{"path":"d"}`)
+	b.wait(2 * time.Second)
+	shows(t, "the view", b.view(), "⠋ read a · 2.0s", "∙ write b · waits its turn", "∙ write c · waits its turn", "∙ read d · waits its turn")
+	b.answers(read, belay.Result{Text: "ok"})
+	b.wait(3 * time.Second)
+	shows(t, "the view", b.view(), "⠋ write b · 3.0s", "∙ write c · waits its turn", "∙ read d · waits its turn")
+	b.answers(first, belay.Result{Text: "ok"})
+	b.answers(second, belay.Result{Text: "ok"})
+	b.wait(time.Second)
+	shows(t, "the view", b.view(), "⠋ read d · 1.0s")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read a · 2.0s", "✓ write b · 3.0s", "✓ write c · 0.0s")
+}
+
+// What a subagent calls does not wait for the main agent's call that it is part of.
+func TestSubagentsCallsDoNotWaitForTheirParent(t *testing.T) {
+	t.Parallel()
+	alone := belay.NewTool("delegate", "Has a subagent do it.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})
+	b := newBench(t, &Options{Tools: []belay.Tool{alone}})
+	b.keys("go", "enter")
+	b.calls("1", "delegate", `{}`)
+	part := &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{"path":"a"}`)}
+	b.event(belay.Event{Kind: belay.EventToolUse, Call: part, Depth: 1, Run: "r1", Agent: "scout"})
+	shows(t, "the view", b.view(), "⠋ delegate", "⠋ scout: read a")
 }
 
 func TestDiffIsColoured(t *testing.T) {

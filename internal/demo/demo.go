@@ -27,6 +27,7 @@ type tour struct {
 	store *sqlite.Store
 	agent *belay.Agent
 	end   *belay.Turn
+	cutAt time.Time // when the process was killed
 	err   error
 }
 
@@ -55,8 +56,12 @@ func (t *tour) inScratch(ctx context.Context) (err error) {
 	if err := fill(t.dir); err != nil {
 		return err
 	}
-	t.sayf("Belay demo: a session with %d hooks on %d phases and 3 tools, in a scratch directory.", len(hooks(nil)), len(belay.Phases()))
-	t.sayf("No key, no network: the model plays a script. All else is real: SQLite, files, processes, a kill.")
+	used := make(map[string]bool)
+	for _, h := range hooks(nil) {
+		used[h.Phase().Name()] = true
+	}
+	t.sayf("Belay demo: a session with %d hooks on %d of the %d phases, and 3 tools, in a scratch directory.", len(hooks(nil)), len(used), len(belay.Phases()))
+	t.sayf("No key, no network: the model plays a script, and so does the person who is asked. All else is real: SQLite, files, processes, a kill.")
 	for _, station := range []func(context.Context){
 		t.mistake, t.turn, t.resume, t.explain, t.timeOut, t.background, t.transcript, t.timeline,
 	} {
@@ -100,11 +105,11 @@ func (t *tour) leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// approver stands for a person at the terminal.
+// approver stands for a person at the terminal: nobody is asked.
 type approver struct{}
 
 func (approver) Approve(context.Context, belay.Question) (belay.Decision, error) {
-	return belay.Decision{Allow: true, By: "you", Reason: "it is only the changelog"}, nil
+	return belay.Decision{Allow: true, By: "the demo's person", Reason: "it is only the changelog"}, nil
 }
 
 // sayf writes a line; the first error is kept for the end.
@@ -162,8 +167,8 @@ func (t *tour) resume(ctx context.Context) {
 	if t.failed(t.enter(ctx, stepsBeforeTheKill, nil)) {
 		return
 	}
-	for _, open := range t.store.Recovery().Open {
-		t.sayf("  recovered session %q is held no more, and has a turn under way", open)
+	for range t.store.Recovery().Open {
+		t.sayf("  recovered the session of the killed process is free again; its turn is still open")
 	}
 	t.tell(&story{tour: t}, t.agent.Session("demo").Resume(ctx), func(*belay.Event) {})
 	if t.err == nil && (t.end == nil || t.end.Reason != belay.EndTurn) {
@@ -204,7 +209,7 @@ func (t *tour) explain(ctx context.Context) {
 
 // timeOut tells of the hook that hung.
 func (t *tour) timeOut(ctx context.Context) {
-	t.heading("A hook hung. Its deadline passed, and its fallback had you asked")
+	t.heading("A hook hung. Its deadline passed, and its fallback had a person asked")
 	for _, run := range t.runs(ctx) {
 		if run.State != hook.TimedOut {
 			continue
@@ -257,6 +262,6 @@ func (t *tour) timeline(ctx context.Context) {
 	t.heading("Timeline: every hook left a record (hashes and codes, never what was said)")
 	runs := t.runs(ctx)
 	if t.err == nil {
-		t.failed(timeline.Write(t.w, runs))
+		t.failed(timeline.Write(t.w, runs, timeline.Mark{At: t.cutAt, Text: "here the process was killed; another one goes on"}))
 	}
 }

@@ -35,7 +35,7 @@ const story = `== A turn, as it happens
   model     Not there, then. I write it in the project.
   call      write {"path":"CHANGELOG.md","text":"# 1.2\n\n- Fixed the login.\n"}
   asked     may write run? the scanner did not answer in time (says virus-scan)
-  decided   yes, by you: it is only the changelog
+  decided   yes, by the demo's person: it is only the changelog
   result    write: 26 bytes written
   told      House style wants a date behind each version.
   model     The date is missing. I add it.
@@ -47,12 +47,14 @@ const story = `== A turn, as it happens
   told      Blocked by hook "definition-of-done": the turn does not end yet: NEWS.md does not tell of release 1.2
   model     Right, the news.
   call      write {"path":"NEWS.md","text":"1.2 is out.\n"}
+
+== The process is killed: NEWS.md is written, and nobody has been told
   killed    process `
 
 // The part that the process after the kill tells.
 const resumed = `
 == Another process opens the same file and goes on
-  recovered session "demo" is held no more, and has a turn under way
+  recovered the session of the killed process is free again; its turn is still open
   aborted   write: The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it.
   model     I was interrupted. Let me see how far that came.
   call      read {"path":"NEWS.md"}
@@ -71,7 +73,7 @@ func TestTour(t *testing.T) {
 	}
 	rest := out.String()
 	for _, want := range []string{ // in this order
-		"hooks on 23 phases",
+		"14 hooks on 8 of the 23 phases",
 		"== Mistakes are found when installing, never in a turn",
 		`"slow" on tool.pre: timeout: a deadline needs a timeout`,
 		`no subscription "stay-insid" (did you mean "stay-inside"?)`,
@@ -107,6 +109,7 @@ func TestTour(t *testing.T) {
 		"timed_out +ask hook.timeout",
 		"completed +context",
 		"completed +continue",
+		"---- here the process was killed; another one goes on ----",
 		"backgrounded",
 		"learn #1",
 		"the scratch directory is gone",

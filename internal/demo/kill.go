@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -85,7 +86,9 @@ func (t *tour) turn(ctx context.Context) {
 	}
 	cut, err := t.repeat(told)
 	if cut {
-		err = cmd.Process.Kill()
+		t.heading("The process is killed: " + news + " is written, and nobody has been told")
+		t.cutAt = time.Now()
+		err = errors.Join(t.err, cmd.Process.Kill())
 	}
 	_ = life.Close()
 	ended := cmd.Wait()

@@ -20,9 +20,15 @@ var marks = map[hook.State]string{
 	hook.Backgrounded: "→", hook.Started: "░", hook.Interrupted: "▓",
 }
 
+// Mark is something that happened between runs, and is told by a line of its own.
+type Mark struct {
+	At   time.Time
+	Text string
+}
+
 // Write draws runs in the order they started, with a heading for each stretch
-// of one phase.
-func Write(w io.Writer, runs []hook.Run) error {
+// of one phase, and marks, in their order, before the first run that started later.
+func Write(w io.Writer, runs []hook.Run, marks ...Mark) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(w, "  nothing ran")
 		return err
@@ -41,6 +47,10 @@ func Write(w io.Writer, runs []hook.Run) error {
 	var b strings.Builder
 	phase := ""
 	for _, r := range runs {
+		for ; len(marks) > 0 && marks[0].At.Before(r.Started); marks = marks[1:] {
+			fmt.Fprintf(&b, "  ---- %s ----\n", marks[0].Text)
+			phase = "" // it has a heading again
+		}
 		if r.Phase != phase {
 			phase = r.Phase
 			fmt.Fprintf(&b, "  %s\n", phase)

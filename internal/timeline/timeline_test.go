@@ -124,6 +124,27 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// A mark stands between the runs before it and those behind it, whose phase has a
+// heading again. One that no run follows is not drawn: nothing was cut in two.
+func TestTimelineMarks(t *testing.T) {
+	t.Parallel()
+	runs := []hook.Run{ran("p", "after", hook.Completed, 2, 0), ran("p", "before", hook.Completed, 0, 0)}
+	var b strings.Builder
+	if err := timeline.Write(&b, runs, timeline.Mark{At: noon.Add(1), Text: "killed"}, timeline.Mark{At: noon.Add(3), Text: "never"}); err != nil {
+		t.Fatal(err)
+	}
+	var begins []string
+	for line := range strings.Lines(b.String()) {
+		begins = append(begins, strings.TrimRight(line[:min(len(line), 16)], " █\n"))
+	}
+	want := []string{"  p", "    before", "  ---- killed --", "  p", "    after", "           0"}
+	for i, w := range want {
+		if i >= len(begins) || !strings.HasPrefix(begins[i], w) {
+			t.Fatalf("line %d is not %q:\n%s", i, w, b.String())
+		}
+	}
+}
+
 // However the times are, every bar is of the same width, and drawing does not
 // change the runs.
 func TestTimelineBarsAlign(t *testing.T) {

@@ -1,0 +1,106 @@
+// Package label says in a few words what a tool call is about. Whoever lists
+// calls for people begins with the argument that tells most, whatever the order
+// in which the model wrote them.
+package label
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// telling are the arguments that tell what a call is about, the one that tells
+// most first.
+var telling = []string{"command", "pattern", "path", "url", "query", "name"}
+
+// Field is a key of an input with its value.
+type Field struct {
+	Key   string
+	Value string // JSON, unless it is a text
+	Text  bool
+}
+
+// Of is what a call is about: the argument that tells most, and the whole input if
+// none does. The text is the model's own, and may have many lines.
+func Of(input json.RawMessage) string {
+	fields, ok := Fields(input)
+	if !ok {
+		return string(input)
+	}
+	about, _ := Split(fields)
+	if about == "" && len(fields) > 0 {
+		return string(input)
+	}
+	return about
+}
+
+// Split takes what tells most out of the fields of an input, and returns it with
+// the fields that it does not tell of. It is empty if no field tells.
+func Split(fields []Field) (about string, rest []Field) {
+	for _, key := range telling {
+		text := value(fields, key)
+		if text == "" {
+			continue
+		}
+		told := []string{key}
+		if in := value(fields, "path"); key == "pattern" && in != "" {
+			told = append(told, "path")
+			if in != "." {
+				text += " in " + in
+			}
+		}
+		for _, f := range fields {
+			if !slices.Contains(told, f.Key) {
+				rest = append(rest, f)
+			}
+		}
+		return text, rest
+	}
+	return "", fields
+}
+
+// value is the text of a field, if it is one. Of several with one key the last one counts, as it
+// does for a tool that decodes the input.
+func value(fields []Field, key string) string {
+	for _, f := range slices.Backward(fields) {
+		if f.Key == key {
+			if !f.Text {
+				break
+			}
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// Fields reads the fields of a JSON object in their order. It reports whether the
+// input is an object.
+func Fields(input json.RawMessage) ([]Field, bool) {
+	decoder := json.NewDecoder(bytes.NewReader(input))
+	if !json.Valid(input) {
+		return nil, false
+	}
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return nil, false
+	}
+	var fields []Field
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return nil, false
+		}
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return nil, false
+		}
+		f := Field{Key: fmt.Sprint(key), Value: string(raw), Text: raw[0] == '"'}
+		if f.Text {
+			if err := json.Unmarshal(raw, &f.Value); err != nil {
+				return nil, false
+			}
+		}
+		fields = append(fields, f)
+	}
+	return fields, true
+}

@@ -3,7 +3,6 @@ package belay_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,9 +88,8 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, c := range held.Calls {
-				began := slices.Contains(test.first, test.calls[i]) && i < len(test.first)+1
-				if c.State == belay.CallStarted || c.State == belay.CallDone && !began {
-					t.Errorf("call %d, %s, is on record as %s", i, c.Tool, c.State)
+				if c.State == belay.CallStarted {
+					t.Errorf("call %d, %s, is on record as started, and nothing runs", i, c.Tool)
 				}
 			}
 			if err := store.Release(t.Context(), "s", held.Epoch); err != nil {

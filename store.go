@@ -288,7 +288,7 @@ func (a *Approval) expired(now time.Time) bool {
 }
 
 // Spent is the usage of all turns, the one under way included.
-func (s *SessionState) Spent() Usage {
+func (s SessionState) Spent() Usage {
 	if s.Turn == nil {
 		return s.Usage
 	}
@@ -296,7 +296,7 @@ func (s *SessionState) Spent() Usage {
 }
 
 // blank reports whether it is the state of a session that nobody has used.
-func (s *SessionState) blank() bool { return reflect.ValueOf(*s).IsZero() }
+func (s SessionState) blank() bool { return reflect.ValueOf(s).IsZero() }
 
 // Clone returns a copy that shares nothing which changes.
 func (s SessionState) Clone() SessionState {

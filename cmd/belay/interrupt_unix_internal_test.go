@@ -31,7 +31,7 @@ steps:
 // SPEC L-05
 func TestInterruptAbortsTheTurn(t *testing.T) {
 	t.Parallel()
-	for name, signal := range map[string]os.Signal{"interrupt": os.Interrupt, "terminate": syscall.SIGTERM} {
+	for name, signal := range map[string]os.Signal{"interrupt": os.Interrupt, "terminate": syscall.SIGTERM, "hangup": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := project(t, map[string]string{"hangs.yaml": hangs, "on.yaml": goesOn})
@@ -92,6 +92,9 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		if out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--session", "first", "at once"); code != 1 || !strings.Contains(errs, "another process is taking a turn") {
 			t.Errorf("a second process: exit code %d, %q, %s", code, out, errs)
 		}
+		if out, _, code := belay(t, dir, "show", "first"); code != 0 || strings.Contains(out, "belay resume") || !strings.Contains(out, "is under way in another process") {
+			t.Errorf("while it is held it cannot be resumed: exit code %d, %s", code, out)
+		}
 		c.signal(os.Kill)
 		c.ended()
 		return dir
@@ -133,6 +136,36 @@ func TestKilledTurnGoesOn(t *testing.T) {
 			t.Errorf("exit code %d, %q", code, out)
 		}
 	})
+}
+
+// writesLater looks, and would write if it could go on.
+const writesLater = `
+follow_transcript: true
+steps:
+  - text: Let me look.
+    calls: [{tool: list, input: {}}]
+  - calls: [{tool: write, input: {path: made.txt, content: "x"}}]
+  - text: Done.
+`
+
+// A turn that was to change nothing changes nothing after a crash either.
+func TestKilledTurnKeepsItsMode(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"s.yaml": hangs})
+	c := start(t, dir, "run", "--mode", "read-only", "--model", "scripted/s.yaml", "--as", "first", "a task")
+	c.await(c.stderr, "  list")
+	c.signal(os.Kill)
+	c.ended()
+	if err := os.WriteFile(dir+"/s.yaml", []byte(writesLater), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := belay(t, dir, "resume")
+	if code != 0 || out != "Done.\n" || !strings.Contains(errs, "read-only mode allows nothing above zone 0") {
+		t.Errorf("exit code %d, %q, %s", code, out, errs)
+	}
+	if _, err := os.Stat(dir + "/made.txt"); err == nil {
+		t.Error("a turn in read-only mode wrote")
+	}
 }
 
 // Whoever stops reading ends the turn, and in order.

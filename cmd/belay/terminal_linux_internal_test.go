@@ -143,6 +143,15 @@ func TestTypingAheadIsNoAnswer(t *testing.T) {
 	}
 }
 
+func TestNoAnswerRefuses(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asks})
+	seen, code := atTerminal(t, dir, "", func(string) string { return "\x04" }, []string{"NO_COLOR=1"}, "run", "--model", "scripted/asks.yaml", "a task")
+	if code != 0 || !strings.Contains(seen, "refused by ada (belay): no answer\n") {
+		t.Errorf("exit code %d:\n%s", code, seen)
+	}
+}
+
 func TestTerminalGetsColoursAndASpinner(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"script.yaml": "steps:\n  - text: An answer.\n    calls: [{tool: list, input: {}}]\n  - text: Done.\n"})

@@ -240,17 +240,16 @@ func (a *app) decide(ctx context.Context, store belay.ListStore, word string, al
 	if err != nil {
 		return err
 	}
-	_, err = store.Decide(ctx, belay.Decision{
+	stored, err := store.Decide(ctx, belay.Decision{
 		Approval: approval.ID, Hash: approval.Hash, Allow: allow, By: who(), Reason: reason, Time: time.Now(),
 	})
+	if errors.Is(err, belay.ErrDecided) && stored.Decided != nil {
+		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), decidedAs(stored.Decided.Allow))
+	}
 	if err != nil {
 		return err
 	}
-	verb := "refused"
-	if allow {
-		verb = "allowed"
-	}
-	a.remarkf("%s: %s in session %s", verb, approval.Tool, approval.Session)
+	a.remarkf("%s: %s in session %s", decidedAs(allow), approval.Tool, approval.Session)
 	waiting := 0
 	for other, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: approval.Session, Pending: true}) {
 		if err != nil {
@@ -266,6 +265,14 @@ func (a *app) decide(ctx context.Context, store belay.ListStore, word string, al
 	}
 	a.remarkf("go on:   belay resume %s", approval.Session)
 	return nil
+}
+
+// decidedAs is a decision in a word.
+func decidedAs(allow bool) string {
+	if allow {
+		return "allowed"
+	}
+	return "refused"
 }
 
 // completeApprovals completes the ids of what is pending.

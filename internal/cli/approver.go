@@ -40,7 +40,11 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 
 func (v approver) answer(ctx context.Context) (belay.Decision, error) {
 	line, err := v.p.a.readLine(ctx)
-	if err != nil && (line == "" || !errors.Is(err, io.EOF)) {
+	if line == "" && errors.Is(err, io.EOF) { // Ctrl-D
+		v.p.a.remarkf("")
+		return belay.Decision{By: who(), Reason: "no answer"}, nil
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		v.p.a.remarkf("")
 		return belay.Decision{}, fmt.Errorf("no answer: %w", err)
 	}

@@ -56,7 +56,8 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 		return err
 	}
 	person := &lateApprover{}
-	w, err := a.begin(ctx, settings, person)
+	o.resumes = true
+	w, err := a.begin(ctx, settings, o, person)
 	if err != nil {
 		return err
 	}
@@ -83,9 +84,8 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 // chooseSession finds the session to talk in, or names a new one.
 func (a *app) chooseSession(ctx context.Context, w *work, o *runOptions) (string, error) {
 	switch {
-	case o.goOn || o.session != "":
-		info, err := findSession(ctx, w.store, o.session)
-		return info.ID, err
+	case w.session != nil:
+		return w.session.ID, nil
 	case o.as != "":
 		return o.as, a.free(ctx, w.store, o.as)
 	default:

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/near"
 )
 
 // finding is one line of what doctor found.
@@ -98,10 +97,7 @@ func (a *app) examine(ctx context.Context) *report {
 			r.Settings = append(r.Settings, settingInForce{path, shownValue(settings.Value(path)), settings.From(path)})
 		}
 		r.add(modelFinding(settings))
-		r.add(a.storeFinding(ctx, settings.Store))
-	}
-	for _, f := range unknownVariables(os.Environ()) {
-		r.add(f)
+		r.add(a.storeFinding(ctx, settings))
 	}
 	for _, f := range sandboxFindings() {
 		r.add(f)
@@ -155,12 +151,13 @@ func modelFinding(s *config.Loaded) finding {
 }
 
 // storeFinding checks the store, if there is one. It makes none.
-func (a *app) storeFinding(ctx context.Context, path string) finding {
+func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding {
+	path := settings.Store
 	f := finding{Name: "store", Status: found, Detail: path, Essential: true}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.Detail += " (the first run makes it)"
-		if problem := writable(path); problem != nil {
+		if problem := writable(settings); problem != nil {
 			f.Status, f.Remedy = broken, problem.Error()
 		}
 		return f
@@ -169,7 +166,7 @@ func (a *app) storeFinding(ctx context.Context, path string) finding {
 		f.Status, f.Remedy = broken, err.Error()
 		return f
 	}
-	if problem := a.checkStore(ctx, path); problem != nil {
+	if problem := a.checkStore(ctx, settings); problem != nil {
 		f.Status, f.Remedy = broken, problem.Error()
 		return f
 	}
@@ -177,9 +174,14 @@ func (a *app) storeFinding(ctx context.Context, path string) finding {
 	return f
 }
 
-// writable says why a file could not be made.
-func writable(path string) error {
-	dir := filepath.Dir(path)
+// writable says why the store could not be made.
+func writable(settings *config.Loaded) error {
+	dir := filepath.Dir(settings.Store)
+	if dir != filepath.Join(settings.Project, ".belay") {
+		if err := storeDir(settings); err != nil {
+			return err
+		}
+	}
 	for {
 		info, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
@@ -198,36 +200,6 @@ func writable(path string) error {
 		}
 		return errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
-}
-
-// elsewhere are variables that belay knows and that are no settings: those that
-// hooks are given, and switches to come.
-var elsewhere = []string{
-	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DISABLE_HOOKS", "BELAY_ALLOW_COMMANDS", "BELAY_WEBHOOK_ALLOWLIST",
-	"BELAY_DEMO_DIR",
-}
-
-// unknownVariables finds variables that look like settings and are none.
-func unknownVariables(environ []string) []finding {
-	known := append([]string{}, elsewhere...)
-	for _, path := range config.Paths() {
-		known = append(known, config.Variable(path))
-	}
-	var findings []finding
-	for _, e := range environ {
-		name, _, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "BELAY_") {
-			continue
-		}
-		isKnown := false
-		for _, k := range known {
-			isKnown = isKnown || k == name
-		}
-		if !isKnown {
-			findings = append(findings, finding{Name: "variable", Status: note, Detail: name + " means nothing to belay" + near.Hint(name, known)})
-		}
-	}
-	return findings
 }
 
 func sandboxFindings() []finding {
@@ -367,8 +339,8 @@ func bytesOf(n int64) string {
 }
 
 // checkStore opens a store and has it look at itself.
-func (a *app) checkStore(ctx context.Context, path string) (err error) {
-	store, err := a.openStore(ctx, path)
+func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err error) {
+	store, err := a.openStore(ctx, settings)
 	if err != nil {
 		return err
 	}

@@ -19,27 +19,27 @@ const (
 // path, address or command. Reading is zone 0, writing zone 1; the shell, and
 // every tool that it does not know, is zone 5. Package permit, which looks closer,
 // will take its place.
-type floor struct{ mode config.Mode }
+type floor struct{ settings *config.Loaded }
 
 var _ belay.Authorizer = floor{}
 
-// Authorize passes zones up to the mode's Auto, asks up to its Ask, and denies
-// the rest.
+// Authorize passes zones up to the Auto of the turn's mode, asks up to its Ask,
+// and denies the rest.
 func (f floor) Authorize(_ context.Context, call belay.ToolCall) (belay.Authorization, error) {
-	zone := zoneOf(call.Tool())
-	by := fmt.Sprintf("mode %s", f.mode.Name)
+	zone, mode := zoneOf(call.Tool()), modeOfTurn(f.settings, call.Policy())
+	by := fmt.Sprintf("mode %s", mode.Name)
 	switch {
-	case zone <= f.mode.Auto:
+	case zone <= mode.Auto:
 		return belay.Authorization{}, nil
-	case zone <= f.mode.Ask:
+	case zone <= mode.Ask:
 		return belay.Authorization{
 			Decision: belay.ToolAsk, By: by,
-			Reason: fmt.Sprintf("%s is zone %d, and %s mode runs up to zone %d by itself", call.Tool(), zone, f.mode.Name, f.mode.Auto),
+			Reason: fmt.Sprintf("%s is zone %d, and %s mode runs up to zone %d by itself", call.Tool(), zone, mode.Name, mode.Auto),
 		}, nil
 	default:
 		return belay.Authorization{
 			Decision: belay.ToolDeny, By: by,
-			Reason: fmt.Sprintf("%s is zone %d, and %s mode allows nothing above zone %d", call.Tool(), zone, f.mode.Name, f.mode.Ask),
+			Reason: fmt.Sprintf("%s is zone %d, and %s mode allows nothing above zone %d", call.Tool(), zone, mode.Name, mode.Ask),
 		}, nil
 	}
 }

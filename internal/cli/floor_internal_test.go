@@ -32,7 +32,11 @@ func TestModes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := floor{mode}.Authorize(t.Context(), call)
+			settings, err := config.Load(&config.Options{Dir: t.TempDir(), UserDir: t.TempDir(), Environ: []string{"BELAY_MODE=" + mode.Name}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := floor{settings}.Authorize(t.Context(), call)
 			if err != nil {
 				t.Fatal(err)
 			}

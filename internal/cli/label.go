@@ -7,11 +7,36 @@ import (
 	"strings"
 )
 
+// plainJSON is JSON as it was meant: what was escaped for the sake of HTML is
+// written as itself.
+func plainJSON(input json.RawMessage) string {
+	var b strings.Builder
+	text := string(input)
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i+6 <= len(text) {
+			if as, ok := unescapedHTML[strings.ToLower(text[i:i+6])]; ok {
+				b.WriteString(as)
+				i += 5
+				continue
+			}
+		}
+		b.WriteString(text[i : i+2]) // a backslash keeps what follows
+		i++
+	}
+	return b.String()
+}
+
+var unescapedHTML = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}
+
 // label says in a line what a call is about: the argument that tells most.
 func label(input json.RawMessage) string {
 	var fields map[string]any
 	if json.Unmarshal(input, &fields) != nil {
-		return oneLine(string(input))
+		return oneLine(plainJSON(input))
 	}
 	for _, key := range []string{"command", "pattern", "path", "url", "query", "name"} {
 		if text, ok := fields[key].(string); ok && text != "" {
@@ -24,7 +49,7 @@ func label(input json.RawMessage) string {
 	if len(fields) == 0 {
 		return ""
 	}
-	return oneLine(string(input))
+	return oneLine(plainJSON(input))
 }
 
 // inputLines shows an input to whoever must decide about it: a command as it
@@ -66,7 +91,7 @@ func inputLines(s style, input json.RawMessage) []string {
 		if json.Indent(&pretty, input, "", "  ") != nil {
 			return []string{visible(string(input))}
 		}
-		lines = strings.Split(visible(pretty.String()), "\n")
+		lines = strings.Split(visible(plainJSON(pretty.Bytes())), "\n")
 	}
 	return lines
 }

@@ -43,6 +43,9 @@ func (a *app) signals() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	arrived := make(chan os.Signal, 2)
 	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+		signal.Notify(arrived, syscall.SIGHUP)
+	}
 	over := make(chan struct{})
 	go func() { // until stop is called
 		select {
@@ -52,10 +55,15 @@ func (a *app) signals() (context.Context, func()) {
 		case <-over:
 			return
 		}
-		select {
-		case <-arrived:
-			os.Exit(exitAborted)
-		case <-over:
+		for {
+			select {
+			case s := <-arrived:
+				if s != syscall.SIGHUP { // one that a terminal sends as it closes may come twice
+					os.Exit(exitAborted)
+				}
+			case <-over:
+				return
+			}
 		}
 	}()
 	return ctx, func() {
@@ -86,10 +94,15 @@ func (a *app) tell(err error) {
 	case errors.As(err, &interrupted):
 		return // whoever interrupts knows
 	}
-	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible(err.Error())+"\n")
+	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible(told(err))+"\n")
 	if exit != nil && exit.hint != "" {
 		a.write(a.err, a.onErr.dim("       "+exit.hint)+"\n")
 	}
+}
+
+// told is an error without the name of the program, which stands before it.
+func told(err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "belay: "), ": belay: ", ": ")
 }
 
 func (a *app) write(w io.Writer, text string) { _, _ = io.WriteString(w, text) }

@@ -18,7 +18,7 @@ import (
 const defaultModel = "anthropic/claude-sonnet-4-5"
 
 // noModel is the one line for whoever has neither a key nor a model.
-const noModel = "there is no model to ask: set ANTHROPIC_API_KEY; or run a local server that speaks the Anthropic API, set BELAY_ANTHROPIC_URL and pass --model anthropic/NAME; or try `belay demo`, which needs neither"
+const noModel = "there is no model to ask: set ANTHROPIC_API_KEY; or run a local server that speaks the Anthropic API, set BELAY_ANTHROPIC_URL and BELAY_MODEL=anthropic/NAME; or try `belay demo`, which needs neither"
 
 // openModel makes the model that the settings name.
 func openModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
@@ -39,7 +39,7 @@ func openModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn 
 	}
 	if provider == "" {
 		if settings.Anthropic.URL != "" && key == "" {
-			return nil, usage("which model? %s names a server: pass --model anthropic/NAME, with a name that it knows", settings.From("anthropic.url"))
+			return nil, usage("which model? %s names a server: set BELAY_MODEL=anthropic/NAME, or model in a %s, with a name that it knows", settings.From("anthropic.url"), config.Name)
 		}
 		_, name, _ = strings.Cut(defaultModel, "/")
 	}
@@ -65,12 +65,15 @@ func anthropicKey(settings *config.Loaded) (key, where string, err error) {
 	return "", "", usage("%s: %s is empty", settings.From("anthropic.key_file"), path)
 }
 
-// scriptPath is the path of a script: one in a file is seen from the project,
-// one on the command line or in the environment from where the user is.
+// scriptPath is the path of a script: one that a file names is seen from that
+// file, one on the command line or in the environment from where the user is.
 func scriptPath(settings *config.Loaded, name string) string {
 	kind := settings.From("model").Kind
 	if filepath.IsAbs(name) || kind == "flag" || kind == "environment" {
 		return name
+	}
+	if kind == "user" {
+		return filepath.Join(filepath.Dir(settings.UserFile), name)
 	}
 	return filepath.Join(settings.Project, name)
 }

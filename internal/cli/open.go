@@ -45,7 +45,7 @@ func (a *app) look(ctx context.Context, f func(*sqlite.Store) error) (err error)
 	if _, err := os.Stat(settings.Store); errors.Is(err, fs.ErrNotExist) {
 		return &noStoreError{settings.Store}
 	}
-	store, err := a.openStore(ctx, settings.Store)
+	store, err := a.openStore(ctx, settings)
 	if err != nil {
 		return err
 	}
@@ -90,6 +90,20 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 		return belay.SessionInfo{}, err
 	}
 	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
+}
+
+// findOpen finds the last changed session with a turn to go on with, and else the
+// last changed one.
+func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, error) {
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: true}) {
+		if err != nil {
+			return belay.SessionInfo{}, err
+		}
+		if !info.Held {
+			return info, nil
+		}
+	}
+	return findSession(ctx, store, "")
 }
 
 func idsOf(infos []belay.SessionInfo, most int) []string {

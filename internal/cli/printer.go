@@ -154,17 +154,29 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 		lasted = took(at.Sub(c.since))
 	}
 	outcome := ""
+	var output []string
 	if r.IsError {
 		word, dress := string(r.Class), s.red
-		if r.Class == belay.ClassDenied || r.Class == belay.ClassAborted {
+		ran := r.Class != belay.ClassDenied && r.Class != belay.ClassAborted
+		if !ran {
 			dress = s.yellow
 		}
 		outcome = "  " + dress(word+": ") + short(oneLine(r.Text), p.a.width)
+		if all := strings.Split(strings.TrimSpace(visible(r.Text)), "\n"); ran && c.tool == "shell" && len(all) > 1 {
+			outcome, output = "  "+dress(word), all[max(len(all)-lastLines, 0):]
+		}
 	}
 	about := short(c.about, max(p.a.width-len(c.tool)-14, 20))
 	p.line("  " + s.cyan(c.tool) + " " + strings.TrimRight(about+"  "+s.dim(lasted), " ") + outcome)
+	for _, line := range output {
+		p.line("    " + s.dim(short(line, max(p.a.width-4, narrowest))))
+	}
 	p.spinCalls()
 }
+
+// lastLines is how much is shown of what a command wrote that failed: its end tells
+// why.
+const lastLines = 10
 
 func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
 	if p.calls[c.ID] == nil { // in a turn that is resumed nobody told of it

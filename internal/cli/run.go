@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 )
 
@@ -22,6 +23,9 @@ import (
 type runOptions struct {
 	goOn     bool
 	session  string
+	open     bool // the session to go on with is one with an open turn
+	resumes  bool // an open turn may be gone on with
+	abandons bool // an open turn is ended, which asks no model
 	as       string
 	json     bool
 	settings map[string]*string // flags that overrule settings, by path
@@ -111,6 +115,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	o.resumes = task == ""
 	return a.atWork(cmd.Context(), settings, o, func(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
 		return a.chooseTurn(ctx, w, o, task)
 	})
@@ -144,7 +149,7 @@ func (a *app) task(o *runOptions, args []string) (string, error) {
 
 // chooseTurn finds the session and says what is to be done in it.
 func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task string) (iter.Seq2[belay.Event, error], error) {
-	if !o.goOn && o.session == "" {
+	if w.session == nil {
 		id := newSessionID(time.Now())
 		if o.as != "" {
 			id = o.as
@@ -154,10 +159,7 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 		}
 		return w.agent.Session(id).Run(ctx, task), nil
 	}
-	info, err := findSession(ctx, w.store, o.session)
-	if err != nil {
-		return nil, err
-	}
+	info := w.session
 	session, open := w.agent.Session(info.ID), info.State.Turn
 	switch {
 	case info.Held:
@@ -207,7 +209,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if a.inTerminal && a.errTerminal {
 		person = approver{p}
 	}
-	w, err := a.begin(ctx, settings, person)
+	w, err := a.begin(ctx, settings, o, person)
 	if err != nil {
 		return err
 	}
@@ -284,6 +286,11 @@ func (a *app) outcome(end *ended, err error) error {
 	}
 	summary = append(summary, took(end.took))
 	a.remarkf("%s", s.dim(strings.Join(summary, " · ")))
+	for _, d := range end.Diagnostics {
+		if d.Level != hook.LevelInfo {
+			a.remarkf("%s", s.yellow("warning: ")+oneLine(d.String()))
+		}
+	}
 	if end.Reason == belay.EndTurn {
 		return err
 	}
@@ -346,7 +353,7 @@ func afterwards(end *ended) []string {
 			lines = append(lines, "decide:  belay approvals approve "+id, "    or:  belay approvals deny "+id+` --reason "why not"`)
 		}
 		return append(lines, "go on:   belay resume "+end.session)
-	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck:
+	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
 		return []string{fmt.Sprintf(`go on:   belay run --session %s "go on"`, end.session)}
 	default:
 		return nil

@@ -53,6 +53,21 @@ func TestVisibleHooksAreLines(t *testing.T) {
 	contains(t, d.err.String(), "  hook no-lists at tool.pre  completed halt  ")
 }
 
+func TestWarningsAreToldAtTheEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, map[string]string{"s.yaml": listsOnce})
+	d.hooks = []hook.Subscription{belay.ToolPost.On("clumsy", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
+		panic("it is broken")
+	}, nil)}
+	d.must("run", d.model(), "a task")
+	contains(t, d.err.String(), "\nwarning: hook.panic clumsy at tool.post")
+	d.hooks = nil
+	d.must("run", d.model(), "a task")
+	if strings.Contains(d.err.String(), "warning: ") {
+		t.Errorf("there is a warning where nothing went wrong:\n%s", &d.err)
+	}
+}
+
 func TestRetriesLeaveNothingBehindInAPipe(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, map[string]string{"s.yaml": "steps:\n  - text: void words here\n    fault: {kind: overloaded, after: 2, retry_after: 1ms}\n  - text: The answer.\n"})
@@ -66,7 +81,7 @@ func TestRetriesLeaveNothingBehindInAPipe(t *testing.T) {
 // SPEC L-08
 func TestEventsAreJSONLines(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, map[string]string{"s.yaml": "steps:\n  - thinking: hm\n    text: Let me see.\n    calls: [{tool: shell, input: {command: \"true\"}}, {tool: list, input: {}}]\n"})
+	d := newDesk(t, map[string]string{"s.yaml": "steps:\n  - thinking: hm\n    text: Let me see.\n    calls: [{tool: list, input: {}}, {tool: shell, input: {command: \"true\"}}]\n"})
 	d.hooks = []hook.Subscription{belay.ModelPost.On("seen", func(context.Context, belay.ModelResponse) (belay.Note, error) {
 		return belay.Note{}, nil
 	}, &hook.Options{Visibility: hook.VisibleToUser})}

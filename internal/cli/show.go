@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,12 +42,13 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 	return cmd
 }
 
-func (a *app) showSession(ctx context.Context, store belay.ListStore, word string, full, asJSON bool) error {
+func (a *app) showSession(ctx context.Context, store *sqlite.Store, word string, full, asJSON bool) error {
 	info, err := findSession(ctx, store, word)
 	if err != nil {
 		return err
 	}
-	t := &transcript{a: a, w: a.out, s: a.onOut, full: full}
+	t := &transcript{a: a, w: a.out, s: a.onOut, full: full, session: info.ID, held: info.Held}
+	var last *belay.Message
 	if !asJSON {
 		t.head(info)
 	}
@@ -63,8 +65,14 @@ func (a *app) showSession(ctx context.Context, store belay.ListStore, word strin
 		if t.message(m); t.err != nil {
 			return t.err
 		}
+		last = m
 	}
 	if !asJSON {
+		if last != nil && len(last.Calls()) > 0 && info.State.Turn != nil {
+			if err := t.unanswered(ctx, store, last); err != nil {
+				return err
+			}
+		}
 		t.foot(info)
 	}
 	return t.err
@@ -78,6 +86,9 @@ type transcript struct {
 	full bool
 	turn string
 	err  error
+
+	session string
+	held    bool // a process has it open
 }
 
 func (t *transcript) linef(format string, args ...any) {
@@ -98,8 +109,49 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	u := info.State.Spent()
 	t.linef("\n%s", t.s.dim(fmt.Sprintf("%s · %s tokens in, %s out · %s",
 		counted(info.State.Turns, "turn"), grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out), dollars(u.Cost))))
-	if open := info.State.Turn; open != nil {
+	switch open := info.State.Turn; {
+	case open == nil:
+	case info.Held:
+		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is under way in another process", open.ID)))
+	default:
 		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; go on: belay resume %s", open.ID, stateOf(info), info.ID)))
+	}
+}
+
+// unanswered says how the calls stand that no results follow on.
+func (t *transcript) unanswered(ctx context.Context, store *sqlite.Store, last *belay.Message) error {
+	var exported bytes.Buffer
+	if err := store.Export(ctx, &exported, t.session); err != nil {
+		return err
+	}
+	t.linef("     %s", t.s.yellow("results so far"))
+	for lines := json.NewDecoder(&exported); lines.More(); {
+		var line sqlite.ExportLine
+		if err := lines.Decode(&line); err != nil {
+			return fmt.Errorf("read the calls of session %s: %w", t.session, err)
+		}
+		if c := line.Call; c != nil && c.Message == last.Seq {
+			t.linef("     %s %s  %s", t.s.bold("← "+c.Tool), short(label(c.Input), max(t.a.width/2, 20)), t.standing(c))
+		}
+	}
+	return t.err
+}
+
+// standing says how a call stands.
+func (t *transcript) standing(c *belay.Call) string {
+	switch {
+	case c.Result != nil && c.Result.IsError:
+		return t.s.red(string(c.Result.Class)) + ": " + short(oneLine(c.Result.Text), t.a.width)
+	case c.Result != nil:
+		return "done: " + short(oneLine(c.Result.Text), t.a.width)
+	case c.State == belay.CallParked:
+		return t.s.yellow("waits for " + oneLine(c.Wait))
+	case c.State == belay.CallStarted && t.held:
+		return t.s.green("running")
+	case c.State == belay.CallStarted:
+		return t.s.yellow("was begun and has no result: whether it had an effect is not known")
+	default:
+		return "not begun"
 	}
 }
 
@@ -181,13 +233,13 @@ func (t *transcript) call(c *belay.CallPart) {
 	if c.Malformed != "" {
 		input = json.RawMessage(c.Malformed)
 	}
-	text := oneLine(string(input))
+	text := oneLine(plainJSON(input))
 	if !t.full {
 		text = short(text, max(t.a.width-12-len(c.Tool), 20))
 	}
 	t.linef("     %s%s", line, text)
 	if c.Final != nil {
-		t.linef("       %s %s", t.s.yellow("rewritten by "+strings.Join(c.RewrittenBy, ", ")+"; asked for:"), t.s.dim(short(oneLine(string(c.Input)), max(t.a.width-30, 20))))
+		t.linef("       %s %s", t.s.yellow("rewritten by "+strings.Join(c.RewrittenBy, ", ")+"; asked for:"), t.s.dim(short(oneLine(plainJSON(c.Input)), max(t.a.width-30, 20))))
 	}
 }
 

@@ -9,16 +9,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
 // openStore opens the store in a file, and makes it if there is none. What was
 // settled of what a process left behind is told in a line.
-func (a *app) openStore(ctx context.Context, path string) (*sqlite.Store, error) {
-	if err := makeHome(filepath.Dir(path)); err != nil {
+func (a *app) openStore(ctx context.Context, settings *config.Loaded) (*sqlite.Store, error) {
+	if err := storeDir(settings); err != nil {
 		return nil, err
 	}
-	store, err := sqlite.Open(ctx, path, &sqlite.Options{Logger: a.logger()})
+	store, err := sqlite.Open(ctx, settings.Store, &sqlite.Options{Logger: a.logger()})
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +27,19 @@ func (a *app) openStore(ctx context.Context, path string) (*sqlite.Store, error)
 		a.remarkf("%s", a.onErr.yellow(line))
 	}
 	return store, nil
+}
+
+// storeDir makes the project's own directory for the store. Any other must be
+// there: it is more likely a mistyped path than a wish.
+func storeDir(settings *config.Loaded) error {
+	dir := filepath.Dir(settings.Store)
+	if dir == filepath.Join(settings.Project, ".belay") {
+		return makeHome(dir)
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return usage("%s: there is no directory %s for the store: make it first", settings.From("store"), dir)
+	}
+	return nil // what is wrong with it shows when the store is opened
 }
 
 // makeHome makes the directory of a store. One that is made keeps itself out of

@@ -2,12 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/store/sqlite"
 )
@@ -104,15 +109,16 @@ calls, approvals and records of hooks. It holds what was said; mind whom you giv
 func (a *app) storePrune() *cobra.Command {
 	var olderThan, most string
 	var keep int
-	var asJSON bool
+	var asJSON, dry bool
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove old sessions",
 		Long: `Removes whole sessions with their records, the oldest first: those that have not changed for longer than an age, then
 as many as it takes to get below a size. Without flags the settings retention.age and retention.size count.
-Sessions that are in use, have an open turn, or wait for a decision stay.`,
+Sessions that are in use, have an open turn, or wait for a decision stay. With --dry-run nothing is removed: it is done
+to a copy, and what would be removed is told.`,
 		Example: `  belay store prune --older-than 90d
-  belay store prune --max-size 500MB --keep 20`,
+  belay store prune --max-size 500MB --keep 20 --dry-run`,
 		Args: arguments(0, 0, "prune takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
@@ -130,33 +136,82 @@ Sessions that are in use, have an open turn, or wait for a decision stay.`,
 				return usage("--keep: it is negative")
 			}
 			r := settings.Retention
+			if cmd.Flags().Changed("older-than") && r.Age == 0 {
+				return usage("--older-than: %s is no age: name how old a session must be, such as 1h or 90d", olderThan)
+			}
+			if cmd.Flags().Changed("max-size") && r.Size == 0 {
+				return usage("--max-size: %s is no size to get below: name one, such as 500MB", most)
+			}
 			if r.Age == 0 && r.Size == 0 {
 				return usage("nothing says what to remove: pass --older-than or --max-size, or set retention in %s", config.Name)
 			}
 			return a.look(cmd.Context(), func(store *sqlite.Store) error {
-				return a.prune(cmd.Context(), store, sqlite.Retention{Age: r.Age, MaxBytes: r.Size, Keep: keep}, asJSON)
+				return a.prune(cmd.Context(), store, sqlite.Retention{Age: r.Age, MaxBytes: r.Size, Keep: keep}, dry, asJSON)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&olderThan, "older-than", "", "remove sessions that have not changed for so long: 90d, 36h")
 	cmd.Flags().StringVar(&most, "max-size", "", "remove the oldest until no more than this is stored: 500MB")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and tell what would be")
 	cmd.Flags().IntVar(&keep, "keep", 0, "keep so many in any case, the last changed ones")
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	return cmd
 }
 
-func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retention, asJSON bool) error {
-	did, err := store.Prune(ctx, keep)
+func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retention, dry, asJSON bool) error {
+	prune, did, now := store.Prune, "removed", "now"
+	if dry {
+		prune, did, now = rehearsal(store), "would remove", "then"
+	}
+	pruned, err := prune(ctx, keep)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return a.printJSON(did)
+	if keep.MaxBytes > 0 && pruned.After > keep.MaxBytes {
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("%s stay, more than %s: what is left is in use, open, waiting or kept, or is the store's own",
+			bytesOf(pruned.After), bytesOf(keep.MaxBytes))))
 	}
-	line := fmt.Sprintf("removed %s and %s; %s stored before, %s now", counted(len(did.Sessions), "session"), counted(int(did.Runs), "record"), bytesOf(did.Before), bytesOf(did.After))
-	if len(did.Sessions) > 0 {
-		line += "\n" + a.onOut.dim(strings.Join(did.Sessions, "  "))
+	if asJSON {
+		return a.printJSON(pruned)
+	}
+	line := fmt.Sprintf("%s %s and %s; %s stored before, %s %s", did, counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"),
+		bytesOf(pruned.Before), bytesOf(pruned.After), now)
+	if len(pruned.Sessions) > 0 {
+		line += "\n" + a.onOut.dim(strings.Join(pruned.Sessions, "  "))
 	}
 	_, err = fmt.Fprintln(a.out, line)
 	return err
+}
+
+// rehearsal prunes a copy of the store. What is in use counts as idle in a copy, so
+// that a session somebody has open is taken out of what it tells.
+func rehearsal(store *sqlite.Store) func(context.Context, sqlite.Retention) (sqlite.Pruned, error) {
+	return func(ctx context.Context, keep sqlite.Retention) (did sqlite.Pruned, err error) {
+		dir, err := os.MkdirTemp("", "belay-prune-*")
+		if err != nil {
+			return did, fmt.Errorf("make room for a copy of the store: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		path := filepath.Join(dir, "copy.db")
+		if err := store.Backup(ctx, path); err != nil {
+			return did, err
+		}
+		replica, err := sqlite.Open(ctx, path, nil)
+		if err != nil {
+			return did, err
+		}
+		did, err = replica.Prune(ctx, keep)
+		if err := errors.Join(err, replica.Close()); err != nil {
+			return did, err
+		}
+		for info, err := range store.Sessions(ctx, belay.SessionFilter{}) {
+			if err != nil {
+				return did, err
+			}
+			if info.Held {
+				did.Sessions = slices.DeleteFunc(did.Sessions, func(id string) bool { return id == info.ID })
+			}
+		}
+		return did, nil
+	}
 }

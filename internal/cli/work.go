@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,35 +18,79 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
 // work is an agent with its store, for as long as a command needs it.
 type work struct {
 	settings *config.Loaded
+	session  *belay.SessionInfo // to go on with; nil for a new one
 	store    *sqlite.Store
 	agent    *belay.Agent
 	closers  []func() error // the last one first
 }
 
-// begin opens the store and makes the agent that the settings describe. A nil
-// approver means that nobody can be asked.
-func (a *app) begin(ctx context.Context, settings *config.Loaded, approver belay.Approver) (*work, error) {
-	model, err := openModel(settings)
-	if err != nil {
-		return nil, err
-	}
+// begin opens the store and makes the agent that the settings describe, or that
+// took the turn which is to be gone on with. A nil approver means that nobody can
+// be asked.
+func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
 	w := &work{settings: settings}
-	w.store, err = a.openStore(ctx, settings.Store)
-	if err != nil {
-		return nil, err
+	begin := a.beginNew
+	if o.goOn || o.session != "" {
+		begin = a.beginOld
 	}
-	w.closers = append(w.closers, w.store.Close)
-	if err := a.makeAgent(w, model, approver); err != nil {
+	model, err := begin(ctx, w, o)
+	if err == nil {
+		err = a.makeAgent(w, model, approver)
+	}
+	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	w.closers = append(w.closers, func() error { return w.agent.Close(context.WithoutCancel(ctx)) }, startJobs(ctx, w.agent, a))
 	return w, nil
+}
+
+// beginNew opens model and store for a new session. Without a model no store is
+// made.
+func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
+	if model, err = openModel(w.settings); err != nil {
+		return nil, err
+	}
+	if w.store, err = a.openStore(ctx, w.settings); err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, w.store.Close)
+	return model, nil
+}
+
+// beginOld opens the store for a session that is there, and the model that its
+// open turn was begun with.
+func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
+	if _, err := os.Stat(w.settings.Store); errors.Is(err, fs.ErrNotExist) {
+		return nil, &noStoreError{w.settings.Store}
+	}
+	if w.store, err = a.openStore(ctx, w.settings); err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, w.store.Close)
+	info, err := findSession(ctx, w.store, o.session)
+	if o.open && o.session == "" {
+		info, err = findOpen(ctx, w.store)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.session = &info
+	if o.resumes && !info.Held {
+		if err := a.goOnAs(w.settings, &info); err != nil {
+			return nil, err
+		}
+	}
+	if o.abandons {
+		return scripted.New(nil, nil), nil
+	}
+	return openModel(w.settings)
 }
 
 // close ends it all, in order.
@@ -66,12 +112,11 @@ func (a *app) makeAgent(w *work, model belay.Model, approver belay.Approver) err
 		return err
 	}
 	w.closers = append(w.closers, closeTools)
-	mode, _ := config.ModeOf(s.Mode)
 	w.agent, err = belay.New(model, &belay.Options{
 		Instructions:   cmp.Or(s.Instructions, instructions),
 		Tools:          tools,
-		Hooks:          append([]hook.Subscription{environment(s)}, a.hooks...),
-		Authorizer:     floor{mode},
+		Hooks:          append([]hook.Subscription{rememberTurn(s), environment(s)}, a.hooks...),
+		Authorizer:     floor{s},
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
 		ApprovalExpiry: s.Approvals.Expiry,
@@ -138,5 +183,11 @@ func newSessionID(now time.Time) string {
 
 // who is the person at the terminal, for decisions on record.
 func who() string {
-	return cmp.Or(os.Getenv("USER"), os.Getenv("USERNAME"), "somebody") + " (belay)"
+	name := cmp.Or(os.Getenv("USER"), os.Getenv("USERNAME"))
+	if name == "" {
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
+	}
+	return cmp.Or(name, "somebody") + " (belay)"
 }

@@ -39,7 +39,7 @@ type Config struct {
 	Anthropic Anthropic `json:"anthropic"`
 }
 
-// Limits bound a turn. Zero leaves the runtime's default.
+// Limits bound a turn. Zero means the default.
 type Limits struct {
 	Steps            int           `json:"steps"`
 	Parallel         int           `json:"parallel"`
@@ -58,7 +58,7 @@ type Budget struct {
 
 // Approvals say what happens when a call needs a person's word.
 type Approvals struct {
-	// OnAsk is wait, park or deny. Empty: wait at a terminal, else park.
+	// OnAsk is wait, which parks where there is no terminal, park or deny.
 	OnAsk  string        `json:"on_ask"`
 	Expiry time.Duration `json:"expiry"`
 }

@@ -44,7 +44,11 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	o := files(t, "", "")
 	l := load(t, o)
-	want := config.Config{Mode: "standard", Store: filepath.Join(o.Dir, ".belay", "belay.db")}
+	want := config.Config{
+		Mode: "standard", Store: filepath.Join(o.Dir, ".belay", "belay.db"),
+		Limits:    config.Limits{Steps: 100, Parallel: 16, ResultCharacters: 50_000, Tool: 5 * time.Minute},
+		Approvals: config.Approvals{OnAsk: "wait", Expiry: 24 * time.Hour},
+	}
 	if diff := cmp.Diff(want, l.Config); diff != "" {
 		t.Error(diff)
 	}
@@ -101,7 +105,7 @@ func TestPrecedence(t *testing.T) {
 	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1}) || l.Model != "" {
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute}) || l.Model != "" {
 		t.Errorf("%+v", l.Config)
 	}
 	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {
@@ -206,6 +210,29 @@ func TestTemplate(t *testing.T) {
 	for _, path := range config.Paths() {
 		if from := l.From(path); from.Kind != "project" && !strings.HasPrefix(path, "anthropic.") {
 			t.Errorf("the template does not show %s", path)
+		}
+	}
+}
+
+// A mistyped variable is refused, for a bound that is mistyped bounds nothing.
+func TestUnknownVariables(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ variable, want string }{
+		{"BELAY_LIMIT_STEPS=9", `BELAY_LIMIT_STEPS: there is no such setting (did you mean "BELAY_LIMITS_STEPS"?)`},
+		{"BELAY_ZZZZZZZZZZZZZZZZZZZZZZ=9", "BELAY_ZZZZZZZZZZZZZZZZZZZZZZ: there is no such setting"},
+		{"BELAY_MODDE=read-only", `did you mean "BELAY_MODE"`},
+		{"BELAY_MODDE=", ""},
+		{"BELAY_DISABLE_HOOKS=1", ""},
+		{"BELAY_DEMO_DIR=x", ""},
+		{"BELAY_CHAT_TEST_HISTORY=x", ""},
+		{"BELAYTEST_X=x", ""},
+		{"BELAYED=x", ""},
+	} {
+		o := files(t, "", "")
+		o.Environ = []string{test.variable}
+		_, err := config.Load(o)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: the error is %v, want %q in it", test.variable, err, test.want)
 		}
 	}
 }

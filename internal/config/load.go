@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,13 +9,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/belay-run/belay/internal/near"
 )
 
 // Source is where a value came from.
 type Source struct {
-	// Kind is default, user, project, environment or flag.
+	// Kind is default, user, project, environment, flag or kept.
 	Kind string `json:"kind"`
-	// Where is the file with its line, the variable or the flag.
+	// Where is the file with its line, the variable, the flag or the turn.
 	Where string `json:"where,omitempty"`
 }
 
@@ -92,10 +96,21 @@ func Load(opts *Options) (*Loaded, error) {
 	}
 	problems = append(problems, l.readEnvironment())
 	l.Store = absolute(l.Store, l.Project)
+	l.fillIn()
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	return l, nil
+}
+
+// fillIn gives what is not set, or set to zero, the value that is in force then.
+func (l *Loaded) fillIn() {
+	l.Limits.Steps = cmp.Or(l.Limits.Steps, 100)
+	l.Limits.Parallel = cmp.Or(l.Limits.Parallel, 16)
+	l.Limits.ResultCharacters = cmp.Or(l.Limits.ResultCharacters, 50_000)
+	l.Limits.Tool = cmp.Or(l.Limits.Tool, 5*time.Minute)
+	l.Approvals.OnAsk = cmp.Or(l.Approvals.OnAsk, "wait")
+	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 
 // From says where the value of a setting came from.
@@ -119,6 +134,14 @@ func (l *Loaded) Override(path, flag, word string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+// Recall sets a value that was kept elsewhere, such as with a turn.
+func (l *Loaded) Recall(path, where, word string) error {
+	if err := l.set(path, Source{"kept", where}, func(into any) error { return assign(into, word) }); err != nil {
+		return fmt.Errorf("%s of %s: %w", path, where, err)
 	}
 	return nil
 }
@@ -172,8 +195,33 @@ func (l *Loaded) Environment(name string) string {
 	return ""
 }
 
-func (l *Loaded) readEnvironment() error {
+// otherVariables begin like settings and are none: those that hooks are given,
+// and switches of other parts.
+var otherVariables = []string{
+	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DISABLE_HOOKS", "BELAY_ALLOW_COMMANDS", "BELAY_WEBHOOK_ALLOWLIST",
+	"BELAY_DEMO_DIR",
+}
+
+// unknownVariables refuses variables that look like settings and are none: a
+// bound that is mistyped would bound nothing. Those for tests are left alone.
+func (l *Loaded) unknownVariables() error {
+	known := slices.Clone(otherVariables)
+	for _, f := range fields() {
+		known = append(known, Variable(f.path))
+	}
 	var problems []error
+	for _, e := range l.environ {
+		name, word, _ := strings.Cut(e, "=")
+		if word == "" || !strings.HasPrefix(name, "BELAY_") || strings.Contains(name, "TEST") || slices.Contains(known, name) {
+			continue
+		}
+		problems = append(problems, fmt.Errorf("%s: there is no such setting%s", name, near.Hint(name, known)))
+	}
+	return errors.Join(problems...)
+}
+
+func (l *Loaded) readEnvironment() error {
+	problems := []error{l.unknownVariables()}
 	for _, f := range fields() {
 		name := Variable(f.path)
 		word := l.Environment(name)

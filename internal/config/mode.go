@@ -19,9 +19,9 @@ func Modes() []Mode {
 		{"read-only", 0, 0, "reads, and nothing else"},
 		{"strict", 0, 5, "asks before every change"},
 		{"standard", 1, 5, "changes files of the project, asks before the shell"},
-		{"build", 2, 5, "also builds and tests by itself"},
-		{"permissive", 3, 5, "also uses the network by itself"},
-		{"unattended", 2, 2, "like build, and denies where it would ask"},
+		{"build", 2, 5, "like standard for now: every shell command is still asked about"},
+		{"permissive", 3, 5, "like standard for now: every shell command is still asked about"},
+		{"unattended", 2, 2, "changes files of the project, denies what it would ask about, the shell too"},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver/riversqlite"
@@ -61,13 +63,65 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 		case <-ended:
 		}
 	}()
+	s.recoverAgain(ctx)
+	var recovering sync.WaitGroup
+	defer recovering.Wait()
+	recovering.Go(func() { // ends with Work
+		often := time.NewTicker(s.opts.RecoverPoll)
+		defer often.Stop()
+		for {
+			select {
+			case <-often.C:
+				s.recoverAgain(ctx)
+			case <-ctx.Done():
+				return
+			case <-ended:
+				return
+			}
+		}
+	})
 	return s.explain(q.Queue.Work(ctx, perform))
 }
 
-// insertJobs stores the jobs of a commit.
+// recoverAgain settles what processes left that ended after this store was opened.
+// What cannot be settled is tried again the next time.
+func (s *Store) recoverAgain(ctx context.Context) {
+	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
+		s.opts.Logger.WarnContext(ctx, "what a process left that is gone could not be settled", "store", s.path, "error", err)
+	}
+}
+
+// Enqueue stores jobs and the record of the run that asked for them in one
+// transaction.
+func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+	b := (*backend)(q.store)
+	err := b.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		if err := b.AppendRuns(ctx, tx, []hook.Run{asked}); err != nil {
+			return err
+		}
+		return q.store.insertJobs(ctx, b.writing(ctx, tx), jobs)
+	})
+	if err != nil {
+		return fmt.Errorf("enqueue: %w", q.store.explain(err))
+	}
+	return nil
+}
+
+// Stats tells how much waits and since when.
+func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
+	stats, err := q.Queue.Stats(ctx)
+	return stats, q.store.explain(causeOf(ctx, err))
+}
+
+// insertJobs stores jobs. Every job is stored by it, so that each key knows its
+// session.
 func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
+	}
+	w.sessions = make(map[string]string, len(jobs))
+	for _, job := range slices.Backward(jobs) { // of two with one key the first counts
+		w.sessions[job.Key] = job.Scope.Session
 	}
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
 }
@@ -121,7 +175,7 @@ func (b *backend) TakeKeys(ctx context.Context, tx *sql.Tx, keys []string) ([]st
 	w, now := b.writing(ctx, tx), nanos((*Store)(b).now())
 	var taken []string
 	for _, key := range keys {
-		n, err := w.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: now})
+		n, err := w.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: now, Session: w.sessions[key]})
 		if err != nil {
 			return nil, err
 		}

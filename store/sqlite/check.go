@@ -125,7 +125,7 @@ func (s *Store) checkHolders(ctx context.Context, h *Health) error {
 		return fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
 	}
 	for _, row := range holders {
-		h.Holders = append(h.Holders, HolderInfo{PID: row.Pid, Host: row.Host, Since: moment(row.Since), Self: row.ID == s.id, Gone: s.gone(row.ID)})
+		h.Holders = append(h.Holders, HolderInfo{PID: row.Pid, Host: row.Host, Since: moment(row.Since), Self: row.ID == s.id, Gone: s.gone(ctx, s.read, row.ID)})
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -40,7 +41,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 func (s *Store) rows(c *belay.Commit) (*commit, error) {
 	rows := &commit{
 		move: table.MoveSessionParams{ID: c.Session, Epoch: c.Epoch, Holder: s.id, Changed: nanos(s.now()), Added: int64(len(c.Messages))},
-		jobs: c.Jobs,
+		jobs: slices.Clone(c.Jobs),
 	}
 	if err := rows.encodeState(c.State); err != nil {
 		return nil, err

@@ -43,6 +43,8 @@ type writing struct {
 	*table.Queries
 	tx   *sql.Tx
 	runs bool // something was appended to the journal
+	// sessions are those of the jobs that are being stored, by their keys.
+	sessions map[string]string
 }
 
 // submit has do called in a transaction and returns when it is durable, or

@@ -29,20 +29,20 @@ func TestGroupCommit(t *testing.T) {
 		epochs[i] = hold(t, s, fmt.Sprint("s", i)).Epoch
 	}
 	before := s.Stats()
-	release := s.Block() // so that all of them wait
-	var all sync.WaitGroup
-	for i, epoch := range epochs {
-		all.Go(func() {
-			for n := range int64(rounds) {
+	for n := range int64(rounds) {
+		release := s.Block() // so that all of them wait
+		var all sync.WaitGroup
+		for i, epoch := range epochs {
+			all.Go(func() {
 				if err := s.Commit(context.Background(), say(fmt.Sprint("s", i), epoch, n+1, "text")); err != nil {
 					t.Error(err)
 				}
-			}
-		})
+			})
+		}
+		awaitWaiting(s, sessions)
+		release()
+		all.Wait()
 	}
-	awaitWaiting(s, sessions)
-	release()
-	all.Wait()
 	after := s.Stats()
 	commits, transactions := after.Commits-before.Commits, after.Transactions-before.Transactions
 	if commits != sessions*rounds || transactions > commits/4 {

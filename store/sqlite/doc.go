@@ -21,8 +21,8 @@
 // the one that opened it, under an epoch that every commit carries. The system lets
 // go of a lock when its process ends, even by SIGKILL: the next one to ask takes the
 // session over at once, with a new epoch, and settles what was left: runs that were
-// started are interrupted, jobs are due again or over. [Store.Recovery] tells what
-// that was.
+// started are interrupted, jobs are due again or over. Those who work jobs look for
+// such processes from time to time. [Store.Recovery] tells what was settled.
 //
 // # Concurrency
 //

@@ -44,6 +44,9 @@ func callRow(session string, c *belay.Call) (table.PutCallParams, error) {
 		Session: session, Message: c.Message, Idx: int64(c.Index), ID: c.ID, Tool: c.Tool, State: string(c.State),
 		Input: string(c.Input), Wait: c.Wait, Resumes: c.Resumes,
 	}
+	if row.Input != "" && !json.Valid(c.Input) {
+		return row, fmt.Errorf("call %q: its input is no JSON", c.ID)
+	}
 	if c.Result != nil {
 		var err error
 		if row.Result, err = encode(c.Result); err != nil {

@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -72,7 +74,7 @@ func (s *Store) explain(err error) error {
 	}
 	found, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
-		return err
+		return s.closedBy(err)
 	}
 	e := &FileError{Path: s.path, Err: err}
 	switch found.Code() & 0xff {
@@ -92,6 +94,19 @@ func (s *Store) explain(err error) error {
 		e.Remedy = "the disk failed to read or write; look at the system's log"
 	}
 	return e
+}
+
+// closedBy says that the store was closed, if that is what an error comes from.
+func (s *Store) closedBy(err error) error {
+	select {
+	case <-s.closed:
+		// database/sql has no name for it.
+		if errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "sql: database is closed") {
+			return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
+		}
+	default:
+	}
+	return err
 }
 
 // isRefusal reports whether an error is an answer that callers ask about, and no

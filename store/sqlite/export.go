@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strconv"
 
 	"github.com/belay-run/belay"
@@ -65,7 +66,7 @@ func (s *Store) export(ctx context.Context, q *table.Queries, e *exporter, sessi
 	case err != nil:
 		return err
 	}
-	info, err := s.info(row, map[string]bool{"": false})
+	info, err := s.info(ctx, q, row, map[string]bool{"": false})
 	if err != nil {
 		return err
 	}
@@ -126,21 +127,36 @@ func each[Row, T any](rows []Row, of func(Row) (T, error), do func(*T) error) er
 }
 
 // Backup writes a copy of the store into a new file, as of one moment, while the
-// store is in use. The copy is a store that can be opened.
+// store is in use. The copy is a store that can be opened, and its owner's alone.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	path, err := resolve(path)
+	path, err := named(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("backup: %w", err)
 	}
+	// SQLite fills an empty file, which is ours alone from the beginning.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	err = file.Close()
+	if err == nil {
+		err = s.copyTo(ctx, path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("backup to %s: %w", path, err), os.Remove(path))
+	}
+	return nil
+}
+
+// copyTo fills an empty file with what is stored.
+func (s *Store) copyTo(ctx context.Context, path string) error {
 	// The readers' connections may not write, not even elsewhere, and the writer is
 	// not kept waiting for as long as a large file takes.
 	db, err := sql.Open("sqlite", s.dsn(url.Values{"_busy_timeout": {strconv.FormatInt(s.opts.BusyTimeout.Milliseconds(), 10)}}))
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return err //nolint:wrapcheck // the caller says what for
 	}
 	defer func() { _ = db.Close() }() // nothing is written with it
-	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
-		return fmt.Errorf("backup to %s: %w", path, s.explain(causeOf(ctx, err)))
-	}
-	return nil
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", path)
+	return s.explain(causeOf(ctx, err))
 }

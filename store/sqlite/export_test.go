@@ -2,9 +2,16 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
 )
 
 // Expire makes the holder of a session count as gone, as if its process had
@@ -39,16 +46,37 @@ func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 	return s.reader.QueryRowContext(ctx, query).Scan(to...)
 }
 
-// QueryPlan returns how a listing of runs is read.
-func (s *Store) QueryPlan(ctx context.Context, query RunQuery) ([]string, error) {
-	text, args := query.sql()
+// QueryPlan returns how a listing of runs is read: the runs, or their places.
+func (s *Store) QueryPlan(ctx context.Context, filter hook.Filter, places bool) ([]string, error) {
+	columns := runColumns
+	if places {
+		columns = "seq"
+	}
+	text, args := (&runQuery{filter}).sql(columns)
 	return s.planOf(ctx, text, args...)
 }
 
 // FollowPlan returns how those who follow the journal read it.
 func (s *Store) FollowPlan(ctx context.Context) ([]string, error) {
-	return s.planOf(ctx, "SELECT "+runColumns+" FROM runs WHERE runs.seq > ?1 AND runs.seq <= ?2 AND runs.changed = 0 UNION ALL SELECT "+
-		runColumns+" FROM runs WHERE runs.changed > ?1 AND runs.changed <= ?2 AND runs.changed > 0", 1, 2)
+	var asked asked
+	if _, err := table.New(&asked).RunsChanged(ctx, table.RunsChangedParams{After: 1, Until: 2}); !errors.Is(err, errAsked) {
+		return nil, err
+	}
+	return s.planOf(ctx, asked.query, asked.args...)
+}
+
+// asked is a database that answers nothing and keeps the question.
+type asked struct {
+	table.DBTX
+	query string
+	args  []any
+}
+
+var errAsked = errors.New("it was asked")
+
+func (a *asked) QueryContext(_ context.Context, query string, args ...any) (*sql.Rows, error) {
+	a.query, a.args = query, args
+	return nil, errAsked
 }
 
 func (s *Store) planOf(ctx context.Context, query string, args ...any) (plan []string, err error) {
@@ -66,17 +94,6 @@ func (s *Store) planOf(ctx context.Context, query string, args ...any) (plan []s
 		plan = append(plan, detail)
 	}
 	return plan, rows.Err()
-}
-
-// RunQuery is a page of a listing.
-type RunQuery = runQuery
-
-// Behind makes it the page behind a run.
-func (q *runQuery) Behind(started, seq int64) {
-	q.count, q.until = runPage, 1<<62
-	if seq > 0 {
-		q.behind = &position{started, seq}
-	}
 }
 
 // Batch has all functions called in one transaction, and returns what each was
@@ -131,4 +148,19 @@ func (s *Store) Waiting() int {
 	s.committer.mu.Lock()
 	defer s.committer.mu.Unlock()
 	return len(s.committer.waiting)
+}
+
+// HoldOpening keeps others from opening a file, as a process does that is opening
+// it.
+func HoldOpening(ctx context.Context, path string) (done func(), err error) {
+	if path, err = locate(path); err != nil {
+		return nil, err
+	}
+	return (&Store{path: path, opts: Options{BusyTimeout: time.Second}}).opening(ctx)
+}
+
+// LockFiles are the lock files of those who have the store open.
+func (s *Store) LockFiles() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(s.lockDir(), "*"))
+	return slices.DeleteFunc(files, func(name string) bool { return filepath.Base(name) == openingLock }), err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,6 +120,62 @@ func TestFollowIsLeft(t *testing.T) {
 	}
 }
 
+// Whoever is looking at a run when the store is closed is told so next.
+func TestFollowIsClosed(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	appending, stop := context.WithCancel(t.Context())
+	var appended sync.WaitGroup
+	appended.Go(func() { // until one is seen
+		for i := 0; appending.Err() == nil; i++ {
+			appendRuns(t, s, run(fmt.Sprint("run-", i), hook.Completed))
+		}
+	})
+	var last error
+	for _, err := range s.Journal().(hook.FollowJournal).Follow(t.Context(), hook.Filter{}) {
+		if last = err; err == nil {
+			stop()
+			appended.Wait()
+			closeStore(t, s)
+		}
+	}
+	stop()
+	wantError(t, "following a store that was closed", last, belay.ErrClosed, s.Path())
+}
+
+// A run that is replaced while a listing goes on, by a record with another start,
+// is neither repeated nor missed.
+//
+// SPEC J-08
+func TestListWhileRunsMove(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const many = 600 // more than two pages
+	runs, want := make([]hook.Run, many), make([]string, many)
+	for i := range runs {
+		runs[i] = run(fmt.Sprintf("run-%03d", i), hook.Started)
+		runs[i].Started, want[i] = at.Add(time.Duration(i)*time.Second), runs[i].ID
+	}
+	appendRuns(t, s, runs...)
+	var got []string
+	for r, err := range s.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, r.ID); len(got) == 200 {
+			for from, to := range map[int]int{10: 500, 400: 2} {
+				moved := runs[from]
+				moved.State, moved.Started = hook.Interrupted, runs[to].Started
+				appendRuns(t, s, moved)
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d runs are listed, want %d, each once and in its place", len(got), many)
+	}
+}
+
 // A listing begins with what was stored when it began: what comes meanwhile, even
 // in the middle of the pages that are still to be read, is not in it.
 func TestListIsOfOneMoment(t *testing.T) {
@@ -172,16 +229,14 @@ func TestListingsUseIndexes(t *testing.T) {
 		"runs_job":          {Job: "a"},
 	} {
 		for _, newest := range []bool{false, true} {
-			for _, seq := range []int64{0, 100} {
+			for _, places := range []bool{false, true} {
 				filter.Newest = newest
-				query := sqlite.RunQuery{Filter: filter}
-				query.Behind(seq, seq)
-				plan, err := s.QueryPlan(t.Context(), query)
+				plan, err := s.QueryPlan(t.Context(), filter, places)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if len(plan) != 1 || !strings.Contains(plan[0], want) {
-					t.Errorf("%+v behind %d is read by %q, want %s alone, without sorting", filter, seq, plan, want)
+					t.Errorf("%+v, places %t, is read by %q, want %s alone, without sorting", filter, places, plan, want)
 				}
 			}
 		}

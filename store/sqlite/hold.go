@@ -39,7 +39,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 		case err != nil && !fresh:
 			return err
 		case !fresh && found.Holder != "":
-			if !s.gone(found.Holder) {
+			if !s.gone(ctx, w.Queries, found.Holder) {
 				return s.held(ctx, w, found.Holder)
 			}
 			left = found.Holder

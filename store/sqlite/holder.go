@@ -16,7 +16,8 @@ import (
 // A holder is a store that is open, in this process or another. It has locked a
 // file named like its id, in a directory beside the database. The system lets go
 // of the lock when the process ends, however it ends: whoever can take the lock
-// knows that the holder is gone.
+// knows that the holder is gone. If the file was removed, which no program should
+// do, the list of holders says which process to look for.
 
 // openingLock is the lock of whoever is making the tables.
 const openingLock = "opening"
@@ -91,17 +92,24 @@ func (s *Store) opening(ctx context.Context) (done func(), err error) {
 
 // register tells others who holds what this store will hold.
 func (s *Store) register(ctx context.Context) error {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
+	pid := int64(os.Getpid())
 	return s.submit(ctx, func(ctx context.Context, w *writing) error {
-		return w.AddHolder(ctx, table.AddHolderParams{ID: s.id, Pid: int64(os.Getpid()), Host: host, Since: nanos(s.now())})
+		return w.AddHolder(ctx, table.AddHolderParams{
+			ID: s.id, Pid: pid, Host: hostname(), Since: nanos(s.now()), Process: processStart(pid), Path: s.path,
+		})
 	})
 }
 
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
 // gone reports whether a holder's process has ended.
-func (s *Store) gone(id string) bool {
+func (s *Store) gone(ctx context.Context, q *table.Queries, id string) bool {
 	if id == s.id {
 		return false
 	}
@@ -110,7 +118,22 @@ func (s *Store) gone(id string) bool {
 		_ = file.Close()
 		return true
 	}
-	return errors.Is(err, os.ErrNotExist)
+	return errors.Is(err, os.ErrNotExist) && !s.lives(ctx, q, id)
+}
+
+// lives reports whether a holder without a lock file is on the list and its process
+// lives: somebody has removed the file. A holder that leaves takes its name off the
+// list first. What a copy of the database says of holders is not about the copy.
+func (s *Store) lives(ctx context.Context, q *table.Queries, id string) bool {
+	h, err := q.Holder(ctx, id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false
+	case err != nil:
+		return true // nobody knows
+	default:
+		return h.Path == s.path && h.Host == hostname() && h.Process != "" && h.Process == processStart(h.Pid)
+	}
 }
 
 // removeLock removes the lock file of a holder that is gone.

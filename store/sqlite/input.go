@@ -26,7 +26,7 @@ func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, 
 		if done {
 			return nil // it is left out
 		}
-		if err := q.Insert(ctx, tx, []hook.Job{job}); err != nil {
+		if err := q.store.insertJobs(ctx, b.writing(ctx, tx), []hook.Job{job}); err != nil {
 			return err
 		}
 		return b.writing(ctx, tx).PutJobInput(ctx, table.PutJobInputParams{ID: job.Key, Body: string(input)})

@@ -28,7 +28,7 @@ const (
 // child is what the other process does.
 func child(task string) int {
 	ctx := context.Background()
-	s, err := sqlite.Open(ctx, os.Getenv(childFile), &sqlite.Options{JobPoll: 5 * time.Millisecond})
+	s, err := sqlite.Open(ctx, os.Getenv(childFile), &sqlite.Options{JobPoll: 5 * time.Millisecond, Workers: 2})
 	if err == nil {
 		switch task {
 		case "hold":
@@ -65,7 +65,7 @@ func childHolds(ctx context.Context, s *sqlite.Store) error {
 	return nil
 }
 
-// childWorks works at jobs that never end.
+// childWorks works at two jobs that never end, and has no worker left.
 func childWorks(ctx context.Context, s *sqlite.Store) {
 	begun := make(chan struct{})
 	go func() { // ends with the process

@@ -34,7 +34,7 @@ func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.S
 		}
 		alive := map[string]bool{"": false}
 		for _, row := range rows {
-			info, err := s.info(row, alive)
+			info, err := s.info(ctx, s.read, row, alive)
 			if !yield(info, err) || err != nil {
 				return
 			}
@@ -43,10 +43,10 @@ func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.S
 }
 
 // info tells of a session. alive remembers which holders were looked at.
-func (s *Store) info(row table.Session, alive map[string]bool) (belay.SessionInfo, error) {
+func (s *Store) info(ctx context.Context, q *table.Queries, row table.Session, alive map[string]bool) (belay.SessionInfo, error) {
 	held, known := alive[row.Holder]
 	if !known {
-		held = !s.gone(row.Holder)
+		held = !s.gone(ctx, q, row.Holder)
 		alive[row.Holder] = held
 	}
 	info := belay.SessionInfo{ID: row.ID, Created: moment(row.Created), Changed: moment(row.Changed), Last: row.Last, Held: held}

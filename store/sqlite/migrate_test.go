@@ -25,11 +25,16 @@ func TestMigrateAnOldFile(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "belay.db")
 	execute(t, file, string(script))
+	execute(t, file, "UPDATE runs SET session = 'demo', idempotency_key = 'job' WHERE id = 'first'") // the record of a job that waits
 
 	s := openFile(t, file, nil)
 	var indexes int
 	if err := s.QueryRow(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name IN ('runs_subscription', 'runs_phase', 'runs_state', 'runs_job')", &indexes); err != nil || indexes != 4 {
 		t.Errorf("%d of 4 indexes of the second migration are there, %v", indexes, err)
+	}
+	var session string
+	if err := s.QueryRow(t.Context(), "SELECT session FROM job_keys WHERE id = 'job'", &session); err != nil || session != "demo" {
+		t.Errorf("the job that waits is of session %q, %v, want what its record says", session, err)
 	}
 	stored := hold(t, s, "demo")
 	if len(stored.Messages) != 2 || stored.Messages[1].Text() != "it's <done> 日本語" || stored.State.Turns != 1 || len(stored.Calls) != 1 || len(stored.Approvals) != 1 {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/belay-run/belay/store/internal/table"
@@ -12,8 +13,9 @@ import (
 type Retention struct {
 	// Age removes sessions that were last changed longer ago. Defaults to none.
 	Age time.Duration
-	// MaxBytes removes the oldest sessions until what is stored, all tables with
-	// their indexes, takes no more than this. Defaults to no bound.
+	// MaxBytes removes the oldest records that belong to no session, and then the
+	// oldest sessions, until what is stored, all tables with their indexes, takes no
+	// more than this. Defaults to no bound.
 	MaxBytes int64
 	// Keep is how many sessions stay in any case, the last changed ones. Defaults
 	// to 0.
@@ -23,7 +25,7 @@ type Retention struct {
 // Pruned is what Prune removed.
 type Pruned struct {
 	Sessions []string `json:"sessions,omitempty"`
-	// Runs counts the records of hooks that went with them.
+	// Runs counts the records of hooks, theirs and those that belong to no session.
 	Runs int64 `json:"runs"`
 	// Before and After are what was stored and what is, in bytes.
 	Before int64 `json:"before"`
@@ -32,9 +34,10 @@ type Pruned struct {
 
 // Prune removes whole sessions with their calls, approvals and records of hooks,
 // the oldest first: by age, then by size. One that is held, has a turn under way or
-// parked, or an approval that nobody has decided, stays. Then the file is made
-// smaller by what is free in it. The keys of jobs that have succeeded stay, so that
-// no job runs twice.
+// parked, an approval that nobody has decided, a hook that runs or a job that is not
+// over, stays. Then the file is made smaller by what is free in it, if it was made for
+// that: a file that was rebuilt by other means may not have been. The keys of jobs that have
+// succeeded stay, so that no job runs twice.
 func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
 	if did.Before, err = s.size(ctx); err != nil {
 		return did, fmt.Errorf("prune: %w", err)
@@ -53,6 +56,9 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err erro
 }
 
 func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) error {
+	if err := s.forgetOrphans(ctx, keep, did); err != nil {
+		return err
+	}
 	idle, err := s.read.IdleSessions(ctx)
 	if err != nil {
 		return err
@@ -76,9 +82,6 @@ func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) 
 		if err := s.forget(ctx, session, did); err != nil {
 			return err
 		}
-	}
-	if keep.Age > 0 {
-		return s.forgetOrphans(ctx, keep.Age, did)
 	}
 	return nil
 }
@@ -106,15 +109,40 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	return err
 }
 
-// forgetOrphans removes old records of sessions that are gone.
-func (s *Store) forgetOrphans(ctx context.Context, age time.Duration, did *Pruned) error {
-	var runs int64
-	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-		runs, err = w.DeleteOrphanRuns(ctx, nanos(s.now().Add(-age)))
+// orphanPage is how many records are removed at a time, so that writes are not kept
+// waiting.
+const orphanPage = 1000
+
+// forgetOrphans removes records that belong to no session: the old ones, then more
+// if there is too much.
+func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) error {
+	if keep.Age > 0 {
+		before := nanos(s.now().Add(-keep.Age))
+		if _, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) (int64, error) { return w.DeleteOrphanRuns(ctx, before) }); err != nil {
+			return err
+		}
+	}
+	for keep.MaxBytes > 0 && did.After > keep.MaxBytes {
+		n, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) (int64, error) { return w.DeleteOldestOrphanRuns(ctx, orphanPage) })
+		if err != nil || n < orphanPage {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetRuns removes records and counts them.
+func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context.Context, *writing) (int64, error)) (n int64, err error) {
+	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		n, err = forget(ctx, w)
 		return err
 	})
-	did.Runs += runs
-	return err
+	if err != nil {
+		return 0, err
+	}
+	did.Runs += n
+	did.After, err = s.size(ctx)
+	return n, err
 }
 
 // size is what is stored, in bytes: the pages in use.
@@ -130,14 +158,15 @@ func (s *Store) size(ctx context.Context) (int64, error) {
 // shrink gives free pages back to the file system, a thousand at a time so that
 // writes are not kept waiting.
 func (s *Store) shrink(ctx context.Context) error {
-	for {
+	for before := int64(math.MaxInt64); ; {
 		var free int64
 		if err := s.reader.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
 			return err //nolint:wrapcheck // the caller says what for
 		}
-		if free == 0 {
+		if free == 0 || free >= before { // it is done, or the file cannot be made smaller
 			break
 		}
+		before = free
 		if _, err := s.writer.ExecContext(ctx, "PRAGMA incremental_vacuum(1000)"); err != nil {
 			return err //nolint:wrapcheck // the caller says what for
 		}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -33,7 +32,8 @@ func (r *Recovery) add(more Recovery) {
 }
 
 // Recovery tells what this store has settled. What other processes left is
-// settled when a store is opened, and when a session is that they held.
+// settled when a store is opened, when a session is that they held, and by those
+// who work jobs, from time to time.
 func (s *Store) Recovery() Recovery {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
@@ -46,7 +46,8 @@ func (s *Store) Recovery() Recovery {
 // recover settles what all holders that are gone left behind.
 func (s *Store) recover(ctx context.Context) error {
 	// A worker may have left a job and no other trace.
-	did, err := s.recoverJobs(ctx, s.gone)
+	gone := func(id string) bool { return s.gone(ctx, s.read, id) }
+	did, err := s.recoverJobs(ctx, gone)
 	s.note(did)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (s *Store) recover(ctx context.Context) error {
 		return s.explain(err)
 	}
 	for _, h := range holders {
-		if s.gone(h.ID) {
+		if gone(h.ID) {
 			if err := s.settle(ctx, h.ID); err != nil {
 				return fmt.Errorf("settle what %s left: %w", describe(h), err)
 			}
@@ -71,13 +72,14 @@ func (s *Store) recover(ctx context.Context) error {
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
 	if err == nil {
-		err = s.submit(ctx, func(ctx context.Context, w *writing) error {
-			rest, err := s.settled(ctx, w, holder)
-			if err == nil {
-				did.add(rest)
-			}
+		var rest Recovery
+		err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+			rest, err = s.settled(ctx, w, holder)
 			return err
 		})
+		if err == nil { // it is stored
+			did.add(rest)
+		}
 	}
 	s.note(did)
 	if err != nil {
@@ -99,7 +101,6 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (did Rec
 	if err != nil {
 		return did, err
 	}
-	did.Holders = 1
 	for _, session := range held {
 		did.Sessions = append(did.Sessions, session.ID)
 		if session.TurnState == turnOpen {
@@ -109,7 +110,12 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (did Rec
 	if did.Runs, err = s.interrupt(ctx, w, holder); err != nil {
 		return did, err
 	}
-	return did, errors.Join(w.ReleaseHolder(ctx, holder), w.DeleteHolder(ctx, holder))
+	if err := w.ReleaseHolder(ctx, holder); err != nil {
+		return did, err
+	}
+	n, err := w.DeleteHolder(ctx, holder)
+	did.Holders = int(n) // none if it has left by itself meanwhile
+	return did, err
 }
 
 // interrupt ends the runs that a holder has not ended, and returns their ids.

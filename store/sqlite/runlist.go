@@ -1,10 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay/hook"
@@ -15,9 +18,10 @@ import (
 // caller looks at them.
 const runPage = 256
 
-// List yields the runs that match, as they are when the iteration begins: the
-// one that started first comes first, and of those that started at one moment
-// the one that was stored first.
+// List yields the runs that match when the iteration begins, each once: the one
+// that started first comes first, and of those that started at one moment the one that
+// was stored first. One that is replaced meanwhile may be told as it is then, in its
+// place.
 func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {
@@ -31,61 +35,79 @@ func (s *Store) listRuns(ctx context.Context, filter hook.Filter, yield func(hoo
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	until, err := s.read.Counter(ctx, "run")
+	query := runQuery{filter}
+	if filter.Limit > 0 && filter.Limit <= runPage {
+		text, args := query.sql(runColumns)
+		page, err := collect(ctx, s, text, args, scanRun)
+		if err == nil {
+			_, err = yieldRuns(ctx, page, yield)
+		}
+		return err
+	}
+	// A run may move when it is replaced. So the order is that of one moment, and
+	// the runs follow by their places.
+	text, args := query.sql("seq")
+	places, err := collect(ctx, s, text, args, func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) })
 	if err != nil {
-		return causeOf(ctx, err)
+		return err
 	}
-	query := runQuery{Filter: filter, until: until}
-	for left := filter.Limit; ; {
-		query.count = runPage
-		if filter.Limit > 0 {
-			query.count = min(left, runPage)
-		}
-		page, err := s.queryRuns(ctx, query)
+	for some := range slices.Chunk(places, runPage) {
+		page, err := s.runsAt(ctx, some)
 		if err != nil {
-			return causeOf(ctx, err)
+			return err
 		}
-		for _, row := range page {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			run, err := runOf(row)
-			if err != nil {
-				return err
-			}
-			if !yield(run) {
-				return nil
-			}
+		if more, err := yieldRuns(ctx, page, yield); err != nil || !more {
+			return err
 		}
-		left -= len(page)
-		if len(page) < query.count || filter.Limit > 0 && left == 0 {
-			return nil
-		}
-		last := &page[len(page)-1]
-		query.behind = &position{last.Started, last.Seq}
 	}
+	return nil
 }
 
-// runQuery is a page of a listing.
-type runQuery struct {
-	hook.Filter
-	until  int64     // no run that was stored later
-	behind *position // of the last one of the page before
-	count  int
+// runsAt reads the runs at some places, in their order. What was removed is left
+// out.
+func (s *Store) runsAt(ctx context.Context, places []int64) ([]table.Run, error) {
+	at := make(map[int64]int, len(places))
+	var in strings.Builder
+	for i, seq := range places {
+		at[seq] = i
+		if i > 0 {
+			in.WriteByte(',')
+		}
+		in.WriteString(strconv.FormatInt(seq, 10))
+	}
+	page, err := collect(ctx, s, "SELECT "+runColumns+" FROM runs WHERE seq IN ("+in.String()+")", nil, scanRun)
+	slices.SortFunc(page, func(a, b table.Run) int { return cmp.Compare(at[a.Seq], at[b.Seq]) })
+	return page, err
 }
 
-// position is where a run is in a listing.
-type position struct{ started, seq int64 }
+// yieldRuns yields a page. It reports whether the caller wants more.
+func yieldRuns(ctx context.Context, page []table.Run, yield func(hook.Run) bool) (bool, error) {
+	for _, row := range page {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		run, err := runOf(row)
+		if err != nil {
+			return false, err
+		}
+		if !yield(run) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// runQuery is a listing.
+type runQuery struct{ hook.Filter }
 
 // sql spells the query out. What is not asked for is not in it, so that an index
 // is found for what is.
-func (q *runQuery) sql() (text string, args []any) {
-	var where []string
+func (q *runQuery) sql(columns string) (text string, args []any) {
+	where := []string{"1 = 1"}
 	and := func(condition string, values ...any) {
 		where = append(where, condition)
 		args = append(args, values...)
 	}
-	and("seq <= ?", q.until)
 	for _, f := range []struct{ column, value string }{
 		{"session", q.Session}, {"turn", q.Turn}, {"phase", q.Phase}, {"subscription", q.Subscription},
 	} {
@@ -112,14 +134,11 @@ func (q *runQuery) sql() (text string, args []any) {
 	if !q.Until.IsZero() {
 		and("started < ?", nanos(q.Until))
 	}
-	order, than := "started, seq", ">"
+	order := "started, seq"
 	if q.Newest {
-		order, than = "started DESC, seq DESC", "<"
+		order = "started DESC, seq DESC"
 	}
-	if q.behind != nil {
-		and("(started, seq) "+than+" (?, ?)", q.behind.started, q.behind.seq)
-	}
-	return "SELECT " + runColumns + " FROM runs WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + fmt.Sprint(" LIMIT ", q.count), args
+	return "SELECT " + columns + " FROM runs WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + limit(q.Limit), args
 }
 
 // runColumns are the columns of table.Run, in its order.
@@ -127,24 +146,8 @@ const runColumns = "seq, id, changed, holder, subscription, job_handler, version
 	"origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, " +
 	"job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics"
 
-// queryRuns reads a page.
-func (s *Store) queryRuns(ctx context.Context, query runQuery) ([]table.Run, error) {
-	text, args := query.sql()
-	rows, err := s.reader.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what for
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has told
-	var runs []table.Run
-	for rows.Next() {
-		var r table.Run
-		err := rows.Scan(&r.Seq, &r.ID, &r.Changed, &r.Holder, &r.Subscription, &r.JobHandler, &r.Version, &r.Phase, &r.Dispatch,
-			&r.OriginKind, &r.OriginName, &r.OriginFile, &r.OriginLine, &r.Session, &r.Turn, &r.Step, &r.Agent, &r.Execution, &r.State, &r.Shadow, &r.Visibility,
-			&r.Job, &r.Attempt, &r.IdempotencyKey, &r.Started, &r.Ended, &r.Latency, &r.ErrorClass, &r.Severity, &r.Contributed, &r.Audit, &r.Diagnostics)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // the caller says what for
-		}
-		runs = append(runs, r)
-	}
-	return runs, rows.Err()
+func scanRun(rows *sql.Rows, r *table.Run) error {
+	return rows.Scan(&r.Seq, &r.ID, &r.Changed, &r.Holder, &r.Subscription, &r.JobHandler, &r.Version, &r.Phase, &r.Dispatch, //nolint:wrapcheck // the caller says what for
+		&r.OriginKind, &r.OriginName, &r.OriginFile, &r.OriginLine, &r.Session, &r.Turn, &r.Step, &r.Agent, &r.Execution, &r.State, &r.Shadow, &r.Visibility,
+		&r.Job, &r.Attempt, &r.IdempotencyKey, &r.Started, &r.Ended, &r.Latency, &r.ErrorClass, &r.Severity, &r.Contributed, &r.Audit, &r.Diagnostics)
 }

@@ -35,6 +35,9 @@ type Options struct {
 	// Grace is how long jobs under way may go on when work is told to stop, before
 	// they are cancelled. Defaults to 10 seconds.
 	Grace time.Duration
+	// RecoverPoll is how often those who work jobs look for processes that are gone,
+	// to settle what they left. Defaults to 30 seconds.
+	RecoverPoll time.Duration
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock hook.Clock
 	// Logger hears of what nobody waits for. Defaults to slog.Default.
@@ -74,7 +77,7 @@ type Store struct {
 // process that is gone left behind is settled: see [Store.Recovery]. Several
 // processes, and several stores of one process, may have a file open.
 func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error) {
-	path, err = resolve(path)
+	path, err = locate(path)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +87,7 @@ func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error)
 	}
 	s.opts.BusyTimeout = cmp.Or(s.opts.BusyTimeout, 5*time.Second)
 	s.opts.Poll = cmp.Or(s.opts.Poll, 250*time.Millisecond)
+	s.opts.RecoverPoll = cmp.Or(s.opts.RecoverPoll, 30*time.Second)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.Default())
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.disconnect())
@@ -102,14 +106,17 @@ func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error)
 
 // open does what needs the file for itself.
 func (s *Store) open(ctx context.Context) error {
-	if err := s.connect(ctx); err != nil {
+	if err := s.foreign(); err != nil {
 		return err
 	}
-	done, err := s.opening(ctx)
+	done, err := s.opening(ctx) // first: SQLite does not wait for another that sets up the log
 	if err != nil {
 		return fmt.Errorf("open store: %w", s.unlockable(err))
 	}
 	defer done()
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteJobInputStmt, err = db.PrepareContext(ctx, deleteJobInput); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteJobInput: %w", err)
 	}
+	if q.deleteOldestOrphanRunsStmt, err = db.PrepareContext(ctx, deleteOldestOrphanRuns); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteOldestOrphanRuns: %w", err)
+	}
 	if q.deleteOrphanRunsStmt, err = db.PrepareContext(ctx, deleteOrphanRuns); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteOrphanRuns: %w", err)
 	}
@@ -219,6 +222,11 @@ func (q *Queries) Close() error {
 	if q.deleteJobInputStmt != nil {
 		if cerr := q.deleteJobInputStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteJobInputStmt: %w", cerr)
+		}
+	}
+	if q.deleteOldestOrphanRunsStmt != nil {
+		if cerr := q.deleteOldestOrphanRunsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteOldestOrphanRunsStmt: %w", cerr)
 		}
 	}
 	if q.deleteOrphanRunsStmt != nil {
@@ -418,101 +426,103 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 }
 
 type Queries struct {
-	db                     DBTX
-	tx                     *sql.Tx
-	addHolderStmt          *sql.Stmt
-	addMessageStmt         *sql.Stmt
-	addSessionStmt         *sql.Stmt
-	approvalStmt           *sql.Stmt
-	approvalsOfSessionStmt *sql.Stmt
-	approvalsSinceStmt     *sql.Stmt
-	callsOfStmt            *sql.Stmt
-	callsOfSessionStmt     *sql.Stmt
-	counterStmt            *sql.Stmt
-	decideStmt             *sql.Stmt
-	deleteHolderStmt       *sql.Stmt
-	deleteJobInputStmt     *sql.Stmt
-	deleteOrphanRunsStmt   *sql.Stmt
-	deleteRunsStmt         *sql.Stmt
-	deleteSessionStmt      *sql.Stmt
-	endKeyStmt             *sql.Stmt
-	freeKeyStmt            *sql.Stmt
-	heldSessionsStmt       *sql.Stmt
-	holdSessionStmt        *sql.Stmt
-	holderStmt             *sql.Stmt
-	holdersStmt            *sql.Stmt
-	idleSessionsStmt       *sql.Stmt
-	interruptRunStmt       *sql.Stmt
-	jobInputStmt           *sql.Stmt
-	keyDoneStmt            *sql.Stmt
-	messagesBetweenStmt    *sql.Stmt
-	messagesFromStmt       *sql.Stmt
-	moveSessionStmt        *sql.Stmt
-	newestSessionsStmt     *sql.Stmt
-	nextNumberStmt         *sql.Stmt
-	putApprovalStmt        *sql.Stmt
-	putCallStmt            *sql.Stmt
-	putJobInputStmt        *sql.Stmt
-	putRunStmt             *sql.Stmt
-	releaseHolderStmt      *sql.Stmt
-	releaseSessionStmt     *sql.Stmt
-	runStateStmt           *sql.Stmt
-	runsChangedStmt        *sql.Stmt
-	runsOfSessionStmt      *sql.Stmt
-	sessionHoldStmt        *sql.Stmt
-	sessionIdleStmt        *sql.Stmt
-	sessionRowStmt         *sql.Stmt
-	takeKeyStmt            *sql.Stmt
-	unfinishedRunsStmt     *sql.Stmt
+	db                         DBTX
+	tx                         *sql.Tx
+	addHolderStmt              *sql.Stmt
+	addMessageStmt             *sql.Stmt
+	addSessionStmt             *sql.Stmt
+	approvalStmt               *sql.Stmt
+	approvalsOfSessionStmt     *sql.Stmt
+	approvalsSinceStmt         *sql.Stmt
+	callsOfStmt                *sql.Stmt
+	callsOfSessionStmt         *sql.Stmt
+	counterStmt                *sql.Stmt
+	decideStmt                 *sql.Stmt
+	deleteHolderStmt           *sql.Stmt
+	deleteJobInputStmt         *sql.Stmt
+	deleteOldestOrphanRunsStmt *sql.Stmt
+	deleteOrphanRunsStmt       *sql.Stmt
+	deleteRunsStmt             *sql.Stmt
+	deleteSessionStmt          *sql.Stmt
+	endKeyStmt                 *sql.Stmt
+	freeKeyStmt                *sql.Stmt
+	heldSessionsStmt           *sql.Stmt
+	holdSessionStmt            *sql.Stmt
+	holderStmt                 *sql.Stmt
+	holdersStmt                *sql.Stmt
+	idleSessionsStmt           *sql.Stmt
+	interruptRunStmt           *sql.Stmt
+	jobInputStmt               *sql.Stmt
+	keyDoneStmt                *sql.Stmt
+	messagesBetweenStmt        *sql.Stmt
+	messagesFromStmt           *sql.Stmt
+	moveSessionStmt            *sql.Stmt
+	newestSessionsStmt         *sql.Stmt
+	nextNumberStmt             *sql.Stmt
+	putApprovalStmt            *sql.Stmt
+	putCallStmt                *sql.Stmt
+	putJobInputStmt            *sql.Stmt
+	putRunStmt                 *sql.Stmt
+	releaseHolderStmt          *sql.Stmt
+	releaseSessionStmt         *sql.Stmt
+	runStateStmt               *sql.Stmt
+	runsChangedStmt            *sql.Stmt
+	runsOfSessionStmt          *sql.Stmt
+	sessionHoldStmt            *sql.Stmt
+	sessionIdleStmt            *sql.Stmt
+	sessionRowStmt             *sql.Stmt
+	takeKeyStmt                *sql.Stmt
+	unfinishedRunsStmt         *sql.Stmt
 }
 
 func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
-		db:                     tx,
-		tx:                     tx,
-		addHolderStmt:          q.addHolderStmt,
-		addMessageStmt:         q.addMessageStmt,
-		addSessionStmt:         q.addSessionStmt,
-		approvalStmt:           q.approvalStmt,
-		approvalsOfSessionStmt: q.approvalsOfSessionStmt,
-		approvalsSinceStmt:     q.approvalsSinceStmt,
-		callsOfStmt:            q.callsOfStmt,
-		callsOfSessionStmt:     q.callsOfSessionStmt,
-		counterStmt:            q.counterStmt,
-		decideStmt:             q.decideStmt,
-		deleteHolderStmt:       q.deleteHolderStmt,
-		deleteJobInputStmt:     q.deleteJobInputStmt,
-		deleteOrphanRunsStmt:   q.deleteOrphanRunsStmt,
-		deleteRunsStmt:         q.deleteRunsStmt,
-		deleteSessionStmt:      q.deleteSessionStmt,
-		endKeyStmt:             q.endKeyStmt,
-		freeKeyStmt:            q.freeKeyStmt,
-		heldSessionsStmt:       q.heldSessionsStmt,
-		holdSessionStmt:        q.holdSessionStmt,
-		holderStmt:             q.holderStmt,
-		holdersStmt:            q.holdersStmt,
-		idleSessionsStmt:       q.idleSessionsStmt,
-		interruptRunStmt:       q.interruptRunStmt,
-		jobInputStmt:           q.jobInputStmt,
-		keyDoneStmt:            q.keyDoneStmt,
-		messagesBetweenStmt:    q.messagesBetweenStmt,
-		messagesFromStmt:       q.messagesFromStmt,
-		moveSessionStmt:        q.moveSessionStmt,
-		newestSessionsStmt:     q.newestSessionsStmt,
-		nextNumberStmt:         q.nextNumberStmt,
-		putApprovalStmt:        q.putApprovalStmt,
-		putCallStmt:            q.putCallStmt,
-		putJobInputStmt:        q.putJobInputStmt,
-		putRunStmt:             q.putRunStmt,
-		releaseHolderStmt:      q.releaseHolderStmt,
-		releaseSessionStmt:     q.releaseSessionStmt,
-		runStateStmt:           q.runStateStmt,
-		runsChangedStmt:        q.runsChangedStmt,
-		runsOfSessionStmt:      q.runsOfSessionStmt,
-		sessionHoldStmt:        q.sessionHoldStmt,
-		sessionIdleStmt:        q.sessionIdleStmt,
-		sessionRowStmt:         q.sessionRowStmt,
-		takeKeyStmt:            q.takeKeyStmt,
-		unfinishedRunsStmt:     q.unfinishedRunsStmt,
+		db:                         tx,
+		tx:                         tx,
+		addHolderStmt:              q.addHolderStmt,
+		addMessageStmt:             q.addMessageStmt,
+		addSessionStmt:             q.addSessionStmt,
+		approvalStmt:               q.approvalStmt,
+		approvalsOfSessionStmt:     q.approvalsOfSessionStmt,
+		approvalsSinceStmt:         q.approvalsSinceStmt,
+		callsOfStmt:                q.callsOfStmt,
+		callsOfSessionStmt:         q.callsOfSessionStmt,
+		counterStmt:                q.counterStmt,
+		decideStmt:                 q.decideStmt,
+		deleteHolderStmt:           q.deleteHolderStmt,
+		deleteJobInputStmt:         q.deleteJobInputStmt,
+		deleteOldestOrphanRunsStmt: q.deleteOldestOrphanRunsStmt,
+		deleteOrphanRunsStmt:       q.deleteOrphanRunsStmt,
+		deleteRunsStmt:             q.deleteRunsStmt,
+		deleteSessionStmt:          q.deleteSessionStmt,
+		endKeyStmt:                 q.endKeyStmt,
+		freeKeyStmt:                q.freeKeyStmt,
+		heldSessionsStmt:           q.heldSessionsStmt,
+		holdSessionStmt:            q.holdSessionStmt,
+		holderStmt:                 q.holderStmt,
+		holdersStmt:                q.holdersStmt,
+		idleSessionsStmt:           q.idleSessionsStmt,
+		interruptRunStmt:           q.interruptRunStmt,
+		jobInputStmt:               q.jobInputStmt,
+		keyDoneStmt:                q.keyDoneStmt,
+		messagesBetweenStmt:        q.messagesBetweenStmt,
+		messagesFromStmt:           q.messagesFromStmt,
+		moveSessionStmt:            q.moveSessionStmt,
+		newestSessionsStmt:         q.newestSessionsStmt,
+		nextNumberStmt:             q.nextNumberStmt,
+		putApprovalStmt:            q.putApprovalStmt,
+		putCallStmt:                q.putCallStmt,
+		putJobInputStmt:            q.putJobInputStmt,
+		putRunStmt:                 q.putRunStmt,
+		releaseHolderStmt:          q.releaseHolderStmt,
+		releaseSessionStmt:         q.releaseSessionStmt,
+		runStateStmt:               q.runStateStmt,
+		runsChangedStmt:            q.runsChangedStmt,
+		runsOfSessionStmt:          q.runsOfSessionStmt,
+		sessionHoldStmt:            q.sessionHoldStmt,
+		sessionIdleStmt:            q.sessionIdleStmt,
+		sessionRowStmt:             q.sessionRowStmt,
+		takeKeyStmt:                q.takeKeyStmt,
+		unfinishedRunsStmt:         q.unfinishedRunsStmt,
 	}
 }

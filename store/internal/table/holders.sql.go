@@ -10,14 +10,16 @@ import (
 )
 
 const addHolder = `-- name: AddHolder :exec
-INSERT INTO holders (id, pid, host, since) VALUES (?1, ?2, ?3, ?4)
+INSERT INTO holders (id, pid, host, since, process, path) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 `
 
 type AddHolderParams struct {
-	ID    string
-	Pid   int64
-	Host  string
-	Since int64
+	ID      string
+	Pid     int64
+	Host    string
+	Since   int64
+	Process string
+	Path    string
 }
 
 func (q *Queries) AddHolder(ctx context.Context, arg AddHolderParams) error {
@@ -26,21 +28,26 @@ func (q *Queries) AddHolder(ctx context.Context, arg AddHolderParams) error {
 		arg.Pid,
 		arg.Host,
 		arg.Since,
+		arg.Process,
+		arg.Path,
 	)
 	return err
 }
 
-const deleteHolder = `-- name: DeleteHolder :exec
+const deleteHolder = `-- name: DeleteHolder :execrows
 DELETE FROM holders WHERE id = ?1
 `
 
-func (q *Queries) DeleteHolder(ctx context.Context, id string) error {
-	_, err := q.exec(ctx, q.deleteHolderStmt, deleteHolder, id)
-	return err
+func (q *Queries) DeleteHolder(ctx context.Context, id string) (int64, error) {
+	result, err := q.exec(ctx, q.deleteHolderStmt, deleteHolder, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const holder = `-- name: Holder :one
-SELECT id, pid, host, since FROM holders WHERE id = ?1
+SELECT id, pid, host, since, process, path FROM holders WHERE id = ?1
 `
 
 func (q *Queries) Holder(ctx context.Context, id string) (Holder, error) {
@@ -51,12 +58,14 @@ func (q *Queries) Holder(ctx context.Context, id string) (Holder, error) {
 		&i.Pid,
 		&i.Host,
 		&i.Since,
+		&i.Process,
+		&i.Path,
 	)
 	return i, err
 }
 
 const holders = `-- name: Holders :many
-SELECT id, pid, host, since FROM holders ORDER BY since, id
+SELECT id, pid, host, since, process, path FROM holders ORDER BY since, id
 `
 
 func (q *Queries) Holders(ctx context.Context) ([]Holder, error) {
@@ -73,6 +82,8 @@ func (q *Queries) Holders(ctx context.Context) ([]Holder, error) {
 			&i.Pid,
 			&i.Host,
 			&i.Since,
+			&i.Process,
+			&i.Path,
 		); err != nil {
 			return nil, err
 		}

@@ -45,16 +45,17 @@ func (q *Queries) KeyDone(ctx context.Context, id string) (bool, error) {
 }
 
 const takeKey = `-- name: TakeKey :execrows
-INSERT INTO job_keys (id, done, changed) VALUES (?1, FALSE, ?2) ON CONFLICT (id) DO NOTHING
+INSERT INTO job_keys (id, done, changed, session) VALUES (?1, FALSE, ?2, ?3) ON CONFLICT (id) DO NOTHING
 `
 
 type TakeKeyParams struct {
 	ID      string
 	Changed int64
+	Session string
 }
 
 func (q *Queries) TakeKey(ctx context.Context, arg TakeKeyParams) (int64, error) {
-	result, err := q.exec(ctx, q.takeKeyStmt, takeKey, arg.ID, arg.Changed)
+	result, err := q.exec(ctx, q.takeKeyStmt, takeKey, arg.ID, arg.Changed, arg.Session)
 	if err != nil {
 		return 0, err
 	}

@@ -33,10 +33,12 @@ type Call struct {
 }
 
 type Holder struct {
-	ID    string
-	Pid   int64
-	Host  string
-	Since int64
+	ID      string
+	Pid     int64
+	Host    string
+	Since   int64
+	Process string
+	Path    string
 }
 
 type Run struct {

@@ -9,6 +9,22 @@ import (
 	"context"
 )
 
+const deleteOldestOrphanRuns = `-- name: DeleteOldestOrphanRuns :execrows
+DELETE FROM runs WHERE seq IN (
+    SELECT r.seq FROM runs r
+    WHERE r.state <> 'started' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session)
+    ORDER BY r.started, r.seq LIMIT ?1
+)
+`
+
+func (q *Queries) DeleteOldestOrphanRuns(ctx context.Context, count int64) (int64, error) {
+	result, err := q.exec(ctx, q.deleteOldestOrphanRunsStmt, deleteOldestOrphanRuns, count)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deleteOrphanRuns = `-- name: DeleteOrphanRuns :execrows
 
 DELETE FROM runs WHERE started < ?1 AND state <> 'started'

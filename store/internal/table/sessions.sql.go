@@ -207,6 +207,8 @@ const idleSessions = `-- name: IdleSessions :many
 SELECT s.id, s.changed FROM sessions s
 WHERE s.holder = '' AND s.turn_state = ''
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
+    AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started')
 ORDER BY s.changed, s.id
 `
 
@@ -215,7 +217,8 @@ type IdleSessionsRow struct {
 	Changed int64
 }
 
-// What may be removed: nobody holds it, no turn is under way or parked, nobody is asked for anything.
+// What may be removed: nobody holds it, no turn is under way or parked, nobody is asked for anything, nothing of it runs
+// and no job of it is still to run.
 func (q *Queries) IdleSessions(ctx context.Context) ([]IdleSessionsRow, error) {
 	rows, err := q.query(ctx, q.idleSessionsStmt, idleSessions)
 	if err != nil {
@@ -487,6 +490,8 @@ const sessionIdle = `-- name: SessionIdle :one
 SELECT count(*) FROM sessions s
 WHERE s.id = ?1 AND s.changed = ?2 AND s.holder = '' AND s.turn_state = ''
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
+    AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started')
 `
 
 type SessionIdleParams struct {

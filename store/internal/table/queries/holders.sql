@@ -1,5 +1,5 @@
 -- name: AddHolder :exec
-INSERT INTO holders (id, pid, host, since) VALUES (@id, @pid, @host, @since);
+INSERT INTO holders (id, pid, host, since, process, path) VALUES (@id, @pid, @host, @since, @process, @path);
 
 -- name: Holder :one
 SELECT * FROM holders WHERE id = @id;
@@ -7,5 +7,5 @@ SELECT * FROM holders WHERE id = @id;
 -- name: Holders :many
 SELECT * FROM holders ORDER BY since, id;
 
--- name: DeleteHolder :exec
+-- name: DeleteHolder :execrows
 DELETE FROM holders WHERE id = @id;

@@ -1,5 +1,5 @@
 -- name: TakeKey :execrows
-INSERT INTO job_keys (id, done, changed) VALUES (@id, FALSE, @changed) ON CONFLICT (id) DO NOTHING;
+INSERT INTO job_keys (id, done, changed, session) VALUES (@id, FALSE, @changed, @session) ON CONFLICT (id) DO NOTHING;
 
 -- name: KeyDone :one
 SELECT done FROM job_keys WHERE id = @id;

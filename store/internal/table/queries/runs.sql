@@ -48,3 +48,10 @@ DELETE FROM runs WHERE session = @session;
 -- name: DeleteOrphanRuns :execrows
 DELETE FROM runs WHERE started < @before AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session);
+
+-- name: DeleteOldestOrphanRuns :execrows
+DELETE FROM runs WHERE seq IN (
+    SELECT r.seq FROM runs r
+    WHERE r.state <> 'started' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session)
+    ORDER BY r.started, r.seq LIMIT @count
+);

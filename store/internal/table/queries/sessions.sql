@@ -65,18 +65,23 @@ SELECT * FROM calls WHERE session = @session ORDER BY message, idx;
 -- name: DeleteSession :exec
 DELETE FROM sessions WHERE id = @id;
 
--- What may be removed: nobody holds it, no turn is under way or parked, nobody is asked for anything.
+-- What may be removed: nobody holds it, no turn is under way or parked, nobody is asked for anything, nothing of it runs
+-- and no job of it is still to run.
 
 -- name: IdleSessions :many
 SELECT s.id, s.changed FROM sessions s
 WHERE s.holder = '' AND s.turn_state = ''
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
+    AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started')
 ORDER BY s.changed, s.id;
 
 -- name: SessionIdle :one
 SELECT count(*) FROM sessions s
 WHERE s.id = @id AND s.changed = @changed AND s.holder = '' AND s.turn_state = ''
-    AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '');
+    AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
+    AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started');
 
 -- name: NewestSessions :many
 SELECT id FROM sessions ORDER BY changed DESC, id DESC LIMIT @count;

@@ -1,0 +1,236 @@
+package sqlite_test
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// removeLocks removes the lock files, as a program does that tidies up.
+func removeLocks(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is open cannot be removed on Windows")
+	}
+	files, err := s.LockFiles()
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the lock files are %q, %v", files, err)
+	}
+	for _, name := range files {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A process that lives is not taken for gone because somebody removed its lock
+// file, and one that ended is, with or without the file.
+//
+// SPEC L-02, J-04
+func TestLockFileRemoved(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, nil)
+	_, kill := another(t, "hold", file)
+	epoch := hold(t, s, "mine").Epoch
+	mine := run("mine", hook.Started)
+	mine.Scope.Session = "mine"
+	appendRuns(t, s, mine)
+	removeLocks(t, s)
+
+	next := openFile(t, file, nil)
+	for _, session := range []string{"mine", "a", "b"} {
+		_, err := next.Open(ctx, session)
+		wantError(t, "Open of a session that is held", err, belay.ErrHeld)
+	}
+	if got := held(t, next); len(got) != 3 {
+		t.Errorf("%q are held, want all three", got)
+	}
+	if got := next.Recovery(); got.Holders != 0 || len(got.Runs) != 0 {
+		t.Errorf("while they live %+v is settled, want nothing", got)
+	}
+	wantStates(t, next, "mine started", "begun started", "ended completed")
+	commit(t, s, say("mine", epoch, 1, "one"))
+
+	kill()
+	hold(t, next, "a")
+	if got := next.Recovery(); got.Holders != 1 || !slices.Equal(got.Sessions, []string{"a", "b"}) {
+		t.Errorf("when one is dead %+v is settled, want what it left", got)
+	}
+	closeStore(t, s)
+	hold(t, next, "mine")
+	wantStates(t, next, "mine interrupted", "begun interrupted", "ended completed")
+}
+
+// A process id that was given again to another process is not the holder.
+func TestProcessIDGivenAgain(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("when a process was started is looked up on Linux only")
+	}
+	file := newFile(t)
+	s := openFile(t, file, nil)
+	hold(t, s, "a")
+	removeLocks(t, s)
+	execute(t, file, "UPDATE holders SET process = process || '0'")
+	next := openFile(t, file, nil)
+	hold(t, next, "a")
+	if got := next.Recovery(); got.Holders != 1 {
+		t.Errorf("settled: %+v, want the holder", got)
+	}
+}
+
+// A job is not worked by two because somebody removed a lock file.
+//
+// SPEC J-05
+func TestNoTwoWorkers(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, nil)
+	jobs := []hook.Job{{ID: "x", Key: "x", Handler: "h", Idempotent: true}, {ID: "y", Key: "y", Handler: "h", Idempotent: true}}
+	if err := s.Queue().Enqueue(ctx, run("asked", hook.Completed), jobs); err != nil {
+		t.Fatal(err)
+	}
+	another(t, "work", file)
+	removeLocks(t, s)
+	next := openFile(t, file, &sqlite.Options{JobPoll: 5 * time.Millisecond, RecoverPoll: time.Millisecond})
+	if err := next.Queue().Enqueue(ctx, run("asked-too", hook.Completed), []hook.Job{{ID: "z", Key: "z", Handler: "h", At: time.Now().Add(50 * time.Millisecond)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := work(t, next, "z"); !slices.Equal(got, []string{"z"}) {
+		t.Errorf("%q were performed, want nothing of what another is at", got)
+	}
+	wantStates(t, next, "asked completed", "asked-too completed", "x.1 started", "y.1 started", "z.1 completed")
+}
+
+// work performs jobs until the last one has been performed, and returns them.
+func work(t testing.TB, s *sqlite.Store, last string) (performed []string) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	one := make(chan struct{}, 1) // at a time
+	err := s.Queue().(hook.WorkQueue).Work(ctx, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
+		one <- struct{}{}
+		defer func() { <-one }()
+		performed = append(performed, job.ID)
+		if job.ID == last {
+			stop()
+		}
+		ended := job.Begun(time.Now())
+		ended.State, ended.Ended = hook.Completed, time.Now()
+		return ended, time.Time{}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(performed)
+	return performed
+}
+
+// Those who work take up what a worker left that was killed after they opened the
+// store: when they begin, and while they work.
+//
+// SPEC J-04
+func TestWorkersTakeOver(t *testing.T) {
+	t.Parallel()
+	for name, poll := range map[string]time.Duration{"when they begin": time.Hour, "while they work": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, file := t.Context(), newFile(t)
+			s := openFile(t, file, &sqlite.Options{JobPoll: 5 * time.Millisecond, RecoverPoll: poll})
+			retry := hook.Retry{Attempts: 3, Delay: time.Millisecond}
+			jobs := []hook.Job{{ID: "x", Key: "x", Handler: "h", Idempotent: true, Retry: retry}, {ID: "y", Key: "y", Handler: "h", Idempotent: true, Retry: retry}}
+			if err := s.Queue().Enqueue(ctx, run("asked", hook.Completed), jobs); err != nil {
+				t.Fatal(err)
+			}
+			_, kill := another(t, "work", file)
+			if poll == time.Hour {
+				kill()
+			} else {
+				first := hook.Job{ID: "first", Key: "first", Handler: "kill"}
+				if err := s.Queue().Enqueue(ctx, run("asked-too", hook.Completed), []hook.Job{first}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			working, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
+			done := make(chan string, 4)
+			err := s.Queue().(hook.WorkQueue).Work(working, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
+				if job.Handler == "kill" {
+					kill()
+				} else if done <- job.ID; len(done) == 2 {
+					stop()
+				}
+				ended := job.Begun(time.Now())
+				ended.State, ended.Ended = hook.Completed, time.Now()
+				return ended, time.Time{}
+			})
+			if err != nil || len(done) != 2 {
+				t.Fatalf("%d of 2 jobs are taken up, %v", len(done), err)
+			}
+			if got := s.Recovery(); got.Holders != 1 || len(got.Due) != 2 {
+				t.Errorf("settled: %+v, want the worker and its two jobs", got)
+			}
+		})
+	}
+}
+
+// A holder that is not on the list has left by itself: what is left to settle of it
+// is no crash.
+func TestRecoveryCountsCrashes(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	hold(t, s, "a")
+	if err := s.Expire(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, "a")
+	if got := s.Recovery(); got.Holders != 0 || !slices.Equal(got.Sessions, []string{"a"}) {
+		t.Errorf("settled: %+v, want the session and no holder", got)
+	}
+}
+
+// What could not be stored is not told as settled, and is settled the next time.
+//
+// SPEC J-04
+func TestRecoveryThatFails(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]string{
+		"at the end": `CREATE TABLE parent (id INTEGER PRIMARY KEY);
+			CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
+			CREATE TRIGGER trouble AFTER DELETE ON holders BEGIN INSERT INTO child VALUES (1); END`,
+		// as a disk does that is full: the transaction is gone, and what is written next stays
+		"on the way": `CREATE TRIGGER trouble BEFORE UPDATE OF holder ON sessions WHEN new.holder = '' BEGIN SELECT RAISE(ROLLBACK, 'trouble'); END`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := newFile(t)
+			s := openFile(t, file, nil)
+			_, kill := another(t, "hold", file)
+			kill()
+			execute(t, file, trouble)
+			if _, err := s.Open(t.Context(), "a"); err == nil {
+				t.Fatal("the session is opened: the test proves nothing")
+			}
+			if got := s.Recovery(); got.Holders != 0 || len(got.Sessions)+len(got.Open)+len(got.Runs) != 0 {
+				t.Errorf("settled: %+v, want nothing", got)
+			}
+			var holders int
+			if err := s.QueryRow(t.Context(), "SELECT count(*) FROM holders", &holders); err != nil || holders != 2 {
+				t.Errorf("%d holders are on the list, %v, want both", holders, err)
+			}
+			execute(t, file, "DROP TRIGGER trouble")
+			hold(t, s, "a")
+			if got := s.Recovery(); got.Holders != 1 || len(got.Sessions) != 2 || len(got.Runs) != 1 {
+				t.Errorf("settled: %+v, want what was left", got)
+			}
+		})
+	}
+}

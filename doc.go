@@ -47,8 +47,11 @@
 //		if err := call.Decode(&in); err != nil {
 //			return belay.Pass, err // tool.pre is a gate: an error denies
 //		}
+//		if in.Path == "" {
+//			return belay.Pass, errors.New("the path is missing")
+//		}
 //		if !path.IsAbs(in.Path) {
-//			return belay.Pass, errors.New("the path is missing or relative")
+//			in.Path = path.Join(project, in.Path)
 //		}
 //		if strings.HasPrefix(path.Clean(in.Path)+"/", "/srv/prod/") {
 //			return belay.Deny("production is off limits in this session"), nil

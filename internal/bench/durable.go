@@ -289,7 +289,7 @@ func (d *durable) fill(n int) (err error) {
 func columnsOf(db *sql.DB, table string) ([]string, error) {
 	rows, err := db.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what for
+		return nil, err
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/belay-run/belay/internal/label"
 )
 
 // plainJSON is JSON as it was meant: what was escaped for the sake of HTML is
@@ -32,24 +34,13 @@ func plainJSON(input json.RawMessage) string {
 
 var unescapedHTML = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}
 
-// label says in a line what a call is about: the argument that tells most.
-func label(input json.RawMessage) string {
-	var fields map[string]any
-	if json.Unmarshal(input, &fields) != nil {
-		return oneLine(plainJSON(input))
+// about says in a line what a call is about.
+func about(input json.RawMessage) string {
+	text := label.Of(input)
+	if text == string(input) {
+		text = plainJSON(input)
 	}
-	for _, key := range []string{"command", "pattern", "path", "url", "query", "name"} {
-		if text, ok := fields[key].(string); ok && text != "" {
-			if in, ok := fields["path"].(string); ok && key == "pattern" && in != "" && in != "." {
-				text += " in " + in
-			}
-			return oneLine(text)
-		}
-	}
-	if len(fields) == 0 {
-		return ""
-	}
-	return oneLine(plainJSON(input))
+	return oneLine(text)
 }
 
 // inputLines shows an input to whoever must decide about it: a command as it

@@ -118,7 +118,7 @@ func (p *printer) line(text string) {
 }
 
 func (p *printer) called(c *belay.CallPart, at time.Time) {
-	p.calls[c.ID] = &callSeen{c.Tool, label(c.Input), at}
+	p.calls[c.ID] = &callSeen{c.Tool, about(c.Input), at}
 	p.running = append(p.running, c.ID)
 	p.spinCalls()
 }
@@ -139,7 +139,7 @@ func (p *printer) spinCalls() {
 func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) {
 	c := p.calls[part.ID]
 	if c == nil { // it was made before the turn was resumed
-		c = &callSeen{part.Tool, label(part.Input), time.Time{}}
+		c = &callSeen{part.Tool, about(part.Input), time.Time{}}
 	}
 	delete(p.calls, part.ID)
 	for i, id := range p.running {
@@ -180,7 +180,7 @@ const lastLines = 10
 
 func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
 	if p.calls[c.ID] == nil { // in a turn that is resumed nobody told of it
-		p.calls[c.ID] = &callSeen{tool: c.Tool, about: label(c.Input)}
+		p.calls[c.ID] = &callSeen{tool: c.Tool, about: about(c.Input)}
 	}
 	for _, seen := range p.calls {
 		seen.since = at // nothing runs while a person is asked

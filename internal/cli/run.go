@@ -346,7 +346,7 @@ func afterwards(end *ended) []string {
 	case belay.EndParked:
 		var lines []string
 		for _, q := range end.Waits {
-			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(label(q.Input), 60)))
+			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(about(q.Input), 60)))
 		}
 		if len(end.Waits) > 0 {
 			id := end.Waits[0].ID

@@ -131,7 +131,7 @@ func (t *transcript) unanswered(ctx context.Context, store *sqlite.Store, last *
 			return fmt.Errorf("read the calls of session %s: %w", t.session, err)
 		}
 		if c := line.Call; c != nil && c.Message == last.Seq {
-			t.linef("     %s %s  %s", t.s.bold("← "+c.Tool), short(label(c.Input), max(t.a.width/2, 20)), t.standing(c))
+			t.linef("     %s %s  %s", t.s.bold("← "+c.Tool), short(about(c.Input), max(t.a.width/2, 20)), t.standing(c))
 		}
 	}
 	return t.err

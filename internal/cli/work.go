@@ -28,6 +28,7 @@ type work struct {
 	session  *belay.SessionInfo // to go on with; nil for a new one
 	store    *sqlite.Store
 	agent    *belay.Agent
+	tools    []belay.Tool
 	closers  []func() error // the last one first
 }
 
@@ -112,6 +113,7 @@ func (a *app) makeAgent(w *work, model belay.Model, approver belay.Approver) err
 		return err
 	}
 	w.closers = append(w.closers, closeTools)
+	w.tools = tools
 	w.agent, err = belay.New(model, &belay.Options{
 		Instructions:   cmp.Or(s.Instructions, instructions),
 		Tools:          tools,

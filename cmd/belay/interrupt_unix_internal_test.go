@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,13 +32,16 @@ steps:
 // SPEC L-05
 func TestInterruptAbortsTheTurn(t *testing.T) {
 	t.Parallel()
-	for name, signal := range map[string]os.Signal{"interrupt": os.Interrupt, "terminate": syscall.SIGTERM, "hangup": syscall.SIGHUP} {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // or a child of tests that run under nohup would go on ignoring it
+	t.Cleanup(func() { signal.Stop(heard) })
+	for name, sent := range map[string]os.Signal{"interrupt": os.Interrupt, "terminate": syscall.SIGTERM, "hangup": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := project(t, map[string]string{"hangs.yaml": hangs, "on.yaml": goesOn})
 			c := start(t, dir, "run", "--model", "scripted/hangs.yaml", "--as", "first", "a task")
 			c.await(c.stderr, "  list")
-			c.signal(signal)
+			c.signal(sent)
 			rest, code := c.ended()
 			if code != 130 {
 				t.Errorf("exit code %d, want 130", code)

@@ -1,4 +1,4 @@
-package belay_test
+package sqlite_test
 
 import (
 	"context"
@@ -84,4 +84,19 @@ func killed(ctx context.Context, dir string) (path string) {
 	defer func() { check(agent.Close(ctx)) }()
 	must(agent.Session("demo").Turn(ctx, "Deploy it."))
 	return path
+}
+
+func deployTool() belay.Tool {
+	type target struct {
+		Env string `json:"env"`
+	}
+	return belay.NewTool("deploy", "Deploys.", func(_ context.Context, in target) (string, error) {
+		fmt.Println("deploying to", in.Env)
+		return "deployed", nil
+	}, nil)
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
 }

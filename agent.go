@@ -151,9 +151,15 @@ func (a *Agent) forget(s *Session) {
 }
 
 // Decide answers the approval of a parked turn. [Session.Resume] then goes on.
+// ErrScope: the pattern of its scope cannot be read.
 func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	if d.By == "" {
 		return Approval{}, errors.New("decide: a decision needs By: who decided?")
+	}
+	if d.Scope.Kind == ScopePattern {
+		if err := a.checkPattern(d.Scope.Pattern); err != nil {
+			return Approval{}, fmt.Errorf("decide approval %q: %w", d.Approval, err)
+		}
 	}
 	return a.store.Decide(ctx, d)
 }

@@ -18,6 +18,7 @@ type approvalAsked struct {
 	Hash   string  `json:"hash" jsonschema:"the canonical hash of the final input"`
 	Reason string  `json:"reason" jsonschema:"why a person is asked"`
 	By     string  `json:"by" jsonschema:"who asked"`
+	Floor  bool    `json:"floor,omitempty" jsonschema:"whether the floor asked, and not a hook"`
 	soFar
 }
 
@@ -46,6 +47,9 @@ func (a ApprovalAsked) Reason() string { return a.data().Reason }
 
 // By is who asked.
 func (a ApprovalAsked) By() string { return a.data().By }
+
+// Floor reports whether the floor asked, and not a hook.
+func (a ApprovalAsked) Floor() bool { return a.data().Floor }
 
 // ApprovalDecision is what an ApprovalVerdict says about the call.
 type ApprovalDecision string
@@ -109,13 +113,14 @@ func mergeApproval(m *hook.Merging, merged, v ApprovalVerdict) ApprovalVerdict {
 type ApprovalOutcome struct{ input[approvalOutcome] }
 
 type approvalOutcome struct {
-	ID       string `json:"id" jsonschema:"the approval's id"`
-	Call     string `json:"call" jsonschema:"the call's id"`
-	Tool     string `json:"tool" jsonschema:"the tool's name"`
-	Hash     string `json:"hash" jsonschema:"the canonical hash of the final input"`
-	Decision string `json:"decision" jsonschema:"allow or deny"`
-	By       string `json:"by" jsonschema:"who decided: a person, a hook, an expiry or a cancel"`
-	Reason   string `json:"reason,omitempty" jsonschema:"why"`
+	ID       string    `json:"id" jsonschema:"the approval's id"`
+	Call     string    `json:"call" jsonschema:"the call's id"`
+	Tool     string    `json:"tool" jsonschema:"the tool's name"`
+	Hash     string    `json:"hash" jsonschema:"the canonical hash of the final input"`
+	Decision string    `json:"decision" jsonschema:"allow or deny"`
+	Scope    ScopeKind `json:"scope,omitempty" jsonschema:"how far a yes reaches: session or pattern; without it, for that call alone"`
+	By       string    `json:"by" jsonschema:"who decided: a person, a hook, an expiry or a cancel"`
+	Reason   string    `json:"reason,omitempty" jsonschema:"why"`
 	soFar
 }
 
@@ -135,6 +140,9 @@ func (a ApprovalOutcome) Hash() string { return a.data().Hash }
 
 // Decision is allow or deny.
 func (a ApprovalOutcome) Decision() string { return a.data().Decision }
+
+// Scope is how far a yes reaches.
+func (a ApprovalOutcome) Scope() ScopeKind { return a.data().Scope }
 
 // By is who decided: a person, a hook, an expiry or a cancel.
 func (a ApprovalOutcome) By() string { return a.data().By }

@@ -9,23 +9,38 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
 // approvalPrefix begins the ids of approvals.
 const approvalPrefix = "ap-"
 
-// askApproval puts the question whether a call may run: to hooks that may answer
-// in a person's place, and if they do not, to a person.
+// askApproval puts the question whether a call may run, unless a person has
+// answered it for all such calls: to hooks that may answer in a person's place, and
+// if they do not, to a person.
 func (t *turn) askApproval(c *call, a Authorization) {
+	left, by := t.stillAsked(c, t.session.state.Grants)
+	granted := len(left) == 0 && len(by) > 0
+	who := asker{by: a.By, reason: a.Reason}
+	switch {
+	case granted:
+		who = asOne(c.askers)
+	case len(left) > 0:
+		who = asOne(left)
+	}
 	now := time.Now()
 	c.approval = &Approval{
 		ID: approvalPrefix + strings.ToLower(rand.Text()), Session: t.scope.Session, Turn: t.scope.Turn, Call: c.ID, Tool: c.Tool,
-		Hash: canonicalHash(c.Input), Reason: a.Reason, By: a.By, Asked: now, Expires: now.Add(t.agent.opts.ApprovalExpiry),
+		Hash: canonicalHash(c.Input), Reason: who.reason, By: who.by, Floor: who.floor, Asked: now, Expires: now.Add(t.agent.opts.ApprovalExpiry),
+	}
+	if granted {
+		t.decidedUnasked(c, asGranted(by))
+		return
 	}
 	if ApprovalRequest.Active(t.snap) {
 		outcome, err := ApprovalRequest.Dispatch(t.ctx, t.snap, ApprovalAsked{newInput(t.scope, approvalAsked{
-			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: a.Reason, By: a.By, soFar: t.so(),
+			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: who.reason, By: who.by, Floor: who.floor, soFar: t.so(),
 		})})
 		c.pending = appendAside(c.pending, outcome.Output.Aside)
 		c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
@@ -35,20 +50,30 @@ func (t *turn) askApproval(c *call, a Authorization) {
 			return
 		}
 		if d := outcome.Output.Decision; d != ApprovalPass {
-			t.decided(c, Decision{Allow: d == ApprovalAllow, By: outcome.By, Reason: outcome.Output.Reason})
+			t.decidedUnasked(c, Decision{Allow: d == ApprovalAllow, By: outcome.By, Reason: outcome.Output.Reason})
 			return
 		}
 	}
 	if t.agent.opts.OnAsk == AskDeny {
-		t.decided(c, Decision{By: "belay", Reason: cmp.Or(a.Reason, "it needs approval") + " (it needs a person's approval, and nobody is here to give it)"})
+		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (it needs a person's approval, and nobody is here to give it)"})
 		return
 	}
 	c.state, c.Wait = CallParked, c.approval.ID
 }
 
+// decidedUnasked does with a call what was decided before anyone was asked. The
+// question is told all the same, of a call that is not yet stored when it is.
+func (t *turn) decidedUnasked(c *call, d Decision) {
+	if c.stored {
+		t.tellApproval(EventApprovalRequested, c)
+	}
+	t.decided(c, d)
+}
+
 // decided does with a call what was decided about it.
 func (t *turn) decided(c *call, d Decision) {
 	t.close1(c, d)
+	t.widen(c)
 	c.Wait, c.state = c.Resumes, CallJudged
 	if !d.Allow {
 		t.deny(c, d.By, d.Reason)
@@ -62,6 +87,9 @@ func (t *turn) decided(c *call, d Decision) {
 func (t *turn) close1(c *call, d Decision) {
 	approval := *c.approval // who was told of the question keeps it as it was
 	d.Approval, d.Hash, d.Time = approval.ID, approval.Hash, cmp.Or(d.Time, time.Now())
+	if !d.Scope.wide() {
+		d.Scope = Scope{}
+	}
 	approval.Decided = &d
 	c.approval = &approval
 	if !ApprovalDecided.Active(t.snap) {
@@ -74,7 +102,7 @@ func (t *turn) close1(c *call, d Decision) {
 	ctx, cancel := t.afterAbort()
 	defer cancel()
 	outcome, err := ApprovalDecided.Dispatch(ctx, t.snap, ApprovalOutcome{newInput(t.scope, approvalOutcome{
-		ID: approval.ID, Call: c.ID, Tool: c.Tool, Hash: d.Hash, Decision: word, By: d.By, Reason: d.Reason, soFar: t.so(),
+		ID: approval.ID, Call: c.ID, Tool: c.Tool, Hash: d.Hash, Decision: word, Scope: d.Scope.Kind, By: d.By, Reason: d.Reason, soFar: t.so(),
 	})})
 	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
@@ -110,23 +138,78 @@ func (t *turn) approve(b *batch) error {
 	if len(asking) == 0 || t.agent.opts.OnAsk != AskWait {
 		return nil
 	}
-	t.each(asking, (*turn).askPerson, func(c *call, sudden any) {
+	q := &inquiry{open: make(map[*call]context.CancelCauseFunc, len(asking))}
+	t.each(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
 	})
 	t.gather(b)
 	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
 }
 
+// inquiry is the questions that the approver is asked at one time. A yes to one of
+// them may answer others.
+type inquiry struct {
+	mu    sync.Mutex
+	open  map[*call]context.CancelCauseFunc // withdraws the question
+	given []Grant
+}
+
+// answeredError is why a question is withdrawn.
+type answeredError struct{ decision Decision }
+
+func (*answeredError) Error() string { return "the answer to another question answers this one too" }
+
+// begin opens the question about a call, unless it is answered.
+func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open[c] = withdraw
+	q.withdraw(t, c)
+}
+
+// end closes the question about a call, and withdraws those that its grant
+// answers.
+func (q *inquiry) end(t *turn, c *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.open, c)
+	if c.grant == nil {
+		return
+	}
+	q.given = append(q.given, *c.grant)
+	for other := range q.open {
+		q.withdraw(t, other)
+	}
+}
+
+// withdraw withdraws the question about a call if the grants given so far answer
+// all who ask it.
+func (q *inquiry) withdraw(t *turn, c *call) {
+	if len(q.given) == 0 {
+		return
+	}
+	if left, by := t.stillAsked(c, q.given, t.session.state.Grants); len(left) == 0 && len(by) > 0 {
+		q.open[c](&answeredError{asGranted(by)})
+	}
+}
+
 // askPerson asks the approver. Whatever is not a clear yes to this very input is
 // a no.
-func (t *turn) askPerson(c *call) {
-	ctx, cancel := context.WithDeadline(t.ctx, c.approval.Expires)
+func (t *turn) askPerson(c *call, q *inquiry) {
+	expiring, cancel := context.WithDeadline(t.ctx, c.approval.Expires)
 	defer cancel()
+	ctx, withdraw := context.WithCancelCause(expiring)
+	defer withdraw(nil)
+	defer q.end(t, c)
+	q.begin(t, c, withdraw)
 	d, err := t.consult(ctx, Question{Approval: *c.approval, Input: bytes.Clone(c.Input)})
+	answered, _ := errors.AsType[*answeredError](context.Cause(ctx))
 	switch {
 	case t.ctx.Err() != nil:
 		return // the call is aborted, and its approval with it
-	case ctx.Err() != nil:
+	case answered != nil && (err != nil || d.By == ""): // nobody has said a word about it
+		d = answered.decision
+	case expiring.Err() != nil:
 		d = Decision{By: "expiry", Reason: "nobody decided in time"}
 	case err != nil:
 		d = Decision{By: "belay", Reason: "the approver could not be asked: " + err.Error()}
@@ -134,12 +217,19 @@ func (t *turn) askPerson(c *call) {
 		d = Decision{By: "belay", Reason: "the decision was about another call"}
 	}
 	d.By = cmp.Or(d.By, "approver")
+	if why := t.scopeFault(c, &d); why != "" {
+		t.narrowed(c, why)
+		d.Scope = Scope{}
+	}
 	t.decided(c, t.onRecord(c, d))
 }
 
 // consult asks the approver on a goroutine of its own: one that waits at a
 // terminal hears neither an abort nor an expiry, and is left behind then.
 func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
+	if ctx.Err() != nil {
+		return Decision{}, context.Cause(ctx)
+	}
 	type answer struct {
 		decision Decision
 		err      error
@@ -159,6 +249,11 @@ func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
 	case a := <-done:
 		return a.decision, a.err
 	case <-ctx.Done():
+	}
+	select {
+	case a := <-done: // what was said in the same moment counts
+		return a.decision, a.err
+	default:
 		return Decision{}, context.Cause(ctx)
 	}
 }

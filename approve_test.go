@@ -2,16 +2,18 @@ package belay_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -279,50 +281,68 @@ func TestDecisionThatCannotStand(t *testing.T) {
 	}
 }
 
-// SPEC T-01
-func TestParallelApprovalsAreSeparate(t *testing.T) {
+// The calls of one message have approvals of their own. They are decided in any order, by
+// anyone who has the store, and the turn goes on in between as often as somebody likes:
+// each call that is allowed runs once, and the results are in the order of the calls.
+//
+// SPEC P-08, P-10, T-01
+func TestParallelApprovalsInAnyOrder(t *testing.T) {
 	t.Parallel()
-	for place, store := range stores() {
-		t.Run(place, func(t *testing.T) {
-			t.Parallel()
-			var d diary
-			opts := everyCallAsks(&d, belay.AskPark)
-			opts.Store = store()
-			var step scripted.Step
-			for i := range 10 {
-				step.Calls = append(step.Calls, scripted.Call{Tool: "act", Input: fmt.Sprintf(`{"n":%d}`, i)})
+	const many = 10
+	rapid.Check(t, func(rt *rapid.T) {
+		store := memstore.New(nil)
+		ran := make([]atomic.Int64, many)
+		opts := everyCallAsks(new(diary), belay.AskPark)
+		opts.Store = store
+		opts.Tools = []belay.Tool{anyTool("act", func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
+			var in struct {
+				N int `json:"n"`
 			}
-			agent, _ := newAgent(t, opts, step)
-			session := agent.Session("s")
-			parked := takeTurn(t, session.Run(t.Context(), "go"), belay.EndParked)
-			if len(parked.Waits) != 10 {
-				t.Fatalf("the turn waits for %d", len(parked.Waits))
+			err := json.Unmarshal(call.Input, &in)
+			ran[in.N].Add(1)
+			return belay.Result{Text: string(call.Input)}, err
+		}, &belay.ToolTraits{Serial: rapid.Bool().Draw(rt, "serial")})}
+		var step scripted.Step
+		for i := range many {
+			step.Calls = append(step.Calls, scripted.Call{Tool: "act", Input: fmt.Sprintf(`{"n":%d}`, i)})
+		}
+		model := scripted.New([]scripted.Step{step, says("done")}, nil)
+		agent := agentOf(t, model, opts)
+		parked := take(agent.Session("s").Run(t.Context(), "go"))
+		if parked.err != nil || len(parked.Waits) != many {
+			rt.Fatalf("the turn waits for %d, %v", len(parked.Waits), parked.err)
+		}
+		allowed := make([]bool, many)
+		told := 0
+		for done, i := range rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}).Draw(rt, "order") {
+			allowed[i] = rapid.Bool().Draw(rt, "allow")
+			settleApproval(t, agent, parked.Waits[i].Approval, allowed[i])
+			last := done == many-1
+			if !last && !rapid.Bool().Draw(rt, "resume") {
+				continue
 			}
-			told := 0
-			for done, i := range rand.Perm(10) {
-				settleApproval(t, agent, parked.Waits[i].Approval, i%2 == 0)
-				end := belay.EndParked
-				if done == 9 {
-					end = belay.EndTurn
-				}
-				if done%3 == 0 || done == 9 { // several decisions at a time, too
-					all := takeTurn(t, session.Resume(t.Context()), end)
-					told += len(all.of(belay.EventToolUseResult))
-					if len(all.Waits) != 9-done {
-						t.Errorf("after %d decisions the turn waits for %d", done+1, len(all.Waits))
-					}
-				}
+			if rapid.Bool().Draw(rt, "elsewhere") {
+				agent = agentOf(t, model, opts)
 			}
-			if told != 10 {
-				t.Errorf("%d results were told, not 10", told)
+			all := take(agent.Session("s").Resume(t.Context()))
+			if all.err != nil || len(all.Waits) != many-1-done || (all.Reason == belay.EndTurn) != last {
+				rt.Fatalf("after %d decisions the turn ends %s, waiting for %d, %v", done+1, all.Reason, len(all.Waits), all.err)
 			}
-			for i, r := range storedResults(t, session) {
-				if allowed := i%2 == 0; allowed == r.IsError || allowed && r.Text != fmt.Sprintf(`{"n":%d}`, i) {
-					t.Errorf("result %d is %+v", i, r)
-				}
+			told += len(all.of(belay.EventToolUseResult))
+		}
+		if told != many {
+			rt.Errorf("%d results were told, not %d", told, many)
+		}
+		for i, r := range storedResults(t, agent.Session("s")) {
+			want := int64(0)
+			if allowed[i] {
+				want = 1
 			}
-		})
-	}
+			if got := ran[i].Load(); got != want || r.IsError == allowed[i] || allowed[i] && r.Text != fmt.Sprintf(`{"n":%d}`, i) {
+				rt.Errorf("call %d ran %d times and has the result %+v, allowed: %t", i, got, r, allowed[i])
+			}
+		}
+	})
 }
 
 // A model may use the same call id in each response. A yes to one call is no yes

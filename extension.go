@@ -101,9 +101,26 @@ type Authorizer interface {
 type Authorization struct {
 	// Decision is pass, ask, deny or halt.
 	Decision ToolDecision
-	Reason   string
-	// By names the guard, zone or rule that spoke.
+	// Reason is told to the model, and to the person who is asked. It may quote
+	// the call.
+	Reason string
+	// By names the guard, zone or rule that spoke. It is a name and quotes nothing
+	// of the call: a yes that reaches further than one call answers the questions
+	// of that name.
 	By string
+}
+
+// PatternAuthorizer is an Authorizer with a grammar for sets of calls, which
+// people use to say yes to more than one: see [ScopePattern]. Without it a pattern
+// is one of [path.Match] over the names of tools.
+type PatternAuthorizer interface {
+	Authorizer
+	// CheckPattern says why a pattern cannot be read, and what to write instead.
+	CheckPattern(pattern string) error
+	// Covers reports whether a pattern covers a call with all that it would do. It
+	// is asked about the final input. Where it cannot tell it does not cover; an
+	// error, or a panic, means the same: somebody is asked.
+	Covers(ctx context.Context, pattern string, call ToolCall) (bool, error)
 }
 
 // Approver asks a person, and waits for the answer.

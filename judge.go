@@ -33,7 +33,11 @@ type call struct {
 	original  json.RawMessage
 	rewriters []string
 	result    *Result
-	approval  *Approval
+	// askers are who leaves it to a person, the floor and then hooks in plan
+	// order. Of a call that was judged before its process ended they are not known.
+	askers   []asker
+	approval *Approval
+	grant    *Grant // made of the approval's decision, and not yet stored
 	// Resumes is the name under which its tool parked it.
 	Resumes string
 	stored  bool // its response is stored
@@ -106,6 +110,10 @@ func (t *turn) gather(b *batch) {
 		t.diagnostics = append(t.diagnostics, c.diagnostics...)
 		t.clean = false
 		c.pending, c.diagnostics = nil, nil
+		if c.grant != nil {
+			t.session.state.Grants = withGrant(t.session.state.Grants, *c.grant)
+			c.grant = nil
+		}
 	}
 }
 
@@ -227,6 +235,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 	if outcome.Unsound && toolSeverity[outcome.Output.Decision] < hook.SeverityDeny && !c.checkRewritten() {
 		return a, false
 	}
+	c.askers = outcome.Output.askers
 	return Authorization{outcome.Output.Decision, outcome.Output.Reason, cmp.Or(outcome.By, "tool.pre")}, true
 }
 
@@ -247,8 +256,11 @@ func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 	if _, known := toolSeverity[floor.Decision]; !known {
 		floor = Authorization{ToolDeny, "the floor answered what it cannot", cmp.Or(floor.By, "floor")}
 	}
+	floor.By = cmp.Or(floor.By, "floor")
+	if floor.Decision == ToolAsk {
+		c.askers = append([]asker{{floor.By, floor.Reason, true}}, c.askers...)
+	}
 	if toolSeverity[floor.Decision] > toolSeverity[verdict.Decision] {
-		floor.By = cmp.Or(floor.By, "floor")
 		return floor
 	}
 	return verdict

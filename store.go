@@ -40,7 +40,10 @@ type Store interface {
 	// oldest first. ErrNotFound: there is no such session. It needs no hold.
 	Read(ctx context.Context, session string, after int64) iter.Seq2[*Message, error]
 	// Decide stores the decision of a pending approval, once: see Decision. It
-	// needs no hold: a person decides while the session is parked or waits.
+	// needs no hold: a person decides while the session is parked or waits. What
+	// [Approval.Accepts] says against it is the error, and the approval is returned
+	// as it stands: so a second one is told who was first. ErrNotFound: there is no
+	// such approval.
 	Decide(ctx context.Context, d Decision) (Approval, error)
 }
 
@@ -159,6 +162,9 @@ type SessionState struct {
 	Reminders ReminderSettings `json:"reminders,omitzero"`
 	// Turn is the turn under way: nil between turns.
 	Turn *TurnState `json:"turn,omitempty"`
+	// Grants are what people allowed for more than one call, the oldest first. A
+	// fork has none of them: they were given to this session.
+	Grants []Grant `json:"grants,omitempty"`
 	// ForkedFrom is where the session branched off.
 	ForkedFrom *ForkPoint `json:"forked_from,omitempty"`
 }
@@ -232,6 +238,10 @@ type Call struct {
 
 // Approval is a question to a person: may this call run? It holds a hash of the
 // input and not the input, which is in the transcript.
+//
+// What is put in words, the reasons and the pattern of a scope, may quote the
+// call. A store that keeps approvals in tables keeps the words apart from them,
+// with what was said, so that approvals can be shared and kept for long.
 type Approval struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
@@ -239,10 +249,13 @@ type Approval struct {
 	Call    string `json:"call"`
 	Tool    string `json:"tool"`
 	// Hash is the canonical hash of the final input.
-	Hash   string `json:"hash"`
+	Hash string `json:"hash"`
+	// Reason is why a person is asked, in the asker's words.
 	Reason string `json:"reason"`
-	// By is who asked: a subscription, or the floor.
+	// By is who asked: a subscription, or the guard, zone or rule of the floor. It
+	// is a name and quotes nothing. Floor tells the two apart.
 	By      string    `json:"by"`
+	Floor   bool      `json:"floor,omitempty"`
 	Asked   time.Time `json:"asked"`
 	Expires time.Time `json:"expires,omitzero"`
 	// Decided is nil while it is pending.
@@ -256,6 +269,8 @@ type Decision struct {
 	Approval string `json:"approval"`
 	Hash     string `json:"hash"`
 	Allow    bool   `json:"allow"`
+	// Scope is how far a yes reaches. Defaults to once.
+	Scope Scope `json:"scope,omitzero"`
 	// By is who decided: a person's name, a subscription, expiry, cancel.
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
@@ -267,9 +282,11 @@ var (
 	ErrDecided   = errors.New("belay: the approval has been decided")
 	ErrWrongHash = errors.New("belay: the decision is about another input")
 	ErrExpired   = errors.New("belay: the approval has expired")
+	ErrScope     = errors.New("belay: the decision cannot reach that far")
 )
 
-// Accepts says why a decision cannot stand, or nothing. Stores ask it.
+// Accepts says why a decision cannot stand, or nothing: ErrDecided, ErrWrongHash,
+// ErrExpired or ErrScope. Stores ask it.
 func (a *Approval) Accepts(d Decision, now time.Time) error {
 	switch {
 	case a.Decided != nil:
@@ -278,9 +295,11 @@ func (a *Approval) Accepts(d Decision, now time.Time) error {
 		return fmt.Errorf("approval %q: %w", a.ID, ErrWrongHash)
 	case a.expired(now):
 		return fmt.Errorf("approval %q: %w", a.ID, ErrExpired)
-	default:
-		return nil
 	}
+	if err := d.reaches(); err != nil {
+		return fmt.Errorf("approval %q: %w", a.ID, err)
+	}
+	return nil
 }
 
 func (a *Approval) expired(now time.Time) bool {

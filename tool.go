@@ -84,6 +84,8 @@ type ToolVerdict struct {
 	// Input replaces the tool's input.
 	Input json.RawMessage `json:"input,omitempty" jsonschema:"the input to put in the place of the tool's, where granted"`
 	Aside
+
+	askers []asker // whose answers were merged into it
 }
 
 // Pass has no objection to a tool call.
@@ -136,6 +138,9 @@ func (v ToolVerdict) Answer() *hook.Answer {
 func mergeTool(m *hook.Merging, merged, v ToolVerdict) ToolVerdict {
 	if m.Wins {
 		merged.Decision, merged.Reason = v.decision(), v.Reason
+	}
+	if v.Decision == ToolAsk {
+		merged.askers = append(merged.askers, asker{by: m.From, reason: v.Reason})
 	}
 	if v.Input != nil { // rewriters run in order: the last one saw the others
 		merged.Input = slices.Clone(v.Input) // the handler may still hold its own

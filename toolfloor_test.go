@@ -3,6 +3,8 @@ package belay_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -165,4 +167,144 @@ func TestHaltOnResumeAbortsTheOthers(t *testing.T) {
 	if diff := cmp.Diff([]string{"fine aborted", "bad denied", "fine aborted"}, got); diff != "" {
 		t.Errorf("the results (-want +got):\n%s", diff)
 	}
+}
+
+// Whatever a tool is and wherever its call comes from, the floor judges it, once, on the
+// input that would run; and what it denies does not run.
+//
+// SPEC P-07, T-01
+func TestEveryToolPassesTheFloor(t *testing.T) {
+	t.Parallel()
+	rewriting := func(name, input string) belay.Interceptor {
+		return belay.Interceptor{Name: name, Tool: "*", Before: func(context.Context, *belay.Invocation) (belay.Interception, error) {
+			return belay.Interception{Input: []byte(input)}, nil
+		}}
+	}
+	for _, test := range []struct {
+		rule string
+		opts func(ran func(*belay.Invocation)) *belay.Options
+		want []string // what the floor judges, one after the other
+		ran  string   // what runs if it passes all of that
+	}{
+		{"a tool made of a Go function", func(ran func(*belay.Invocation)) *belay.Options {
+			type in struct {
+				N int `json:"n"`
+			}
+			return &belay.Options{Tools: []belay.Tool{belay.NewTool("act", "acts", func(_ context.Context, in in) (string, error) {
+				ran(&belay.Invocation{Input: fmt.Appendf(nil, `{"n":%d}`, in.N)})
+				return "", nil
+			}, nil)}}
+		}, []string{`act {"n":1}`}, `{"n":1}`},
+		{"a raw tool", rawTool, []string{`act {"n":1}`}, `{"n":1}`},
+		{"a tool that an extension brings", func(ran func(*belay.Invocation)) *belay.Options {
+			return &belay.Options{Extensions: []belay.Extension{bringer{rawTool(ran).Tools}}}
+		}, []string{`act {"n":1}`}, `{"n":1}`},
+		{"a tool of a bundle, which an extension routes", func(ran func(*belay.Invocation)) *belay.Options {
+			return &belay.Options{
+				Extensions: []belay.Extension{router{ran}},
+				Hooks: []hook.Subscription{belay.TurnPreToolMaterialization.On("bundle", func(context.Context, belay.TurnSoFar) (belay.ToolBundles, error) {
+					return belay.ToolBundles{Bundles: []belay.ToolBundle{{ID: "b", Route: "router", Tools: []belay.ToolDeclaration{{Name: "act", Description: "acts"}}}}}, nil
+				}, nil)},
+			}
+		}, []string{`act {"n":1}`}, `{"n":1}`},
+		{"a call that an interceptor rewrites", func(ran func(*belay.Invocation)) *belay.Options {
+			opts := rawTool(ran)
+			opts.Interceptors = []belay.Interceptor{rewriting("one", `{"n":2}`), rewriting("two", `{"n":3}`)}
+			return opts
+		}, []string{`act {"n":3}`}, `{"n":3}`},
+		{"a call that a hook rewrites", func(ran func(*belay.Invocation)) *belay.Options {
+			opts := rawTool(ran)
+			opts.Hooks = []hook.Subscription{rewriterOf("rewriter", `{"n":4}`)}
+			return opts
+		}, []string{`act {"n":4}`}, `{"n":4}`},
+		{"a call that both rewrite", func(ran func(*belay.Invocation)) *belay.Options {
+			opts := rawTool(ran)
+			opts.Interceptors = []belay.Interceptor{rewriting("one", `{"n":2}`)}
+			opts.Hooks = []hook.Subscription{rewriterOf("rewriter", `{"n":4}`)}
+			return opts
+		}, []string{`act {"n":4}`}, `{"n":4}`},
+		{"a call that is approved is judged again when it is resumed, as it was rewritten", func(ran func(*belay.Invocation)) *belay.Options {
+			opts := rawTool(ran)
+			opts.OnAsk = belay.AskPark
+			opts.Hooks = []hook.Subscription{rewriterOf("rewriter", `{"n":4}`), gateOf("gate", belay.Ask("?"))}
+			return opts
+		}, []string{`act {"n":4}`, `act {"n":4}`}, `{"n":4}`},
+		{"a call that its tool parked is judged again when it is resumed", func(ran func(*belay.Invocation)) *belay.Options {
+			return &belay.Options{Tools: []belay.Tool{anyTool("act", func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
+				if call.Wait == "" {
+					return belay.Result{}, belay.Park("later")
+				}
+				ran(call)
+				return belay.Result{}, nil
+			}, nil)}}
+		}, []string{`act {"n":1}`, `act {"n":1}`}, `{"n":1}`},
+		{"a call that an interceptor answers runs nothing, and there is nothing to judge", func(ran func(*belay.Invocation)) *belay.Options {
+			opts := rawTool(ran)
+			opts.Interceptors = []belay.Interceptor{{Name: "stand-in", Tool: "*", Before: func(context.Context, *belay.Invocation) (belay.Interception, error) {
+				return belay.Interception{Result: &belay.Result{Text: "instead"}}, nil
+			}}}
+			return opts
+		}, nil, ""},
+	} {
+		for denied := range len(test.want) + 1 { // which judgement denies; the last time none does
+			t.Run(fmt.Sprintf("%s, denied the time %d", test.rule, denied+1), func(t *testing.T) {
+				t.Parallel()
+				var d diary
+				opts := test.opts(func(call *belay.Invocation) { d.notef("ran %s", call.Input) })
+				judged := 0
+				opts.Authorizer = floorFunc(func(call belay.ToolCall) (belay.Authorization, error) {
+					d.notef("%s %s", call.Tool(), call.Input())
+					if judged++; judged == denied+1 {
+						return belay.Authorization{Decision: belay.ToolDeny, Reason: "no", By: "guard"}, nil
+					}
+					return belay.Authorization{}, nil
+				})
+				agent, _ := newAgent(t, opts, callWith("act", `{"n":1}`))
+				session := agent.Session("s")
+				all := take(session.Run(t.Context(), "go"))
+				for all.Reason == belay.EndParked {
+					for _, q := range all.Waits {
+						settleApproval(t, agent, q.Approval, true)
+					}
+					all = take(session.Resume(t.Context()))
+				}
+				want := slices.Clone(test.want)
+				if denied < len(want) {
+					want = want[:denied+1]
+				} else if test.ran != "" {
+					want = append(want, "ran "+test.ran)
+				}
+				if diff := cmp.Diff(want, d.all()); diff != "" {
+					t.Errorf("what happened (-want +got):\n%s", diff)
+				}
+				if r := onlyResult(t, session); r.IsError != (denied < len(test.want)) {
+					t.Errorf("the result is %+v", r)
+				}
+			})
+		}
+	}
+}
+
+// rawTool are options with a tool that says when it ran.
+func rawTool(ran func(*belay.Invocation)) *belay.Options {
+	return &belay.Options{Tools: []belay.Tool{anyTool("act", func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
+		ran(call)
+		return belay.Result{}, nil
+	}, nil)}}
+}
+
+// bringer is an extension with tools.
+type bringer struct{ tools []belay.Tool }
+
+func (bringer) Name() string          { return "bringer" }
+func (b bringer) Tools() []belay.Tool { return b.tools }
+
+// router is an extension that runs the tools of a bundle.
+type router struct{ ran func(*belay.Invocation) }
+
+func (router) Name() string { return "router" }
+
+func (r router) Route(_ context.Context, call *belay.Invocation) (belay.Result, error) {
+	r.ran(call)
+	return belay.Result{}, nil
 }

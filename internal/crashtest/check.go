@@ -99,9 +99,7 @@ func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 	if f.info.Held || f.info.State.Turn != nil || f.info.State.Last != belay.EndTurn {
 		t.Errorf("the session is not at rest: %+v", f.info)
 	}
-	if len(f.approvals) != 1 || f.approvals[0].Decided == nil || !f.approvals[0].Decided.Allow {
-		t.Errorf("one question was asked and answered, and these are on record: %+v", f.approvals)
-	}
+	f.checkApprovals(t)
 	f.checkAcknowledged(t, said)
 	f.checkTranscript(t, undisturbed)
 	f.checkTools(t)
@@ -115,6 +113,26 @@ func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 		if !run.State.Final() {
 			t.Errorf("a record is not final: %+v", run)
 		}
+	}
+}
+
+// checkApprovals looks at the two questions: the first was decided by a person, for
+// the session, and so was the second with it.
+func (f *found) checkApprovals(t testing.TB) {
+	t.Helper()
+	if len(f.approvals) != 2 || len(f.info.State.Grants) != 1 {
+		t.Errorf("two questions were asked and a grant was given, and these are on record: %+v, %+v", f.approvals, f.info.State.Grants)
+		return
+	}
+	first, second, grant := f.approvals[0], f.approvals[1], f.info.State.Grants[0]
+	for _, d := range []*belay.Decision{first.Decided, second.Decided} {
+		if d == nil || !d.Allow || d.By != "ann" {
+			t.Errorf("a question was decided as %+v, want a yes by ann", d)
+			return
+		}
+	}
+	if grant.Approval != first.ID || grant.Asker != "ask" || grant.Tool != "deploy" || !strings.HasSuffix(second.Decided.Reason, first.ID) {
+		t.Errorf("the grant is %+v and the second question was decided as %+v, want both to name %s", grant, second.Decided, first.ID)
 	}
 }
 
@@ -147,7 +165,7 @@ func (f *found) checkAcknowledged(t testing.TB, said *child) {
 func (f *found) checkTranscript(t testing.TB, undisturbed []string) {
 	t.Helper()
 	if undisturbed == nil {
-		if len(f.transcript) != 11 {
+		if len(f.transcript) != 13 {
 			t.Fatalf("the undisturbed story is another:\n%s", strings.Join(f.transcript, "\n"))
 		}
 		return
@@ -166,16 +184,17 @@ func (f *found) checkTranscript(t testing.TB, undisturbed []string) {
 func (f *found) checkTools(t testing.TB) {
 	t.Helper()
 	all := strings.Join(f.transcript, "\n")
-	for _, name := range []string{"send", "write", "deploy"} {
-		told := strings.Contains(all, " by "+name+": aborted "+interruption)
-		switch n := f.effects["tool "+name]; {
+	for _, call := range []string{"send a", "write c", "deploy d", "deploy e"} {
+		name, id, _ := strings.Cut(call, " ")
+		told := strings.Contains(all, " of "+id+" by "+name+": aborted "+interruption)
+		switch n := f.effects["tool "+call]; {
 		case n > 1:
-			t.Errorf("%s is not idempotent and ran %d times", name, n)
+			t.Errorf("%s is not idempotent and ran %d times", call, n)
 		case n == 0 && !told:
-			t.Errorf("%s never ran, and the model was not told", name)
+			t.Errorf("%s never ran, and the model was not told", call)
 		}
 	}
-	if f.effects["tool look"] == 0 || strings.Contains(all, " by look: aborted") {
+	if f.effects["tool look b"] == 0 || strings.Contains(all, " by look: aborted") {
 		t.Error("look is idempotent and was not run again")
 	}
 }

@@ -20,8 +20,17 @@ func TestMain(m *testing.M) {
 
 // A process may end at any point, and nothing is lost or done twice.
 //
-// SPEC L-01, J-03, J-04, J-05
+// SPEC L-01, J-03, J-04, J-05, P-08
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	crashtest.Run(t, open, false)
+}
+
+// A process may be killed while a person is asked: the question stays, others decide
+// and others go on.
+//
+// SPEC P-08, P-09, P-10
+func TestSQLiteApprovals(t *testing.T) {
+	t.Parallel()
+	crashtest.RunApprovals(t, open)
 }

@@ -31,6 +31,7 @@ type Open func(ctx context.Context, dir string) (Store, error)
 const (
 	childDir  = "BELAY_CRASHTEST_DIR"
 	childKill = "BELAY_CRASHTEST_KILL"
+	childPart = "BELAY_CRASHTEST_PART"
 )
 
 // patience bounds what a child does. It is there to end a test that hangs.
@@ -45,7 +46,13 @@ func Child(open Open) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := live(ctx, open, dir, os.Getenv(childKill)); err != nil {
+	var err error
+	if role := os.Getenv(childPart); role != "" {
+		err = play(ctx, open, dir, role)
+	} else {
+		err = live(ctx, open, dir, os.Getenv(childKill))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:gocritic // the process is over
 	}
@@ -81,7 +88,7 @@ func live(ctx context.Context, open Open, dir, kill string) error {
 }
 
 // tell takes the turn, unless it was taken: then it is resumed if it must be. It
-// parks on the way, and somebody decides.
+// parks on the way, and somebody decides, for the whole session.
 func tell(ctx context.Context, agent *belay.Agent, inbox belay.ListStore) error {
 	s := agent.Session(session)
 	for {
@@ -102,7 +109,9 @@ func tell(ctx context.Context, agent *belay.Agent, inbox belay.ListStore) error 
 		}
 		for a, err := range inbox.Approvals(ctx, belay.ApprovalFilter{Session: session, Pending: true}) {
 			if err == nil {
-				_, err = agent.Decide(ctx, belay.Decision{Approval: a.ID, Hash: a.Hash, Allow: true, By: "ann"})
+				_, err = agent.Decide(ctx, belay.Decision{
+					Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.Scope{Kind: belay.ScopeSession}, By: "ann",
+				})
 			}
 			if err != nil {
 				return fmt.Errorf("the decision: %w", err)

@@ -10,10 +10,15 @@
 //   - every message and record whose commit was acknowledged is there
 //   - every call has one result, and every record is in a final state
 //   - no tool ran twice unless it is idempotent, and no job
-//   - a question that was asked is still asked, and a decision stands
+//   - a question that was asked is still asked, and a decision stands, for as far as
+//     it reaches
 //   - the transcript is that of an undisturbed run, except where the model was
 //     told of an interruption
 //
+// [RunApprovals] tells other stories: of a process that is killed while a person is
+// asked, of others that decide, one after the other or at once, and of others again
+// that go on.
+//
 // The children are the test binary itself: a package that tests its store with
-// [Run] calls [Child] first in its TestMain.
+// [Run] or [RunApprovals] calls [Child] first in its TestMain.
 package crashtest

@@ -27,6 +27,13 @@ type line struct {
 	Point    string           `json:"point,omitempty"`
 	Messages []*belay.Message `json:"messages,omitempty"`
 	Runs     []hook.Run       `json:"runs,omitempty"`
+
+	// What the parts of the stories about approvals say.
+
+	Ready   bool            `json:"ready,omitempty"`
+	Asked   *belay.Approval `json:"asked,omitempty"`
+	Decided *ruling         `json:"decided,omitempty"`
+	End     belay.EndReason `json:"end,omitempty"`
 }
 
 func say(l line) {

@@ -29,12 +29,13 @@ func effect(dir, what string) error {
 
 // model answers by the transcript alone: whoever asks it for a step gets the
 // same answer.
-type model struct{}
+type model []belay.Response
 
-var script = []belay.Response{
+var script = model{
 	{Parts: []belay.Part{belay.Text("Two at once."), callOf("send", "a"), callOf("look", "b")}, StopReason: belay.StopToolUse},
 	{Parts: []belay.Part{callOf("write", "c")}, StopReason: belay.StopToolUse},
 	{Parts: []belay.Part{callOf("deploy", "d")}, StopReason: belay.StopToolUse},
+	{Parts: []belay.Part{callOf("deploy", "e")}, StopReason: belay.StopToolUse},
 	{Parts: []belay.Part{belay.Text("All done.")}, StopReason: belay.StopEnd},
 }
 
@@ -43,7 +44,7 @@ func callOf(tool, id string) belay.Part {
 }
 
 // Stream implements belay.Model.
-func (model) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+func (script model) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) {
 		step := 0
 		for _, m := range req.Messages {
@@ -71,9 +72,9 @@ func (model) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk
 // cast makes the agent of the story.
 func cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 	tool := func(name string, traits belay.ToolTraits) belay.Tool {
-		return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(_ context.Context, _ *belay.Invocation) (belay.Result, error) {
+		return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 			wire.pass("before " + name)
-			if err := effect(dir, "tool "+name); err != nil {
+			if err := effect(dir, "tool "+name+" "+call.ID); err != nil {
 				return belay.Result{}, err
 			}
 			wire.pass("after " + name)
@@ -103,7 +104,7 @@ func cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
 			return belay.Note{}, nil
 		}
 	}
-	agent, err := belay.New(model{}, &belay.Options{
+	agent, err := belay.New(script, &belay.Options{
 		Store: s,
 		OnAsk: belay.AskPark,
 		Tools: []belay.Tool{

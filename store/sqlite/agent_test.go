@@ -180,13 +180,16 @@ func dumpFiles(path string) (all []byte, err error) {
 }
 
 // A whole turn is searched: prompt, input, output, error, environment and the answer
-// of a model are in the transcript and nowhere else.
+// of a model are in the transcript and nowhere else. So are the words of those who ask
+// about a call and of those who decide, which may quote it.
 //
 // SPEC J-02
 func TestSecretsOfATurn(t *testing.T) {
 	ctx, s := t.Context(), open(t, nil)
 	t.Setenv("BELAY_TEST_TOKEN", "planted-environment")
-	asks := belay.ToolPre.On("asks", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Ask("safe-reason"), nil }, nil)
+	asks := belay.ToolPre.On("asks", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+		return belay.Ask("planted-reason: it notes " + string(call.Input())), nil
+	}, nil)
 	fails := belay.ToolPost.On("fails", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
 		return belay.ToolReaction{}, errors.New("planted-error")
 	}, nil)
@@ -195,6 +198,7 @@ func TestSecretsOfATurn(t *testing.T) {
 	model := scripted.New([]scripted.Step{{Text: "planted-answer", Calls: []scripted.Call{{Tool: "note", Input: `{"text": "planted-input"}`}}}, {Text: "planted-end"}}, nil)
 	agent, err := belay.New(model, &belay.Options{
 		Store: s, Tools: []belay.Tool{noteTool(func(string) {})}, Hooks: []hook.Subscription{asks, fails, behind}, OnAsk: belay.AskPark,
+		Authorizer: patternFloor{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +209,10 @@ func TestSecretsOfATurn(t *testing.T) {
 		t.Fatalf("the turn is %+v, %v, want it parked", turn, err)
 	}
 	asked := turn.Waits[0].Approval
-	if _, err := agent.Decide(ctx, belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "safe-" + strings.Repeat("é", 600) + "planted-beyond"}); err != nil {
+	if _, err := agent.Decide(ctx, belay.Decision{
+		Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "planted-answer " + strings.Repeat("é", 600) + "cut off",
+		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if turn, err := belay.Await(session.Resume(ctx)); err != nil || turn.Reason != belay.EndTurn {
@@ -214,30 +221,48 @@ func TestSecretsOfATurn(t *testing.T) {
 	if err := agent.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	said, rest := 0, 0
-	for name, text := range dumpTables(t, s) {
-		found := strings.Contains(text, "planted-")
+	tables, rest := dumpTables(t, s), 0
+	for name, text := range tables {
 		switch name {
-		case "sessions", "messages", "calls", "job_inputs": // the transcript, and what was given to work that waits
-			if found {
-				said++
+		case "sessions", "messages", "calls", "approval_words", "job_inputs": // the transcript, words about it, and what was given to work that waits
+			if name != "job_inputs" && !strings.Contains(text, "planted-") {
+				t.Errorf("the table %s does not hold what was said: %s", name, text)
 			}
 		default:
-			if found {
+			if strings.Contains(text, "planted-") {
 				t.Errorf("the table %s holds what was said: %s", name, text)
 			}
 			rest += len(text)
 		}
 	}
-	if said < 2 || rest == 0 {
-		t.Errorf("%d tables of the transcript hold what was said, and the others %d bytes: the search is not worth its name", said, rest)
+	if rest == 0 || strings.Contains(tables["approval_words"], "cut off") {
+		t.Errorf("the other tables hold %d bytes, and the words %q: what is not for one call is cut at 512 characters", rest, tables["approval_words"])
 	}
-	for name, want := range map[string]string{"approvals": "safe-reason", "runs": "behind", "river_job": "behind"} {
-		if !strings.Contains(dumpTables(t, s)[name], want) {
+	for name, want := range map[string]string{
+		"approvals": asked.Hash, "approval_words": "planted-reason", "sessions": "planted-pattern", "runs": "behind", "river_job": "behind",
+	} {
+		if !strings.Contains(tables[name], want) {
 			t.Errorf("the table %s does not hold %q: the search did not see everything", name, want)
 		}
 	}
+	for approval, err := range s.Approvals(ctx, belay.ApprovalFilter{}) {
+		if err != nil || !strings.HasPrefix(approval.Reason, "planted-reason") || !strings.HasPrefix(approval.Decided.Reason, "planted-answer") ||
+			approval.Decided.Scope.Pattern != "note(planted-pattern *)" {
+			t.Errorf("the approval is %+v decided as %+v, %v: want it with its words", approval, approval.Decided, err)
+		}
+	}
 }
+
+// patternFloor is a floor that takes every pattern and asks about nothing.
+type patternFloor struct{}
+
+func (patternFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {
+	return belay.Authorization{}, nil
+}
+
+func (patternFloor) CheckPattern(string) error { return nil }
+
+func (patternFloor) Covers(context.Context, string, belay.ToolCall) (bool, error) { return true, nil }
 
 // dumpTables returns the rows of each table as text.
 func dumpTables(t testing.TB, s *sqlite.Store) map[string]string {

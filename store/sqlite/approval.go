@@ -11,19 +11,23 @@ import (
 )
 
 // ask stores an approval, unless it is decided already.
-func (w *writing) ask(ctx context.Context, session string, row table.PutApprovalParams) error {
+func (w *writing) ask(ctx context.Context, session string, rows approvalRows) error {
+	row := rows.approval
 	if row.Session != session {
 		return fmt.Errorf("approval %q is of another session: %w", row.ID, belay.ErrConflict)
 	}
 	n, err := w.PutApproval(ctx, row)
-	if err != nil || n > 0 {
+	switch {
+	case err != nil:
 		return err
+	case n > 0:
+		return w.PutApprovalWords(ctx, rows.words)
 	}
 	known, err := w.Approval(ctx, row.ID)
 	switch {
 	case err != nil:
 		return err
-	case known.Session != session:
+	case known.Approval.Session != session:
 		return fmt.Errorf("approval %q is of another session: %w", row.ID, belay.ErrConflict)
 	default:
 		return nil // decided: it stays
@@ -49,15 +53,22 @@ func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, e
 		if err := decided.Accepts(d, s.now()); err != nil {
 			return err
 		}
-		text, err := encodeDecision(d)
+		text, words, err := encodeDecision(d)
 		if err != nil {
 			return err
 		}
-		decided.Decided = new(belay.Decision)
-		if err := decode(text, decided.Decided); err != nil {
+		if err := w.Queries.Decide(ctx, table.DecideParams{ID: d.Approval, Decision: text}); err != nil {
 			return err
 		}
-		return w.Queries.Decide(ctx, table.DecideParams{ID: d.Approval, Decision: text})
+		if err := w.DecideWords(ctx, words); err != nil {
+			return err
+		}
+		row, err = w.Approval(ctx, d.Approval)
+		if err != nil {
+			return err
+		}
+		decided, err = approvalOf(row)
+		return err
 	})
 	if err != nil {
 		return decided, fmt.Errorf("decide %w", err)

@@ -19,7 +19,7 @@ type commit struct {
 	last      int64 // what the last message will be, 0 if there is none to add
 	messages  []table.AddMessageParams
 	calls     []table.PutCallParams
-	approvals []table.PutApprovalParams
+	approvals []approvalRows
 	runs      []table.PutRunParams
 	jobs      []hook.Job
 }
@@ -147,7 +147,7 @@ func (s *Store) put(ctx context.Context, w *writing, rows *commit) error {
 		}
 	}
 	for i := range rows.approvals {
-		rows.approvals[i].Response = session.Response
+		rows.approvals[i].approval.Response = session.Response
 		if err := w.ask(ctx, rows.move.ID, rows.approvals[i]); err != nil {
 			return err
 		}

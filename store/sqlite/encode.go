@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -91,29 +92,45 @@ func cut(text string) string {
 	return text
 }
 
-// approvalRow is how an approval is stored, but for the response it is about.
-func approvalRow(a *belay.Approval) (table.PutApprovalParams, error) {
-	row := table.PutApprovalParams{
-		ID: a.ID, Session: a.Session, Turn: a.Turn, CallID: a.Call, Tool: a.Tool, Hash: a.Hash, Reason: cut(a.Reason), AskedBy: a.By,
-		Asked: nanos(a.Asked), Expires: nanos(a.Expires),
+// approvalRows is how an approval is stored, but for the response it is about.
+// What is put in words may quote the call, and is apart.
+type approvalRows struct {
+	approval table.PutApprovalParams
+	words    table.PutApprovalWordsParams
+}
+
+func approvalRow(a *belay.Approval) (approvalRows, error) {
+	rows := approvalRows{
+		table.PutApprovalParams{
+			ID: a.ID, Session: a.Session, Turn: a.Turn, CallID: a.Call, Tool: a.Tool, Hash: a.Hash, AskedBy: a.By, Floor: a.Floor,
+			Asked: nanos(a.Asked), Expires: nanos(a.Expires),
+		},
+		table.PutApprovalWordsParams{ID: a.ID, Reason: cut(a.Reason)},
 	}
 	if a.Decided != nil {
-		var err error
-		if row.Decision, err = encodeDecision(*a.Decided); err != nil {
-			return row, fmt.Errorf("approval %q: %w", a.ID, err)
+		text, words, err := encodeDecision(*a.Decided)
+		if err != nil {
+			return rows, fmt.Errorf("approval %q: %w", a.ID, err)
 		}
+		rows.approval.Decision, rows.words.Answer, rows.words.Pattern = text, words.Answer, words.Pattern
 	}
-	return row, nil
+	return rows, nil
 }
 
-func encodeDecision(d belay.Decision) (string, error) {
-	d.Reason = cut(d.Reason)
-	return encode(d)
+// encodeDecision returns a decision as JSON, and its words, which are not part of
+// that. A pattern is stored whole: a part of it may cover more.
+func encodeDecision(d belay.Decision) (string, table.DecideWordsParams, error) {
+	words := table.DecideWordsParams{ID: d.Approval, Answer: cut(d.Reason), Pattern: d.Scope.Pattern}
+	d.Reason, d.Scope.Pattern = "", ""
+	text, err := encode(d)
+	return text, words, err
 }
 
-func approvalOf(row table.Approval) (belay.Approval, error) {
+func approvalOf[Row table.ApprovalRow | table.ApprovalsSinceRow | table.ApprovalsOfSessionRow](stored Row) (belay.Approval, error) {
+	both := table.ApprovalRow(stored)
+	row, words := both.Approval, both.ApprovalWord
 	a := belay.Approval{
-		ID: row.ID, Session: row.Session, Turn: row.Turn, Call: row.CallID, Tool: row.Tool, Hash: row.Hash, Reason: row.Reason, By: row.AskedBy,
+		ID: row.ID, Session: row.Session, Turn: row.Turn, Call: row.CallID, Tool: row.Tool, Hash: row.Hash, Reason: words.Reason, By: row.AskedBy, Floor: row.Floor,
 		Asked: moment(row.Asked), Expires: moment(row.Expires),
 	}
 	if row.Decision != "" {
@@ -121,6 +138,8 @@ func approvalOf(row table.Approval) (belay.Approval, error) {
 		if err := decode(row.Decision, a.Decided); err != nil {
 			return a, fmt.Errorf("approval %q: %w", row.ID, err)
 		}
+		// A file of before the fifth migration has the reasons of its decisions in them.
+		a.Decided.Reason, a.Decided.Scope.Pattern = cmp.Or(words.Answer, a.Decided.Reason), words.Pattern
 	}
 	return a, nil
 }

@@ -60,7 +60,8 @@ func (s *Store) info(ctx context.Context, q *table.Queries, row table.Session, a
 // the iteration begins.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 	return func(yield func(belay.Approval, error) bool) {
-		query := "SELECT id, session, response, turn, call_id, tool, hash, reason, asked_by, asked, expires, decision FROM approvals WHERE 1 = 1"
+		query := "SELECT a.id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision, reason, answer, pattern" +
+			" FROM approvals a JOIN approval_words w ON w.id = a.id WHERE 1 = 1"
 		var args []any
 		if filter.Session != "" {
 			query += " AND session = ?"
@@ -69,9 +70,10 @@ func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter
 		if filter.Pending {
 			query += " AND decision = ''"
 		}
-		query += " ORDER BY asked, id" + limit(filter.Limit)
-		rows, err := collect(ctx, s, query, args, func(rows *sql.Rows, r *table.Approval) error {
-			return rows.Scan(&r.ID, &r.Session, &r.Response, &r.Turn, &r.CallID, &r.Tool, &r.Hash, &r.Reason, &r.AskedBy, &r.Asked, &r.Expires, &r.Decision)
+		query += " ORDER BY asked, a.id" + limit(filter.Limit)
+		rows, err := collect(ctx, s, query, args, func(rows *sql.Rows, r *table.ApprovalRow) error {
+			a, w := &r.Approval, &r.ApprovalWord
+			return rows.Scan(&a.ID, &a.Session, &a.Response, &a.Turn, &a.CallID, &a.Tool, &a.Hash, &a.AskedBy, &a.Floor, &a.Asked, &a.Expires, &a.Decision, &w.Reason, &w.Answer, &w.Pattern)
 		})
 		if err != nil {
 			yield(belay.Approval{}, fmt.Errorf("list approvals: %w", err))

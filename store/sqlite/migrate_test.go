@@ -26,6 +26,9 @@ func TestMigrateAnOldFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "belay.db")
 	execute(t, file, string(script))
 	execute(t, file, "UPDATE runs SET session = 'demo', idempotency_key = 'job' WHERE id = 'first'") // the record of a job that waits
+	execute(t, file, "UPDATE approvals SET reason = 'it writes'")                                    // words that moved later
+	execute(t, file, `INSERT INTO approvals VALUES('answered','demo',1,'','call','write','sha256:1f','it wrote','floor',1,0,
+		'{"approval":"answered","hash":"sha256:1f","allow":true,"by":"ann","reason":"fine","time":"2026-03-01T12:00:00Z"}')`)
 
 	s := openFile(t, file, nil)
 	var indexes int
@@ -42,6 +45,14 @@ func TestMigrateAnOldFile(t *testing.T) {
 	}
 	commit(t, s, say("demo", stored.Epoch, 3, "and it goes on"))
 	asked := stored.Approvals[0]
+	if asked.Reason != "it writes" {
+		t.Errorf("the approval is %+v, want it with its reason", asked)
+	}
+	for a, err := range s.Approvals(t.Context(), belay.ApprovalFilter{Session: "demo", Limit: 1}) {
+		if err != nil || a.ID != "answered" || a.Reason != "it wrote" || a.Decided == nil || a.Decided.Reason != "fine" {
+			t.Errorf("the approval that was decided is %+v, %v, want it with all reasons", a, err)
+		}
+	}
 	if _, err := s.Decide(t.Context(), belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann"}); err != nil {
 		t.Error(err)
 	}

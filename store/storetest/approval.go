@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,8 +88,8 @@ var decideRules = []rule{
 	}},
 	{"a refusal is a decision", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
-		by := decision(asked, "ann")
-		by.Allow, by.Reason = false, ""
+		by := refusal(asked, "ann")
+		by.Reason = ""
 		s.decide(t, by)
 		asked.Decided = &by
 		h.wantApprovals(t, asked)
@@ -109,19 +111,73 @@ var decideRules = []rule{
 		wrong := decision(asked, "ann")
 		for _, hash := range []string{"", "sha256:other", asked.Hash + " ", asked.Hash[:len(asked.Hash)-1]} {
 			wrong.Hash = hash
-			s.refuseDecision(t, belay.ErrWrongHash, wrong)
+			same(t, "what is told", asked, s.refuseDecision(t, belay.ErrWrongHash, wrong))
 		}
 		h.wantApprovals(t, asked)
 		s.decide(t, decision(asked, "ann"))
 	}},
+	{"a scope comes back as it was given", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.respond(t, "call-1")
+		var want []belay.Approval
+		for i, scope := range []belay.Scope{{}, {Kind: belay.ScopeSession}, {Kind: belay.ScopePattern, Pattern: "*"}, {Kind: belay.ScopePattern, Pattern: strings.Repeat("語", 512)}} {
+			asked := fullApproval("a", fmt.Sprint("approval-", i))
+			h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
+			by := decision(asked, "ann")
+			by.Scope = scope
+			s.decide(t, by)
+			asked.Decided = &by
+			want = append(want, asked)
+		}
+		h.wantApprovals(t, want...)
+	}},
+	{"a scope that cannot be is ErrScope and leaves it pending", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		refused := func(d belay.Decision) {
+			t.Helper()
+			same(t, "what is told", asked, s.refuseDecision(t, belay.ErrScope, d))
+		}
+		no := refusal(asked, "ann")
+		for _, no.Scope = range []belay.Scope{{Kind: belay.ScopeSession}, {Kind: belay.ScopePattern, Pattern: "*"}} {
+			refused(no)
+		}
+		yes := decision(asked, "ann")
+		for _, yes.Scope = range []belay.Scope{
+			{Kind: "for ever"},
+			{Pattern: "*"},
+			{Kind: belay.ScopeSession, Pattern: "*"},
+			{Kind: belay.ScopePattern},
+			{Kind: belay.ScopePattern, Pattern: " "},
+			{Kind: belay.ScopePattern, Pattern: strings.Repeat("x", 513)},
+		} {
+			refused(yes)
+		}
+		h.wantApprovals(t, asked)
+		s.decide(t, decision(asked, "ann"))
+	}},
+	{"what is wrong with a decision counts before its scope", func(t testing.TB, s *subject) {
+		h, asked := s.asked(t)
+		bad := decision(asked, "ann")
+		bad.Scope.Kind, bad.Hash = "for ever", "sha256:other"
+		s.refuseDecision(t, belay.ErrWrongHash, bad)
+		bad.Hash = asked.Hash
+		late := fullApproval("a", "approval-2")
+		late.Expires = noon.AddDate(-20, 0, 0)
+		h.commit(t, belay.Commit{Approvals: []belay.Approval{late}})
+		bad.Approval = late.ID
+		s.refuseDecision(t, belay.ErrExpired, bad)
+		s.decide(t, decision(asked, "ann"))
+		bad.Approval = asked.ID
+		s.refuseDecision(t, belay.ErrDecided, bad)
+	}},
 	{"a second decision is ErrDecided and the first stands", func(t testing.TB, s *subject) {
 		h, asked := s.asked(t)
-		first, second := decision(asked, "ann"), decision(asked, "bob")
-		second.Allow = false
+		first := decision(asked, "ann")
 		s.decide(t, first)
-		s.refuseDecision(t, belay.ErrDecided, second)
-		s.refuseDecision(t, belay.ErrDecided, first)
 		asked.Decided = &first
+		for _, late := range []belay.Decision{refusal(asked, "bob"), decision(asked, "bob"), first} {
+			same(t, "what the second is told", asked, s.refuseDecision(t, belay.ErrDecided, late))
+		}
 		h.wantApprovals(t, asked)
 	}},
 	{"an approval that was committed with its decision is ErrDecided", func(t testing.TB, s *subject) {
@@ -135,7 +191,7 @@ var decideRules = []rule{
 		h, asked := s.asked(t)
 		asked.Expires = noon.AddDate(-20, 0, 0)
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
-		s.refuseDecision(t, belay.ErrExpired, decision(asked, "ann"))
+		same(t, "what is told", asked, s.refuseDecision(t, belay.ErrExpired, decision(asked, "ann")))
 		h.wantApprovals(t, asked)
 	}},
 	{"an approval without Expires does not expire", func(t testing.TB, s *subject) {
@@ -198,14 +254,15 @@ func (s *subject) decide(t testing.TB, d belay.Decision) belay.Approval {
 }
 
 // refuseDecision decides what must be refused with an error that is want and
-// none of the others.
-func (s *subject) refuseDecision(t testing.TB, want error, d belay.Decision) {
+// none of the others. It returns the approval as the decider is told it.
+func (s *subject) refuseDecision(t testing.TB, want error, d belay.Decision) belay.Approval {
 	t.Helper()
-	_, err := s.Decide(context.Background(), d)
-	for _, e := range []error{belay.ErrNotFound, belay.ErrWrongHash, belay.ErrDecided, belay.ErrExpired} {
+	a, err := s.Decide(context.Background(), d)
+	for _, e := range []error{belay.ErrNotFound, belay.ErrWrongHash, belay.ErrDecided, belay.ErrExpired, belay.ErrScope} {
 		if errors.Is(err, e) != errors.Is(want, e) {
 			t.Errorf("Decide(%s by %s) gave the error %v, want one that is %q", d.Approval, d.By, err, want)
-			return
+			break
 		}
 	}
+	return a
 }

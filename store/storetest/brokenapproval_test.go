@@ -67,7 +67,33 @@ var approvalFaults = []fault{
 	{"forgets who decided", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.By = ""
 		return f.inner.Decide(ctx, d)
-	}), []string{"a decision is stored and returned with every field", "of many decisions one is stored"}},
+	}), []string{"a decision is stored and returned with every field", "of many decisions one is stored, and the others are told whose"}},
+	{"does not tell who was first", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		a, err := f.inner.Decide(ctx, d)
+		if err != nil {
+			a = belay.Approval{}
+		}
+		return a, err
+	}), []string{
+		"a second decision is ErrDecided and the first stands", "of many decisions one is stored, and the others are told whose",
+		"a decision about another input is ErrWrongHash and leaves it pending", "an approval that has expired is ErrExpired and stays pending",
+	}},
+	{"takes every yes for one call", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		d.Scope = belay.Scope{}
+		return f.inner.Decide(ctx, d)
+	}), []string{
+		"a decision is stored and returned with every field", "a scope comes back as it was given", "a scope that cannot be is ErrScope and leaves it pending",
+	}},
+	{"cuts a pattern short", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		d.Scope.Pattern = d.Scope.Pattern[:min(len(d.Scope.Pattern), 511)]
+		return f.inner.Decide(ctx, d)
+	}), []string{"a scope comes back as it was given"}},
+	{"looks at the scope before anything else", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+		if d.Scope.Kind == "for ever" {
+			return f.asked(d.Approval), belay.ErrScope
+		}
+		return f.inner.Decide(ctx, d)
+	}), []string{"what is wrong with a decision counts before its scope"}},
 	{"takes every decision for a yes", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.Allow = true
 		return f.inner.Decide(ctx, d)
@@ -111,7 +137,7 @@ var approvalFaults = []fault{
 		})(f)
 	}, []string{
 		"a second decision is ErrDecided and the first stands", "an approval that was committed with its decision is ErrDecided",
-		"of many decisions one is stored", "an approval of an earlier response can still be decided, once",
+		"of many decisions one is stored, and the others are told whose", "an approval of an earlier response can still be decided, once",
 		"an approval that was pending when the process ended can be decided, once",
 	}},
 	{"does not look at the time", func(f *flawed) {

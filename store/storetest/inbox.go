@@ -48,8 +48,7 @@ var inboxRules = []rule{
 		h.respond(t, "call-1")
 		h.commit(t, belay.Commit{Approvals: []belay.Approval{late}})
 		s.wantInbox(t, belay.ApprovalFilter{Pending: true}, "late", "d", "b", "a", "c")
-		yes, no := decision(asked["b"], "ann"), decision(asked["c"], "bob")
-		no.Allow = false
+		yes, no := decision(asked["b"], "ann"), refusal(asked["c"], "bob")
 		s.decide(t, yes)
 		s.decide(t, no)
 		s.wantInbox(t, belay.ApprovalFilter{Pending: true}, "late", "d", "a")

@@ -64,19 +64,23 @@ var parallelRules = []rule{
 			}
 		}
 	}},
-	{"of many decisions one is stored", func(t testing.TB, s *subject) {
+	{"of many decisions one is stored, and the others are told whose", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.respond(t, "call-1")
 		for round := range 5 {
 			asked := fullApproval("a", fmt.Sprint("approval-", round))
 			h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
-			errs := atOnce(func(i int) error {
-				_, err := s.Decide(context.Background(), decision(asked, fmt.Sprint("person ", i)))
+			told := make([]belay.Approval, crowd)
+			errs := atOnce(func(i int) (err error) {
+				told[i], err = s.Decide(context.Background(), decision(asked, fmt.Sprint("person ", i)))
 				return err
 			})
 			winner := wantOneWinner(t, errs, belay.ErrDecided)
 			by := decision(asked, fmt.Sprint("person ", winner))
 			asked.Decided = &by
+			for i := range told {
+				same(t, fmt.Sprint("what person ", i, " is told"), asked, told[i])
+			}
 			approvals := byID(h.reread(t).Approvals)
 			same(t, "the approval", []belay.Approval{asked}, approvals[len(approvals)-1:])
 		}

@@ -111,6 +111,7 @@ func fullState() belay.SessionState {
 		Turns: 3, Last: belay.EndParked, Usage: belay.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.25},
 		Pending:    []belay.PendingReminder{{Reminder: belay.Reminder{Text: foreign, Ephemeral: true, From: "hook"}, Kind: belay.ReminderBlocked}},
 		Reminders:  belay.ReminderSettings{Standing: foreign, HideOutput: true, HideContext: true},
+		Grants:     []belay.Grant{{Approval: "approval-7", Asker: "zone-3", Floor: true, Tool: "shell", Pattern: "shell(" + foreign + ")", By: foreign, Time: noon}},
 		ForkedFrom: &belay.ForkPoint{Session: "origin", Seq: 12},
 		Turn: &belay.TurnState{
 			ID: "turn-3", Step: 2, Text: foreign, Usage: belay.Usage{In: 5, Out: 6, CacheRead: 7, CacheWrite: 8, Cost: 0.5}, Parked: true,
@@ -129,13 +130,23 @@ func fullState() belay.SessionState {
 func fullApproval(session, id string) belay.Approval {
 	return belay.Approval{
 		ID: id, Session: session, Turn: "turn " + foreign, Call: "call-1", Tool: "write", Hash: "sha256:" + strings.Repeat("0f", 32),
-		Reason: foreign, By: "floor", Asked: noon, Expires: noon.AddDate(100, 0, 0),
+		Reason: foreign, By: "zone-3", Floor: true, Asked: noon, Expires: noon.AddDate(100, 0, 0),
 	}
 }
 
-// decision answers an approval.
+// decision answers an approval with a yes that reaches further than its call.
 func decision(a belay.Approval, by string) belay.Decision {
-	return belay.Decision{Approval: a.ID, Hash: a.Hash, Allow: true, By: by, Reason: foreign, Time: noon.Add(time.Hour)}
+	return belay.Decision{
+		Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "write(" + foreign + ")"},
+		By: by, Reason: foreign, Time: noon.Add(time.Hour),
+	}
+}
+
+// refusal answers an approval with a no.
+func refusal(a belay.Approval, by string) belay.Decision {
+	d := decision(a, by)
+	d.Allow, d.Scope = false, belay.Scope{}
+	return d
 }
 
 // sampleRun is a record with an id and a state.

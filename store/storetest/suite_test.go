@@ -72,9 +72,9 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 		{[]string{"every field of a state comes back", "a listing tells every field of a state"}, []reflect.Type{
 			reflect.TypeFor[belay.SessionState](), reflect.TypeFor[belay.TurnState](), reflect.TypeFor[belay.ForkPoint](), reflect.TypeFor[belay.Usage](),
 			reflect.TypeFor[belay.PendingReminder](), reflect.TypeFor[belay.Reminder](), reflect.TypeFor[belay.ReminderSettings](),
-			reflect.TypeFor[belay.ContextEntry](), reflect.TypeFor[belay.PromptSection](), reflect.TypeFor[belay.ToolBundle](), reflect.TypeFor[belay.ToolDeclaration](),
+			reflect.TypeFor[belay.Grant](), reflect.TypeFor[belay.ContextEntry](), reflect.TypeFor[belay.PromptSection](), reflect.TypeFor[belay.ToolBundle](), reflect.TypeFor[belay.ToolDeclaration](),
 		}, nil},
-		{[]string{"every field of an approval comes back", "approvals are listed with every field, decided or not"}, []reflect.Type{reflect.TypeFor[belay.Approval](), reflect.TypeFor[belay.Decision]()}, []string{
+		{[]string{"every field of an approval comes back", "approvals are listed with every field, decided or not"}, []reflect.Type{reflect.TypeFor[belay.Approval](), reflect.TypeFor[belay.Decision](), reflect.TypeFor[belay.Scope]()}, []string{
 			"Approval.ID", "Approval.Session",
 		}},
 	} {

@@ -10,55 +10,77 @@ import (
 )
 
 const approval = `-- name: Approval :one
-SELECT id, session, response, turn, call_id, tool, hash, reason, asked_by, asked, expires, decision FROM approvals WHERE id = ?1
+SELECT approvals.id, approvals.session, approvals.response, approvals.turn, approvals.call_id, approvals.tool, approvals.hash, approvals.asked_by, approvals.asked, approvals.expires, approvals.decision, approvals.floor, approval_words.id, approval_words.reason, approval_words.answer, approval_words.pattern
+FROM approvals JOIN approval_words ON approval_words.id = approvals.id
+WHERE approvals.id = ?1
 `
 
-func (q *Queries) Approval(ctx context.Context, id string) (Approval, error) {
+type ApprovalRow struct {
+	Approval     Approval
+	ApprovalWord ApprovalWord
+}
+
+func (q *Queries) Approval(ctx context.Context, id string) (ApprovalRow, error) {
 	row := q.queryRow(ctx, q.approvalStmt, approval, id)
-	var i Approval
+	var i ApprovalRow
 	err := row.Scan(
-		&i.ID,
-		&i.Session,
-		&i.Response,
-		&i.Turn,
-		&i.CallID,
-		&i.Tool,
-		&i.Hash,
-		&i.Reason,
-		&i.AskedBy,
-		&i.Asked,
-		&i.Expires,
-		&i.Decision,
+		&i.Approval.ID,
+		&i.Approval.Session,
+		&i.Approval.Response,
+		&i.Approval.Turn,
+		&i.Approval.CallID,
+		&i.Approval.Tool,
+		&i.Approval.Hash,
+		&i.Approval.AskedBy,
+		&i.Approval.Asked,
+		&i.Approval.Expires,
+		&i.Approval.Decision,
+		&i.Approval.Floor,
+		&i.ApprovalWord.ID,
+		&i.ApprovalWord.Reason,
+		&i.ApprovalWord.Answer,
+		&i.ApprovalWord.Pattern,
 	)
 	return i, err
 }
 
 const approvalsOfSession = `-- name: ApprovalsOfSession :many
-SELECT id, session, response, turn, call_id, tool, hash, reason, asked_by, asked, expires, decision FROM approvals WHERE session = ?1 ORDER BY asked, id
+SELECT approvals.id, approvals.session, approvals.response, approvals.turn, approvals.call_id, approvals.tool, approvals.hash, approvals.asked_by, approvals.asked, approvals.expires, approvals.decision, approvals.floor, approval_words.id, approval_words.reason, approval_words.answer, approval_words.pattern
+FROM approvals JOIN approval_words ON approval_words.id = approvals.id
+WHERE approvals.session = ?1 ORDER BY approvals.asked, approvals.id
 `
 
-func (q *Queries) ApprovalsOfSession(ctx context.Context, session string) ([]Approval, error) {
+type ApprovalsOfSessionRow struct {
+	Approval     Approval
+	ApprovalWord ApprovalWord
+}
+
+func (q *Queries) ApprovalsOfSession(ctx context.Context, session string) ([]ApprovalsOfSessionRow, error) {
 	rows, err := q.query(ctx, q.approvalsOfSessionStmt, approvalsOfSession, session)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Approval
+	var items []ApprovalsOfSessionRow
 	for rows.Next() {
-		var i Approval
+		var i ApprovalsOfSessionRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.Session,
-			&i.Response,
-			&i.Turn,
-			&i.CallID,
-			&i.Tool,
-			&i.Hash,
-			&i.Reason,
-			&i.AskedBy,
-			&i.Asked,
-			&i.Expires,
-			&i.Decision,
+			&i.Approval.ID,
+			&i.Approval.Session,
+			&i.Approval.Response,
+			&i.Approval.Turn,
+			&i.Approval.CallID,
+			&i.Approval.Tool,
+			&i.Approval.Hash,
+			&i.Approval.AskedBy,
+			&i.Approval.Asked,
+			&i.Approval.Expires,
+			&i.Approval.Decision,
+			&i.Approval.Floor,
+			&i.ApprovalWord.ID,
+			&i.ApprovalWord.Reason,
+			&i.ApprovalWord.Answer,
+			&i.ApprovalWord.Pattern,
 		); err != nil {
 			return nil, err
 		}
@@ -74,7 +96,9 @@ func (q *Queries) ApprovalsOfSession(ctx context.Context, session string) ([]App
 }
 
 const approvalsSince = `-- name: ApprovalsSince :many
-SELECT id, session, response, turn, call_id, tool, hash, reason, asked_by, asked, expires, decision FROM approvals WHERE session = ?1 AND response = ?2 ORDER BY asked, id
+SELECT approvals.id, approvals.session, approvals.response, approvals.turn, approvals.call_id, approvals.tool, approvals.hash, approvals.asked_by, approvals.asked, approvals.expires, approvals.decision, approvals.floor, approval_words.id, approval_words.reason, approval_words.answer, approval_words.pattern
+FROM approvals JOIN approval_words ON approval_words.id = approvals.id
+WHERE approvals.session = ?1 AND approvals.response = ?2 ORDER BY approvals.asked, approvals.id
 `
 
 type ApprovalsSinceParams struct {
@@ -82,28 +106,37 @@ type ApprovalsSinceParams struct {
 	Response int64
 }
 
-func (q *Queries) ApprovalsSince(ctx context.Context, arg ApprovalsSinceParams) ([]Approval, error) {
+type ApprovalsSinceRow struct {
+	Approval     Approval
+	ApprovalWord ApprovalWord
+}
+
+func (q *Queries) ApprovalsSince(ctx context.Context, arg ApprovalsSinceParams) ([]ApprovalsSinceRow, error) {
 	rows, err := q.query(ctx, q.approvalsSinceStmt, approvalsSince, arg.Session, arg.Response)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Approval
+	var items []ApprovalsSinceRow
 	for rows.Next() {
-		var i Approval
+		var i ApprovalsSinceRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.Session,
-			&i.Response,
-			&i.Turn,
-			&i.CallID,
-			&i.Tool,
-			&i.Hash,
-			&i.Reason,
-			&i.AskedBy,
-			&i.Asked,
-			&i.Expires,
-			&i.Decision,
+			&i.Approval.ID,
+			&i.Approval.Session,
+			&i.Approval.Response,
+			&i.Approval.Turn,
+			&i.Approval.CallID,
+			&i.Approval.Tool,
+			&i.Approval.Hash,
+			&i.Approval.AskedBy,
+			&i.Approval.Asked,
+			&i.Approval.Expires,
+			&i.Approval.Decision,
+			&i.Approval.Floor,
+			&i.ApprovalWord.ID,
+			&i.ApprovalWord.Reason,
+			&i.ApprovalWord.Answer,
+			&i.ApprovalWord.Pattern,
 		); err != nil {
 			return nil, err
 		}
@@ -132,13 +165,28 @@ func (q *Queries) Decide(ctx context.Context, arg DecideParams) error {
 	return err
 }
 
+const decideWords = `-- name: DecideWords :exec
+UPDATE approval_words SET answer = ?1, pattern = ?2 WHERE id = ?3
+`
+
+type DecideWordsParams struct {
+	Answer  string
+	Pattern string
+	ID      string
+}
+
+func (q *Queries) DecideWords(ctx context.Context, arg DecideWordsParams) error {
+	_, err := q.exec(ctx, q.decideWordsStmt, decideWords, arg.Answer, arg.Pattern, arg.ID)
+	return err
+}
+
 const putApproval = `-- name: PutApproval :execrows
 
-INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, reason, asked_by, asked, expires, decision)
+INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 ON CONFLICT (id) DO UPDATE SET
-    turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash, reason = excluded.reason,
-    asked_by = excluded.asked_by, asked = excluded.asked, expires = excluded.expires, decision = excluded.decision
+    turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash,
+    asked_by = excluded.asked_by, floor = excluded.floor, asked = excluded.asked, expires = excluded.expires, decision = excluded.decision
 WHERE approvals.session = excluded.session AND approvals.decision = ''
 `
 
@@ -150,8 +198,8 @@ type PutApprovalParams struct {
 	CallID   string
 	Tool     string
 	Hash     string
-	Reason   string
 	AskedBy  string
+	Floor    bool
 	Asked    int64
 	Expires  int64
 	Decision string
@@ -167,8 +215,8 @@ func (q *Queries) PutApproval(ctx context.Context, arg PutApprovalParams) (int64
 		arg.CallID,
 		arg.Tool,
 		arg.Hash,
-		arg.Reason,
 		arg.AskedBy,
+		arg.Floor,
 		arg.Asked,
 		arg.Expires,
 		arg.Decision,
@@ -177,4 +225,29 @@ func (q *Queries) PutApproval(ctx context.Context, arg PutApprovalParams) (int64
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const putApprovalWords = `-- name: PutApprovalWords :exec
+
+INSERT INTO approval_words (id, reason, answer, pattern)
+VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, answer = excluded.answer, pattern = excluded.pattern
+`
+
+type PutApprovalWordsParams struct {
+	ID      string
+	Reason  string
+	Answer  string
+	Pattern string
+}
+
+// What is put in words about an approval is apart from it: see the table.
+func (q *Queries) PutApprovalWords(ctx context.Context, arg PutApprovalWordsParams) error {
+	_, err := q.exec(ctx, q.putApprovalWordsStmt, putApprovalWords,
+		arg.ID,
+		arg.Reason,
+		arg.Answer,
+		arg.Pattern,
+	)
+	return err
 }

@@ -54,6 +54,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.decideStmt, err = db.PrepareContext(ctx, decide); err != nil {
 		return nil, fmt.Errorf("error preparing query Decide: %w", err)
 	}
+	if q.decideWordsStmt, err = db.PrepareContext(ctx, decideWords); err != nil {
+		return nil, fmt.Errorf("error preparing query DecideWords: %w", err)
+	}
 	if q.deleteHolderStmt, err = db.PrepareContext(ctx, deleteHolder); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteHolder: %w", err)
 	}
@@ -119,6 +122,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.putApprovalStmt, err = db.PrepareContext(ctx, putApproval); err != nil {
 		return nil, fmt.Errorf("error preparing query PutApproval: %w", err)
+	}
+	if q.putApprovalWordsStmt, err = db.PrepareContext(ctx, putApprovalWords); err != nil {
+		return nil, fmt.Errorf("error preparing query PutApprovalWords: %w", err)
 	}
 	if q.putCallStmt, err = db.PrepareContext(ctx, putCall); err != nil {
 		return nil, fmt.Errorf("error preparing query PutCall: %w", err)
@@ -212,6 +218,11 @@ func (q *Queries) Close() error {
 	if q.decideStmt != nil {
 		if cerr := q.decideStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing decideStmt: %w", cerr)
+		}
+	}
+	if q.decideWordsStmt != nil {
+		if cerr := q.decideWordsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing decideWordsStmt: %w", cerr)
 		}
 	}
 	if q.deleteHolderStmt != nil {
@@ -322,6 +333,11 @@ func (q *Queries) Close() error {
 	if q.putApprovalStmt != nil {
 		if cerr := q.putApprovalStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putApprovalStmt: %w", cerr)
+		}
+	}
+	if q.putApprovalWordsStmt != nil {
+		if cerr := q.putApprovalWordsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putApprovalWordsStmt: %w", cerr)
 		}
 	}
 	if q.putCallStmt != nil {
@@ -438,6 +454,7 @@ type Queries struct {
 	callsOfSessionStmt         *sql.Stmt
 	counterStmt                *sql.Stmt
 	decideStmt                 *sql.Stmt
+	decideWordsStmt            *sql.Stmt
 	deleteHolderStmt           *sql.Stmt
 	deleteJobInputStmt         *sql.Stmt
 	deleteOldestOrphanRunsStmt *sql.Stmt
@@ -460,6 +477,7 @@ type Queries struct {
 	newestSessionsStmt         *sql.Stmt
 	nextNumberStmt             *sql.Stmt
 	putApprovalStmt            *sql.Stmt
+	putApprovalWordsStmt       *sql.Stmt
 	putCallStmt                *sql.Stmt
 	putJobInputStmt            *sql.Stmt
 	putRunStmt                 *sql.Stmt
@@ -489,6 +507,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		callsOfSessionStmt:         q.callsOfSessionStmt,
 		counterStmt:                q.counterStmt,
 		decideStmt:                 q.decideStmt,
+		decideWordsStmt:            q.decideWordsStmt,
 		deleteHolderStmt:           q.deleteHolderStmt,
 		deleteJobInputStmt:         q.deleteJobInputStmt,
 		deleteOldestOrphanRunsStmt: q.deleteOldestOrphanRunsStmt,
@@ -511,6 +530,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		newestSessionsStmt:         q.newestSessionsStmt,
 		nextNumberStmt:             q.nextNumberStmt,
 		putApprovalStmt:            q.putApprovalStmt,
+		putApprovalWordsStmt:       q.putApprovalWordsStmt,
 		putCallStmt:                q.putCallStmt,
 		putJobInputStmt:            q.putJobInputStmt,
 		putRunStmt:                 q.putRunStmt,

@@ -12,11 +12,18 @@ type Approval struct {
 	CallID   string
 	Tool     string
 	Hash     string
-	Reason   string
 	AskedBy  string
 	Asked    int64
 	Expires  int64
 	Decision string
+	Floor    bool
+}
+
+type ApprovalWord struct {
+	ID      string
+	Reason  string
+	Answer  string
+	Pattern string
 }
 
 type Call struct {

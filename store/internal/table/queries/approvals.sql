@@ -1,21 +1,37 @@
 -- A pending approval is replaced; one that is decided, or another session's, stays and counts as no row.
 
 -- name: PutApproval :execrows
-INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, reason, asked_by, asked, expires, decision)
-VALUES (@id, @session, @response, @turn, @call_id, @tool, @hash, @reason, @asked_by, @asked, @expires, @decision)
+INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision)
+VALUES (@id, @session, @response, @turn, @call_id, @tool, @hash, @asked_by, @floor, @asked, @expires, @decision)
 ON CONFLICT (id) DO UPDATE SET
-    turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash, reason = excluded.reason,
-    asked_by = excluded.asked_by, asked = excluded.asked, expires = excluded.expires, decision = excluded.decision
+    turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash,
+    asked_by = excluded.asked_by, floor = excluded.floor, asked = excluded.asked, expires = excluded.expires, decision = excluded.decision
 WHERE approvals.session = excluded.session AND approvals.decision = '';
 
+-- What is put in words about an approval is apart from it: see the table.
+
+-- name: PutApprovalWords :exec
+INSERT INTO approval_words (id, reason, answer, pattern)
+VALUES (@id, @reason, @answer, @pattern)
+ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, answer = excluded.answer, pattern = excluded.pattern;
+
 -- name: Approval :one
-SELECT * FROM approvals WHERE id = @id;
+SELECT sqlc.embed(approvals), sqlc.embed(approval_words)
+FROM approvals JOIN approval_words ON approval_words.id = approvals.id
+WHERE approvals.id = @id;
 
 -- name: Decide :exec
 UPDATE approvals SET decision = @decision WHERE id = @id;
 
+-- name: DecideWords :exec
+UPDATE approval_words SET answer = @answer, pattern = @pattern WHERE id = @id;
+
 -- name: ApprovalsSince :many
-SELECT * FROM approvals WHERE session = @session AND response = @response ORDER BY asked, id;
+SELECT sqlc.embed(approvals), sqlc.embed(approval_words)
+FROM approvals JOIN approval_words ON approval_words.id = approvals.id
+WHERE approvals.session = @session AND approvals.response = @response ORDER BY approvals.asked, approvals.id;
 
 -- name: ApprovalsOfSession :many
-SELECT * FROM approvals WHERE session = @session ORDER BY asked, id;
+SELECT sqlc.embed(approvals), sqlc.embed(approval_words)
+FROM approvals JOIN approval_words ON approval_words.id = approvals.id
+WHERE approvals.session = @session ORDER BY approvals.asked, approvals.id;

@@ -1,0 +1,149 @@
+package crashtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// part is what one process does in a story about approvals. Each story has several
+// processes: one asks and is killed, others decide, others resume.
+type part struct {
+	// Role is ask, decide or resume.
+	Role string `json:"role"`
+	// Calls is how many calls each step of the model makes, all of the tool act.
+	Calls []int `json:"calls,omitempty"`
+	// OnAsk and Expiry are the agent's.
+	OnAsk  belay.AskMode `json:"on_ask,omitempty"`
+	Expiry time.Duration `json:"expiry,omitempty"`
+	// Decisions are made in order, when the parent says so.
+	Decisions []belay.Decision `json:"decisions,omitempty"`
+	// Kill is the point where the process ends, as a power cut would end it.
+	Kill string `json:"kill,omitempty"`
+}
+
+// ruling is what a decider was told.
+type ruling struct {
+	Approval string `json:"approval"`
+	Error    string `json:"error,omitempty"`
+	// By is whose decision stands.
+	By string `json:"by,omitempty"`
+}
+
+// The errors of decisions, by the names that rulings call them.
+var refusals = map[string]error{
+	"decided": belay.ErrDecided, "wrong hash": belay.ErrWrongHash, "expired": belay.ErrExpired, "not found": belay.ErrNotFound, "scope": belay.ErrScope,
+}
+
+// play takes a part.
+func play(ctx context.Context, open Open, dir, role string) error {
+	var p part
+	if err := json.Unmarshal([]byte(role), &p); err != nil {
+		return fmt.Errorf("part: %w", err)
+	}
+	opened, err := open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if p.Role == "decide" {
+		return errors.Join(p.decide(ctx, opened), opened.Close())
+	}
+	wire := &tripwire{kill: p.Kill, seen: make(map[string]int)}
+	agent, err := p.cast(dir, &store{opened, wire}, wire)
+	if err != nil {
+		return err
+	}
+	session := agent.Session(session)
+	stream := session.Resume(ctx)
+	if p.Role == "ask" {
+		stream = session.Run(ctx, "Act.")
+	}
+	turn, err := belay.Await(stream)
+	if err != nil {
+		return fmt.Errorf("the turn: %w", err)
+	}
+	for i := range turn.Waits {
+		say(line{Asked: &turn.Waits[i].Approval})
+	}
+	say(line{End: turn.Reason})
+	if p.Role == "ask" {
+		<-ctx.Done() // until it is killed
+		return context.Cause(ctx)
+	}
+	return errors.Join(agent.Close(ctx), opened.Close())
+}
+
+// decide makes the decisions when the parent says so.
+func (p part) decide(ctx context.Context, s belay.Store) error {
+	say(line{Ready: true})
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return fmt.Errorf("nobody said when: %w", err)
+	}
+	for _, d := range p.Decisions {
+		approval, err := s.Decide(ctx, d)
+		told := &ruling{Approval: d.Approval}
+		if approval.Decided != nil {
+			told.By = approval.Decided.By
+		}
+		for name, is := range refusals {
+			if errors.Is(err, is) {
+				told.Error = name
+			}
+		}
+		if err != nil && told.Error == "" {
+			return fmt.Errorf("decide: %w", err)
+		}
+		say(line{Decided: told})
+	}
+	return nil
+}
+
+// cast makes the agent of the story: every call of its one tool is asked about.
+func (p part) cast(dir string, s belay.Store, wire *tripwire) (*belay.Agent, error) {
+	var says model
+	for step, calls := range p.Calls {
+		var answer belay.Response
+		answer.StopReason = belay.StopToolUse
+		for i := range calls {
+			answer.Parts = append(answer.Parts, callOf("act", fmt.Sprintf("%d-%d", step, i)))
+		}
+		says = append(says, answer)
+	}
+	says = append(says, belay.Response{Parts: []belay.Part{belay.Text("All done.")}, StopReason: belay.StopEnd})
+	opts := &belay.Options{
+		Store: s, OnAsk: p.OnAsk, ApprovalExpiry: p.Expiry,
+		Tools: []belay.Tool{belay.NewRawTool(belay.ToolDeclaration{Name: "act", Description: "does something in the world"},
+			func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
+				wire.pass("before act")
+				if err := effect(dir, call.ID); err != nil {
+					return belay.Result{}, err
+				}
+				wire.pass("after act")
+				return belay.Result{Text: call.ID + " is done"}, nil
+			}, nil)},
+		Hooks: []hook.Subscription{belay.ToolPre.On("ask", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
+			return belay.Ask("it acts"), nil
+		}, nil)},
+	}
+	if p.OnAsk == belay.AskWait {
+		opts.Approver = silent{}
+	}
+	return belay.New(says, opts)
+}
+
+// silent is a person who is asked and never answers.
+type silent struct{}
+
+// Approve tells the parent what it is asked, and waits.
+func (silent) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
+	say(line{Asked: &q.Approval})
+	<-ctx.Done()
+	return belay.Decision{}, context.Cause(ctx)
+}

@@ -84,7 +84,9 @@ func exportedNames(file *ast.File) []*ast.Ident {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
-			add(decl.Name)
+			if decl.Recv == nil || ast.IsExported(receiver(decl)) { // else an interface chose the name
+				add(decl.Name)
+			}
 		case *ast.GenDecl:
 			for _, spec := range decl.Specs {
 				if value, ok := spec.(*ast.ValueSpec); ok {
@@ -106,6 +108,18 @@ func exportedNames(file *ast.File) []*ast.Ident {
 		})
 	}
 	return names
+}
+
+// receiver is the name of a method's type.
+func receiver(method *ast.FuncDecl) string {
+	name := ""
+	ast.Inspect(method.Recv.List[0].Type, func(node ast.Node) bool {
+		if ident, ok := node.(*ast.Ident); ok && name == "" {
+			name = ident.Name
+		}
+		return true
+	})
+	return name
 }
 
 // typeSpecs returns the types that a file declares at package level.

@@ -1,0 +1,408 @@
+package permit_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	os.Exit(m.Run())
+}
+
+// nobody is the user that attacks run as if the test is run by root.
+const nobody = 65534
+
+const (
+	// mostTime is how long all attacks together may take, as a last resort.
+	mostTime = 2 * time.Minute
+	// seconds is how long one of them may take.
+	seconds = "3"
+	// together is how many are played in one sandbox, one after another, each on a
+	// stage of its own.
+	together = 24
+)
+
+// harmless are the programs that attacks find. What talks to other machines, to other
+// processes or to services is not among them: if the sandbox failed, they would be
+// out.
+var harmless = strings.Fields(`sh bash dash busybox env nice nohup timeout setsid stdbuf xargs find flock
+	cat ls rm rmdir cp mv ln mkdir mkfifo touch chmod install tee dd truncate split shred mktemp readlink realpath rsync patch
+	head tail sort uniq cut paste tr sed awk gawk mawk grep egrep fgrep wc tac rev fold column diff cmp comm od xxd hexdump strings
+	tar gzip gunzip zip unzip base64 sha256sum md5sum jq bc dc ed file stat du df
+	basename dirname pwd date uname nproc whoami id seq expr test true false sleep yes echo printf which
+	perl python3 ruby node lua git make`)
+
+// machines finds paths of the machine in a command. Only nobody may try those.
+var machines = regexp.MustCompile(`(^|[^\w.{}$~-])/(bin|boot|dev/[^nzuf]|etc|lib|opt|proc|run|sbin|srv|sys|usr|var)`)
+
+// What the floor misjudges must not leave a mark all the same: the commands of the
+// corpus are run for real, in a sandbox, and nothing outside the project and the
+// temporary directory has changed afterwards, nor anything protected inside.
+//
+// SPEC P-12
+func TestAttacksAgainstTheSandbox(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs several hundred commands")
+	}
+	if os.Geteuid() == 0 {
+		asNobody(t)
+		return
+	}
+	box := sandbox.Find(t.Context(), nil)
+	if box.Kind() == sandbox.None {
+		t.Skipf("this machine has no sandbox: %v", box.Describe().Failed)
+	}
+	if !box.Holds(sandbox.Writes) || !box.Holds(sandbox.Truncation) {
+		t.Skipf("the sandbox of this machine does not hold files: %s", box.Describe().Means)
+	}
+	theatre := newTheatre(t, box)
+	theatre.rehearse(t)
+	cast := slices.DeleteFunc(attacks(t), func(a attack) bool {
+		command, ok := a.Input["command"].(string)
+		return a.Tool != "shell" || !ok || a.Run == "no" || os.Geteuid() != nobody && machines.MatchString(command)
+	})
+	t.Logf("%d commands in %s", len(cast), box.Kind())
+	if len(cast) < 200 {
+		t.Errorf("only %d commands are run: want 200 at least", len(cast))
+	}
+	for batch := range slices.Chunk(cast, together) {
+		t.Run(batch[0].file, func(t *testing.T) {
+			t.Parallel()
+			theatre.tryAll(t, batch)
+		})
+	}
+}
+
+// asNobody runs the test again as a user who may do nothing.
+func asNobody(t *testing.T) {
+	t.Helper()
+	top := t.TempDir()
+	for _, dir := range []string{filepath.Dir(top), top} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, program, filepath.Join(top, "permit.test"), 0o755)
+	files, err := filepath.Glob(filepath.Join("testdata", "attacks", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		copyFile(t, name, filepath.Join(top, name), 0o644)
+	}
+	temp := filepath.Join(top, "temp")
+	if err := errors.Join(os.Mkdir(temp, 0o755), os.Chown(temp, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), mostTime)
+	defer cancel()
+	child := exec.CommandContext(ctx, filepath.Join(top, "permit.test"), "-test.run=^TestAttacksAgainstTheSandbox$", "-test.v", "-test.timeout="+mostTime.String())
+	child.Dir = top
+	child.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + temp, "TMPDIR=" + temp}
+	child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true}
+	child.Cancel = func() error { return syscall.Kill(-child.Process.Pid, syscall.SIGKILL) }
+	child.WaitDelay = 5 * time.Second
+	output, err := child.CombinedOutput()
+	switch text := string(output); {
+	case err != nil:
+		t.Fatalf("as nobody: %v\n%s", err, failures(text))
+	case strings.Contains(text, "--- SKIP: TestAttacksAgainstTheSandbox "):
+		t.Skip(failures(text))
+	case !strings.Contains(text, "--- PASS: TestAttacksAgainstTheSandbox "):
+		t.Fatalf("as nobody the test did not run:\n%s", text)
+	default:
+		t.Log(failures(text))
+	}
+}
+
+// failures leaves out of a test's output what went well.
+func failures(output string) string {
+	var kept []string
+	for line := range strings.Lines(output) {
+		if trimmed := strings.TrimSpace(line); !strings.HasPrefix(trimmed, "=== ") && !strings.HasPrefix(trimmed, "--- PASS") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+func copyFile(t *testing.T, from, to string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// harmlessPrograms makes a directory for PATH.
+func harmlessPrograms(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range harmless {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// theatre is where attacks are run for real.
+type theatre struct {
+	box     *sandbox.Sandbox
+	bin     string // for PATH
+	shell   string
+	timeout string
+}
+
+func newTheatre(t *testing.T, box *sandbox.Sandbox) *theatre {
+	t.Helper()
+	th := &theatre{box: box, bin: harmlessPrograms(t)}
+	for name, path := range map[string]*string{"bash": &th.shell, "timeout": &th.timeout} {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			t.Skipf("the corpus is written for bash, and needs coreutils: %v", err)
+		}
+		*path = found
+	}
+	return th
+}
+
+// play is a command on a stage, with all that must stay as it is.
+type play struct {
+	*stage
+
+	command string
+	watched []string
+	before  map[string]string
+}
+
+func (th *theatre) newPlay(t *testing.T, s *stage, command string) *play {
+	t.Helper()
+	watched := th.watched(s)
+	return &play{stage: s, command: command, watched: watched, before: th.look(t, s, watched)}
+}
+
+// ended is a file that is there when the command has ended, and said is what it said,
+// as far as it let that be.
+func (p *play) ended() string { return filepath.Join(p.tmp, ".ended") }
+
+func (p *play) said() string {
+	text, err := os.ReadFile(filepath.Join(p.tmp, ".said"))
+	return fmt.Sprintf("%.4000s (%v)", text, err)
+}
+
+// protected are the places inside the project that stay as they are.
+func (s *stage) protected() []string {
+	var all []string
+	for _, name := range []string{".git/config", ".git/hooks", ".belay", "belay.yaml", ".claude", "space"} {
+		all = append(all, filepath.Join(s.project, filepath.FromSlash(name)))
+	}
+	return all
+}
+
+// rehearse checks that the sandbox holds before anything is run that relies on it.
+func (th *theatre) rehearse(t *testing.T) {
+	t.Helper()
+	p := th.newPlay(t, newStage(t, t.TempDir()), `echo x > ../outside/mark; rm -rf ~/documents; echo x > inside; echo x > "$TMPDIR/inside"`)
+	said := th.perform(t, []*play{p})
+	if diff := cmp.Diff(p.before, th.look(t, p.stage, p.watched)); diff != "" {
+		t.Fatalf("the sandbox holds nothing, and the rest is not tried (-before +after):\n%s\n%s", diff, p.said())
+	}
+	for _, name := range []string{filepath.Join(p.project, "inside"), filepath.Join(p.tmp, "inside"), p.ended()} {
+		if _, err := os.Stat(name); err != nil {
+			t.Fatalf("commands do not run in the sandbox, so that running them proves nothing: %v\n%s\n%s", err, said, p.said())
+		}
+	}
+}
+
+// direct plays commands one after another: directory, home, temporary directory and
+// command of each. How they end does not matter; most fail.
+const direct = `ulimit -f 20480; ulimit -t 60; [ "$2" = 0 ] || ulimit -u "$2"
+shell=$1 timeout=$3 seconds=$4; shift 4
+while [ $# -gt 0 ]; do
+	(cd "$1" && HOME=$2 TMPDIR=$3 exec "$timeout" -k 1 "$seconds" "$shell" -c "$4") < /dev/null > "$3/.said" 2>&1
+	: > "$3/.ended"
+	shift 4
+done`
+
+// perform plays commands in a sandbox that may write to their projects and temporary
+// directories. It returns what the sandbox itself said.
+func (th *theatre) perform(t *testing.T, plays []*play) string {
+	t.Helper()
+	var policy sandbox.Policy
+	processes := "0"
+	if os.Geteuid() == nobody { // others may have many already
+		processes = "1024"
+	}
+	script := []string{th.shell, "-c", direct, "direct", th.shell, processes, th.timeout, seconds}
+	for _, p := range plays {
+		policy.Write = append(policy.Write, p.project, p.tmp)
+		policy.Protect = append(policy.Protect, p.protected()...)
+		script = append(script, p.project, p.home, p.tmp, p.command)
+	}
+	argv, err := th.box.Command(policy, script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), mostTime)
+	defer cancel()
+	child := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	child.Dir = plays[0].project
+	child.Env = []string{"PATH=" + th.bin, "LANG=C.UTF-8", "FILTER_BRANCH_SQUELCH_WARNING=1"}
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	child.Cancel = func() error { return syscall.Kill(-child.Process.Pid, syscall.SIGKILL) }
+	child.WaitDelay = 5 * time.Second
+	output, err := child.CombinedOutput()
+	if child.Process != nil {
+		_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL) // what it left behind
+	}
+	return fmt.Sprintf("%s (%v)", output, err)
+}
+
+// tryAll plays several attacks and compares what is around each before and after.
+func (th *theatre) tryAll(t *testing.T, batch []attack) {
+	t.Helper()
+	var plays []*play
+	for i := range batch {
+		top := filepath.Join(t.TempDir(), "top")
+		if err := os.Mkdir(top, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s := newStage(t, top)
+		s.set(t, &batch[i])
+		plays = append(plays, th.newPlay(t, s, s.fill(batch[i].Input["command"].(string))))
+	}
+	said := th.perform(t, plays)
+	for i, p := range plays {
+		if diff := cmp.Diff(p.before, th.look(t, p.stage, p.watched)); diff != "" {
+			t.Errorf("%s: %s\n%s\nleft a mark (-before +after):\n%s\nIt said: %s", batch[i].file, batch[i].Name, p.command, diff, p.said())
+		}
+		if _, err := os.Stat(p.ended()); err != nil {
+			t.Errorf("%s: %s\n%s\ndid not run to its end in the sandbox: %v\n%s", batch[i].file, batch[i].Name, p.command, err, said)
+		}
+	}
+}
+
+// watched are the protected places that the sandbox holds: not all hold what is not
+// there yet, and some hold none.
+func (th *theatre) watched(s *stage) []string {
+	if !th.box.Holds(sandbox.Protection) {
+		return nil
+	}
+	return slices.DeleteFunc(s.protected(), func(name string) bool {
+		_, err := os.Lstat(name)
+		return err != nil && !th.box.Holds(sandbox.Missing)
+	})
+}
+
+// look takes down all that must stay as it is: what is around the project and the
+// temporary directory, and what is protected.
+func (th *theatre) look(t *testing.T, s *stage, protected []string) map[string]string {
+	t.Helper()
+	seen := map[string]string{}
+	note := func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			seen[name] = "is not there"
+			return nil
+		case err != nil:
+			return err
+		case name == s.project || name == s.tmp:
+			seen[name] = "is there"
+			return filepath.SkipDir
+		}
+		seen[name] = th.describe(t, name, entry)
+		return nil
+	}
+	if err := filepath.WalkDir(filepath.Dir(s.project), note); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range protected {
+		if isPlaceholder(name) {
+			seen[name] = "is not there"
+			continue
+		}
+		if err := filepath.WalkDir(name, note); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return seen
+}
+
+// isPlaceholder reports whether a directory is empty: the sandbox puts such a one in
+// the place of what is not there, and takes it away when the last process has ended.
+func isPlaceholder(name string) bool {
+	info, err := os.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	inside, err := os.ReadDir(name)
+	return err == nil && len(inside) == 0
+}
+
+func (th *theatre) describe(t *testing.T, name string, entry fs.DirEntry) string {
+	t.Helper()
+	info, err := entry.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := info.Mode().String()
+	if !th.box.Holds(sandbox.Attributes) {
+		text = info.Mode().Type().String()
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := os.Readlink(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text + " to " + to
+	case info.Mode().IsRegular():
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%s %d bytes %x", text, len(data), sha256.Sum256(data))
+	default:
+		return text
+	}
+}

@@ -1,0 +1,172 @@
+package permit
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// simple goes through a command, with or without words.
+func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
+	argv := a.words(c.Args)
+	if len(argv) == 0 {
+		for _, as := range c.Assigns {
+			a.assign(as)
+		}
+		return
+	}
+	if len(c.Assigns) == 0 {
+		a.call(argv, stdin, piped)
+		return
+	}
+	had, lost := cloned(a.vars), a.lost
+	for _, as := range c.Assigns {
+		if as.Name.Value == "IFS" && argv[0].text == "read" {
+			continue // it lasts as long as read does
+		}
+		a.assign(as)
+	}
+	a.call(argv, stdin, piped)
+	for _, as := range c.Assigns { // whether it lasts depends on the command
+		if value, ok := had[as.Name.Value]; !ok || a.vars[as.Name.Value] != value {
+			delete(a.vars, as.Name.Value)
+		}
+	}
+	if lost == "" && !slices.Contains(lasting, argv[0].text) {
+		a.lost = ""
+	}
+}
+
+// lasting are commands whose assignments last.
+var lasting = []string{"export", "readonly", "eval", "source", ".", "exec", "declare", "typeset", "local", "set", "unset", "trap", ":"}
+
+// call judges a command by its words.
+func (a *analysis) call(argv []arg, stdin arg, piped bool) {
+	if len(argv) == 0 {
+		return
+	}
+	name := argv[0]
+	if !name.known || name.pattern || name.pipe {
+		a.doubt(joined(argv), "it cannot be told which command this is")
+		a.lose("a command was run that cannot be told")
+		return
+	}
+	switch name.text {
+	case "shift", "set":
+		a.params = nil
+	case "shopt": // what words, pipes and names mean may change
+		if slices.ContainsFunc(argv, func(w arg) bool {
+			return !w.known || w.text == "lastpipe" || w.text == "dotglob" || w.text == "expand_aliases" || w.text == "extglob"
+		}) {
+			a.lose("an option of the shell was changed")
+		}
+	}
+	if body, ok := a.funcs[name.text]; ok {
+		a.enter(name.text, argv[1:], body, stdin, piped)
+		return
+	}
+	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true}
+	c := &invoked{analysis: a, name: name.text, args: argv[1:], stdin: stdin, piped: piped}
+	judged := a.floor.commands[name.text]
+	if strings.ContainsAny(name.text, `/\`) {
+		c.name = base(name.text)
+		judged, f.trust = a.program(c, name, &f)
+	}
+	c.finding = len(a.found)
+	a.add(f)
+	if c.finding >= len(a.found) {
+		return // too much already
+	}
+	switch {
+	case a.lost != "" && !builtins[name.text]:
+		c.unknown(a.lost)
+	case judged == nil && f.Zone == 0:
+		c.unknown("an unknown program")
+	}
+	owner := a.owner
+	a.owner = c.finding + 1
+	a.deeper(f.Subject, func() {
+		if judged != nil {
+			judged(c)
+		} else {
+			c.touchAll(c.args)
+		}
+	})
+	a.owner = owner
+}
+
+// programDirectories hold the programs of the system.
+var programDirectories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin", "/usr/local/go/bin"}
+
+// program finds out what a command means that is given by its path: a program of the
+// system is judged by its name.
+func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
+	if slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(name.text))) {
+		if file, err := follow(name.text); err == nil && a.floor.commands[c.name] != nil &&
+			(filepath.Base(file) == c.name || slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(file))) || isSystem(filepath.ToSlash(file))) {
+			return a.floor.commands[c.name], true
+		}
+		return nil, true
+	}
+	worst := Finding{Zone: ZoneBuild, Why: "runs a program of the project"}
+	for _, s := range a.spots(name, reads) {
+		switch {
+		case s.inside && s.err == nil:
+		case s.temp && s.err == nil:
+			worst.Zone, worst.Why = max(worst.Zone, ZoneMachine), "runs a temporary program"
+		default:
+			worst.Zone, worst.Why, worst.Protection = ZoneMachine, "runs a program outside the project", shellOutside
+		}
+	}
+	if a.dirs == nil && !filepath.IsAbs(name.text) {
+		worst.Zone, worst.Why = ZoneMachine, "it cannot be told which program this is"
+	}
+	f.Zone, f.Why, f.Protection = worst.Zone, worst.Why, worst.Protection
+	if c.name == "belay" { // whatever it is, it may be the one that holds the agent
+		return a.floor.commands[c.name], false
+	}
+	return nil, false
+}
+
+// builtins mean what they mean whatever PATH says.
+var builtins = map[string]bool{
+	":": true, "true": true, "false": true, "echo": true, "printf": true, "test": true, "[": true, "cd": true, "pwd": true, "exit": true, "return": true,
+	"export": true, "set": true, "unset": true, "shift": true, "break": true, "continue": true, "read": true, "wait": true, "umask": true, "ulimit": true, "type": true,
+}
+
+// joined is a command as it is shown.
+func joined(argv []arg) string {
+	var b strings.Builder
+	for i, w := range argv {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		text := w.text
+		if w.known && (text == "" || strings.ContainsAny(text, " \t\n'\"\\$`;|&<>()")) {
+			if quoted, err := syntax.Quote(text, syntax.LangBash); err == nil {
+				text = quoted
+			}
+		}
+		b.WriteString(text)
+		if b.Len() > 1000 {
+			b.WriteString(" …")
+			break
+		}
+	}
+	return b.String()
+}
+
+// plainWords are the words of a command for rules, or nil if one of them is not
+// known.
+func plainWords(argv []arg) []string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		if !w.known {
+			return nil
+		}
+		words[i] = w.text
+	}
+	return words
+}

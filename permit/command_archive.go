@@ -1,0 +1,164 @@
+package permit
+
+import (
+	"path"
+	"strings"
+)
+
+// archiveCommands pack and unpack, but for tar.
+func archiveCommands(t table) {
+	t.add("gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz unpigz pbzip2 brotli lzip", compressCommand)
+	t.add("zip", zipCommand)
+	t.add("unzip", unzipCommand)
+	t.add("zipinfo zipgrep unar lsar", reader("*"))
+	t.add("7z 7za 7zr 7zz", sevenCommand)
+	t.add("cpio pax", cpioCommand)
+	t.add("ar ranlib", arCommand)
+}
+
+// compressCommand puts a file in the place of another, unless it writes to the standard
+// output.
+func compressCommand(c *invoked) {
+	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=< files=? files0=? output-dir-flat=> output-dir-mirror=> "+
+		"p= processes= b= block-size= m= q= quality= w= lgwin=")
+	if o.has("c", "stdout", "to-stdout", "t", "test", "l", "list") {
+		c.readAll(o.rest)
+		return
+	}
+	c.zone(ZoneWorkspace, "")
+	for _, a := range o.rest {
+		c.read(a)
+		if !o.has("o", "output", "output-dir-flat", "output-dir-mirror") {
+			c.write(a)
+		}
+	}
+}
+
+func zipCommand(c *invoked) {
+	for _, a := range c.args {
+		if strings.HasPrefix(a.text, "-TT") || strings.HasPrefix(a.text, "--unzip-command") {
+			c.unknown(a.text + " runs a program")
+		}
+	}
+	o := c.options(c.args, "* b=> temp-path=> O=> output-file=> out=> n= suffixes= P= password= t= from-date= tt= before-date= s= split-size= T test unzip-command=$ TT! @!")
+	if len(o.rest) == 0 {
+		return
+	}
+	c.zone(ZoneWorkspace, "")
+	if !o.has("O", "output-file", "out") {
+		c.emit(o.rest[0])
+	}
+	names := false // of what goes in or stays out, behind -x or -i
+	for _, a := range c.args {
+		names = names || oneOf(a.text, "-x -i --exclude --include")
+	}
+	for _, a := range o.from(1) {
+		if names && a.pattern && !strings.Contains(a.text, "..") && !path.IsAbs(a.text) {
+			continue
+		}
+		c.read(a)
+		if o.has("m", "move") {
+			c.protect(destroyFiles, "removes what it packs")
+			c.remove(a)
+		}
+	}
+}
+
+func unzipCommand(c *invoked) {
+	o := c.options(c.args, "* d= P= x I= O=")
+	if len(o.rest) == 0 {
+		return
+	}
+	c.read(o.rest[0])
+	if o.has("l", "t", "p", "Z", "v", "z", "c") {
+		return
+	}
+	dir, ok := o.value("d")
+	if !ok {
+		dir = literal(".")
+	}
+	if o.has(":") {
+		c.unknown("it may write outside the directory it unpacks to")
+	}
+	c.unpacks(dir)
+}
+
+// sevenCommand is 7z: a command, an archive, files.
+func sevenCommand(c *invoked) {
+	c.known(c.args)
+	var words []arg
+	dir := literal(".")
+	for _, a := range c.args {
+		switch {
+		case !strings.HasPrefix(a.text, "-"):
+			words = append(words, a)
+		case strings.HasPrefix(a.text, "-o"):
+			dir = literal(a.text[2:])
+		case strings.HasPrefix(a.text, "-w"), strings.HasPrefix(a.text, "-sfx"), strings.HasPrefix(a.text, "-i@"), strings.HasPrefix(a.text, "-sdel"), strings.HasPrefix(a.text, "-spf"):
+			c.unknown("it is not known what " + shown(a.text) + " does")
+		}
+	}
+	if len(words) < 2 {
+		return
+	}
+	for _, a := range words[2:] {
+		if strings.HasPrefix(a.text, "@") {
+			c.unknown("it cannot be told which files it reads")
+		}
+	}
+	switch word(words, 0) {
+	case "l", "t", "h", "i", "b":
+		c.readAll(words[1:])
+	case "e", "x":
+		c.read(words[1])
+		c.unpacks(dir)
+	case "a", "u", "d", "rn":
+		c.zone(ZoneWorkspace, "")
+		c.write(words[1])
+		c.readAll(words[2:])
+	default:
+		c.unknown("it is not known what it does")
+	}
+}
+
+func cpioCommand(c *invoked) {
+	o := c.options(c.args, "* I=< F= file= O=> E=< pattern-file=< D= directory= R= owner= H= format= C= M= message= rsh-command=$ to-stdout")
+	switch {
+	case o.has("t", "list", "o", "create", "w") && !o.has("F", "file", "D", "directory", "r") && c.name == "cpio":
+	case o.has("t", "list") && c.name == "cpio":
+		for _, f := range o.values("F", "file") {
+			c.read(f)
+		}
+	default:
+		c.unknown("it cannot be told which files it writes")
+	}
+}
+
+// arCommand is ar: letters, an archive, members.
+func arCommand(c *invoked) {
+	c.known(c.args)
+	if c.name == "ranlib" {
+		c.zone(ZoneWorkspace, "")
+		c.writeAll(c.options(c.args, "*").rest)
+		return
+	}
+	letters := strings.TrimPrefix(word(c.args, 0), "-")
+	var files []arg
+	for _, a := range c.args[min(1, len(c.args)):] {
+		switch {
+		case strings.HasPrefix(a.text, "--plugin"):
+			c.unknown("it runs a program")
+		case !strings.HasPrefix(a.text, "-"):
+			files = append(files, a)
+		}
+	}
+	switch {
+	case strings.HasPrefix(letters, "-"), strings.ContainsAny(letters, "ML"):
+		c.unknown("it is not known what it does")
+	case strings.ContainsAny(letters, "tp"):
+		c.readAll(files)
+	default:
+		c.zone(ZoneWorkspace, "")
+		c.writeAll(files)
+	}
+}

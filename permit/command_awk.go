@@ -1,0 +1,297 @@
+package permit
+
+import "strings"
+
+func awkCommands(t table) { t.add("awk gawk mawk nawk original-awk goawk", awkCommand) }
+
+// awkCommand is awk. Its programs can run commands, and read and write files.
+func awkCommand(c *invoked) {
+	o := c.options(c.args, "+F= field-separator= v= assign= f= file= e= source= i= include= l=! load=! E= exec= o=?> pretty-print=?> d=?> dump-variables=?> "+
+		"p=?> profile=?> D=?! debug=?! b c C g h I k L=? lint=? M n N O P r s S sandbox t V version W= posix re-interval csv characters-as-bytes help optimize bignum "+
+		"non-decimal-data traditional")
+	c.known(o.rest)
+	for _, f := range o.values("f", "file", "E", "exec") {
+		if f.known && f.text == "-" || isStdin(f) {
+			c.awkProgram(c.stdin)
+			continue
+		}
+		c.code(f)
+	}
+	files := o.rest
+	programs := o.values("e", "source")
+	if !o.has("f", "file", "e", "source", "E", "exec") && len(files) > 0 {
+		programs, files = files[:1:1], files[1:]
+	}
+	for _, w := range o.values("W") { // another way to write the long options of GNU
+		if w.text != "version" && w.text != "posix" && w.text != "lint" {
+			c.unknown("it is not known what -W " + shown(w.text) + " does")
+		}
+	}
+	inplace := false
+	for _, i := range o.values("i", "include") {
+		if i.text == "inplace" {
+			inplace = true
+			continue
+		}
+		c.code(i)
+	}
+	for _, p := range programs {
+		c.awkProgram(p)
+	}
+	for _, f := range files {
+		switch name, _, assigned := strings.Cut(f.text, "="); {
+		case assigned && isName(name):
+		case inplace:
+			c.zone(ZoneWorkspace, "")
+			c.write(f)
+		default:
+			c.read(f)
+		}
+	}
+}
+
+// isName reports whether a text can be the name of a variable.
+func isName(text string) bool {
+	for i := range len(text) {
+		c := text[i] | 0x20
+		if (c < 'a' || c > 'z') && text[i] != '_' && (i == 0 || text[i] < '0' || text[i] > '9') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// awkProgram says what a program does beside printing.
+func (c *invoked) awkProgram(p arg) {
+	if !p.known {
+		c.unknown("it cannot be told what the program does")
+		return
+	}
+	r := awkReader{text: p.text}
+	r.program()
+	for _, f := range r.writes {
+		c.write(literal(f))
+	}
+	for _, command := range r.runs {
+		c.child(literal(command))
+	}
+	if r.why != "" {
+		c.unknown(r.why)
+	}
+}
+
+// awkReader goes through a program of awk, token by token. It need not understand it,
+// but must not take code for a text or a regular expression.
+type awkReader struct {
+	text   string
+	at     int
+	last   string // the token in front; "x" stands for an operand
+	prints bool   // inside a print, where > writes
+	depth  int    // of parentheses
+	unsure bool   // it cannot be told whether a slash divides
+	writes []string
+	runs   []string
+	why    string // it is dangerous
+}
+
+func (r *awkReader) program() {
+	for r.at < len(r.text) {
+		r.token()
+	}
+	if r.unsure && (strings.ContainsAny(r.text, "|>@") || strings.Contains(r.text, "system") || strings.Contains(r.text, "getline")) {
+		r.fail("it cannot be told what the program does")
+	}
+}
+
+func (r *awkReader) fail(why string) {
+	if r.why == "" {
+		r.why = why
+	}
+}
+
+func (r *awkReader) token() {
+	c := r.text[r.at]
+	switch {
+	case c == ' ' || c == '\t' || c == '\r':
+		r.at++
+	case c == '\\' && r.at+1 < len(r.text) && (r.text[r.at+1] == '\n' || r.text[r.at+1] == '\r'):
+		r.at += 2
+	case c == '#':
+		end := strings.IndexByte(r.text[r.at:], '\n')
+		if end < 0 {
+			end = len(r.text) - r.at
+		}
+		r.at += end
+	case c == '"':
+		r.str()
+		r.last = "x"
+	case c == '/':
+		r.slash()
+	case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
+		r.word()
+	case c >= '0' && c <= '9' || c == '.':
+		r.at++
+		r.last = "x"
+	default:
+		r.operator(c)
+	}
+}
+
+// str takes a string, and returns it if nothing in it is escaped.
+func (r *awkReader) str() (text string, plain bool) {
+	from := r.at + 1
+	plain = true
+	for r.at = from; r.at < len(r.text); r.at++ {
+		switch r.text[r.at] {
+		case '\\':
+			plain = false
+			r.at++
+		case '\n':
+			r.fail("it cannot be told what the program does")
+		case '"':
+			r.at++
+			return r.text[from : r.at-1], plain
+		}
+	}
+	r.at = len(r.text)
+	return "", false
+}
+
+// slash takes a division, or a regular expression.
+func (r *awkReader) slash() {
+	switch r.last {
+	case "x", "]":
+		r.at++
+		r.last = "/"
+		return
+	case ")", "++", "--", "length":
+		r.unsure = true
+		r.at++
+		r.last = "/"
+		return
+	}
+	bracket := false
+	for r.at++; r.at < len(r.text); r.at++ {
+		switch r.text[r.at] {
+		case '\\':
+			r.at++
+		case '[':
+			bracket = true
+		case ']':
+			bracket = false
+		case '/':
+			if bracket { // some awks end it here
+				r.unsure = true
+			}
+			r.at++
+			r.last = "x"
+			return
+		case '\n':
+			r.fail("it cannot be told what the program does")
+		}
+	}
+}
+
+func (r *awkReader) word() {
+	from := r.at
+	for r.at < len(r.text) && (r.text[r.at] == '_' || r.text[r.at]|0x20 >= 'a' && r.text[r.at]|0x20 <= 'z' || r.text[r.at] >= '0' && r.text[r.at] <= '9') {
+		r.at++
+	}
+	switch name := r.text[from:r.at]; name {
+	case "system":
+		r.fail("the program runs commands")
+		r.command(r.at)
+	case "getline":
+		r.getline()
+	case "ARGV", "ARGC", "ARGIND":
+		r.fail("the program reads files that it names itself")
+	case "print", "printf":
+		r.prints, r.depth, r.last = true, 0, name
+	case "return", "else", "do", "in", "case", "BEGIN", "END", "delete", "exit", "while", "if", "for", "switch":
+		r.last = name
+	case "length":
+		r.last = name
+	default:
+		r.last = "x"
+	}
+}
+
+// getline reads the next record, which is harmless, or a file.
+func (r *awkReader) getline() {
+	rest := strings.TrimLeft(r.text[r.at:], " \tabcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$[]")
+	if strings.HasPrefix(rest, "<") || strings.Contains(r.text, "|") {
+		r.fail("the program reads files, or runs commands")
+	}
+	r.last = "x"
+}
+
+// command notes the text of a command that is given as such: system("text").
+func (r *awkReader) command(at int) {
+	inner := awkReader{text: r.text, at: at}
+	for inner.at < len(inner.text) && strings.IndexByte(" \t(", inner.text[inner.at]) >= 0 {
+		inner.at++
+	}
+	if inner.at < len(inner.text) && inner.text[inner.at] == '"' {
+		if text, plain := inner.str(); plain {
+			r.runs = append(r.runs, text)
+		}
+	}
+}
+
+func (r *awkReader) operator(c byte) {
+	next := byte(0)
+	if r.at+1 < len(r.text) {
+		next = r.text[r.at+1]
+	}
+	switch {
+	case c == '|' && next == '|', c == '&' && next == '&', (c == '+' || c == '-') && next == c:
+		r.last = r.text[r.at : r.at+2]
+		r.at += 2
+		return
+	case c == '|':
+		r.fail("the program runs commands")
+		at := r.at + 1
+		for at < len(r.text) && strings.IndexByte("& \t", r.text[at]) >= 0 {
+			at++
+		}
+		r.command(at)
+	case c == '>' && r.prints && r.depth == 0:
+		r.redirect()
+		return
+	case c == '@':
+		r.fail("the program loads or calls others")
+	case c == '\n' && oneOf(r.last, ", && ||"): // the statement goes on
+	case c == ';' || c == '}' || c == '\n' || c == '{':
+		r.prints = false
+	case c == '(':
+		r.depth++
+	case c == ')':
+		r.depth--
+	}
+	r.at++
+	r.last = string(c)
+	if c >= 0x80 {
+		r.last = "x"
+	}
+}
+
+// redirect takes > "file" and >> "file".
+func (r *awkReader) redirect() {
+	for r.at < len(r.text) && strings.IndexByte("> \t", r.text[r.at]) >= 0 {
+		r.at++
+	}
+	r.last = "x"
+	if r.at < len(r.text) && r.text[r.at] == '"' {
+		if text, plain := r.str(); plain && r.ends() {
+			r.writes = append(r.writes, text)
+			return
+		}
+	}
+	r.fail("the program writes to files that it names itself")
+}
+
+// ends reports whether nothing is joined to the string at hand.
+func (r *awkReader) ends() bool {
+	rest := strings.TrimLeft(r.text[r.at:], " \t")
+	return rest == "" || strings.IndexByte(";}\n#", rest[0]) >= 0
+}

@@ -1,0 +1,243 @@
+package permit
+
+import "strings"
+
+// compileCommands are compilers and what goes with them.
+func compileCommands(t table) {
+	compile := builder("compiles the project", "*- o=> wrapper=$ B=! I= L= l= D= U= include=< isystem= iquote= idirafter= x= MF=> MT= MQ= Xlinker= Xpreprocessor= Xassembler= Xclang= T=< target= arch= "+
+		"framework= isysroot= sysroot= soname= h= u= z= m= e= R= rpath= Map=> dumpbase= dumpdir=> aux-info=>")
+	t.add("gcc cc g++ c++ clang clang++ tcc icc gfortran ld ld.lld ld.gold lld mold as gas nasm yasm objcopy strip", func(c *invoked) {
+		for _, a := range c.args {
+			if runsFromFlags(a.text) {
+				c.unknown("the compiler runs, or reads its options from, what " + shown(a.text) + " names")
+			}
+			if file, ok := strings.CutPrefix(a.text, "-o"); ok && file != "" && a.known {
+				c.write(literal(file))
+			}
+		}
+		compile(c)
+	})
+	t.add("ldd", builder("may run the program it looks at", "*"))
+	t.add("pkg-config", harmless)
+	t.add("clang-format", func(c *invoked) {
+		if o := c.options(c.args, "* i style= assume-filename= files=<"); o.has("i") {
+			c.zone(ZoneWorkspace, "")
+			c.writeAll(o.rest)
+		} else {
+			c.readAll(o.rest)
+		}
+	})
+	t.add("clang-tidy cppcheck", builder("runs over the code of the project", "* plugin=! load=! addon=! p=<"))
+	t.add("zig swift swiftc ghc ocamlc ocamlopt dune dmd nim crystal v fpc elm purs", byVerb("", builder("builds or runs the project", "* e=! eval=! o=>"), map[string]judge{
+		"publish upload": at(ZoneExternal, "publishes"),
+		"fetch package":  at(ZoneNetwork, "fetches from the network"),
+		"version help":   harmless,
+		"repl":           opaque("runs what is typed"),
+	}))
+	t.add("protoc buf flatc thrift capnp", func(c *invoked) {
+		builder("generates code", "* plugin=! o=> out=>")(c)
+		c.touchAll(c.args) // --x_out=DIR
+	})
+	t.add("shellcheck shfmt yamllint hadolint codespell typos vale jsonlint taplo", lintCommand)
+	t.add("actionlint", reader("*- shellcheck=$ pyflakes=$ config-file=< format= ignore="))
+	t.add("gperf bison yacc flex lex m4 autoconf automake autoreconf aclocal libtoolize", builder("generates code of the project", "* o=> output=> F=!"))
+}
+
+// builder judges commands that build or run the project, and read what they are given.
+func builder(why, list string) judge {
+	return func(c *invoked) {
+		if asksOnly(c) {
+			return
+		}
+		o := c.options(c.args, list)
+		c.zone(ZoneBuild, why)
+		c.worksOn(o.rest)
+	}
+}
+
+// worksOn says that a program that builds or checks is given files: those of the project
+// it may change, others it reads.
+func (c *invoked) worksOn(files []arg) {
+	for _, a := range files {
+		if isOutward(a) {
+			c.code(a)
+		} else {
+			c.touchAll([]arg{a})
+		}
+	}
+}
+
+// byVerb judges commands whose first word says what they do. Options in front of it are
+// those of the list. Words are separated by blanks; what is in no list is judged by
+// other, which is given all words.
+func byVerb(list string, other judge, known map[string]judge) judge {
+	all := map[string]judge{}
+	for names, j := range known {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = j
+		}
+	}
+	return func(c *invoked) {
+		o := c.options(c.args, "+*"+list)
+		if len(o.rest) == 0 && !c.hasWords() {
+			return
+		}
+		judge, ok := all[word(o.rest, 0)]
+		if !ok {
+			other(c)
+			return
+		}
+		sub := *c
+		sub.args = o.rest[1:]
+		judge(&sub)
+	}
+}
+
+// hasWords reports whether the command has any words but questions about itself.
+func (c *invoked) hasWords() bool { return len(c.args) > 0 && !asksOnly(c) }
+
+func lintCommand(c *invoked) {
+	if o := c.options(c.args, "* w write fix write-changes c=< config=< f= format= s= shell= i= e= x rcfile=< d="); o.has("w", "write", "fix", "write-changes") {
+		c.zone(ZoneWorkspace, "")
+		c.writeAll(o.rest)
+	} else {
+		c.readAll(o.rest)
+	}
+}
+
+// makeCommands are programs that run the recipes of the project.
+func makeCommands(t table) {
+	t.add("make gmake bmake remake", makeCommand)
+	t.add("ninja samu", recipes("* C= f=< t= j= k= l= d="))
+	t.add("just", recipes("* f=< justfile=< d= working-directory= shell=$ shell-arg=! command=! c=! set= dotenv-path=< evaluate e! edit!"))
+	t.add("task", recipes("* t=< taskfile=< d= dir= g! global! init"))
+	t.add("rake thor invoke inv doit scons waf buck pants tox nox lerna nx gulp grunt earthly mage", recipes("* f=< rakefile=< T e=! execute=! p=! file=< r=< require=< C= directory="))
+	t.add("cmake", cmakeCommand)
+	t.add("ctest meson autogen.sh qmake xmake", recipes("* S= build= C= B="))
+	t.add("bazel bazelisk", byVerb("", recipes("* run_under=$"), map[string]judge{
+		"fetch sync": at(ZoneNetwork, "fetches from the network"), "version help info query": harmless,
+	}))
+	t.add("xcodebuild xcrun", builder("builds the project", "* o=>"))
+	t.add("pre-commit", hookCommand)
+	t.add("husky lefthook overcommit", hookCommand)
+}
+
+// recipes judges commands that run what the project says how to make.
+func recipes(list string) judge {
+	return func(c *invoked) {
+		if asksOnly(c) {
+			return
+		}
+		o := c.options(c.args, list)
+		c.zone(ZoneBuild, "runs the recipes of the project")
+		for _, dir := range o.values("C", "d", "dir", "directory", "working-directory") {
+			c.code(dir)
+		}
+	}
+}
+
+// makeCommand is make. Variables on the line end up in recipes.
+func makeCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* f= file= makefile= C= directory= I=< include-dir=< eval=! E=! j=? jobs=? l=? load-average=? max-load=? o= old-file= assume-old= W= what-if= new-file= "+
+		"assume-new= O=? output-sync=? debug=? no-builtin-rules q question n just-print dry-run recon")
+	c.zone(ZoneBuild, "runs the recipes of the project")
+	judge := func() {
+		for _, f := range o.values("f", "file", "makefile") {
+			if f.known && f.text == "-" || isStdin(f) {
+				c.unknown("it cannot be told which recipes are run")
+				continue
+			}
+			c.code(f)
+		}
+	}
+	dir, moved := literal("."), false
+	for _, d := range o.values("C", "directory") {
+		dir, moved = d, true
+	}
+	if moved {
+		c.in(dir, judge)
+		c.code(dir)
+	} else {
+		judge()
+	}
+	installs, elsewhere := false, false
+	for _, a := range o.rest {
+		name, value, ok := strings.Cut(a.text, "=")
+		if ok && a.known {
+			c.makeVariable(strings.TrimRight(name, ":?+!"), value)
+			elsewhere = elsewhere || oneOf(name, "DESTDIR prefix PREFIX")
+		}
+		installs = installs || name == "install" || name == "uninstall"
+	}
+	if installs && !elsewhere {
+		c.zone(ZoneMachine, "installs the project")
+	}
+}
+
+// makeVariable says what follows from a variable that recipes use.
+func (c *invoked) makeVariable(name, value string) {
+	switch {
+	case oneOf(name, "SHELL .SHELLFLAGS MAKEFLAGS MAKE MAKEFILES MFLAGS"):
+		c.unknown("recipes are run by, or with, what " + name + " says")
+		c.child(literal(value))
+		return
+	case strings.ContainsAny(value, "`$;|&<>()"):
+		c.unknown("recipes run what " + shown(name) + " says")
+		c.child(literal(value))
+		return
+	}
+	if first, _, _ := strings.Cut(strings.TrimSpace(value), " "); strings.Contains(value, " ") && c.floor.commands[first] != nil {
+		c.child(literal(value))
+	}
+	c.setting(name, literal(value))
+}
+
+func cmakeCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	if word(c.args, 0) == "-E" { // tools for recipes
+		switch words := c.args[min(2, len(c.args)):]; word(c.args, 1) {
+		case "echo", "echo_append", "environment", "capabilities", "true", "false", "sleep", "cat", "md5sum", "sha256sum":
+			c.readAll(words)
+		case "time", "env", "chdir":
+			c.unknown("it runs another program")
+			c.exec(words)
+		case "rm", "remove", "remove_directory":
+			c.zone(ZoneWorkspace, "")
+			c.protect(destroyFiles, "removes files")
+			for _, a := range words {
+				if !strings.HasPrefix(a.text, "-") {
+					c.remove(a)
+				}
+			}
+		default:
+			c.zone(ZoneWorkspace, "")
+			c.writeAll(words)
+		}
+		return
+	}
+	o := c.options(c.args, "* S=< B=> P=< C=< G= T= A= D= U= build=> install=> prefix=> target= t= j=? parallel=? config= toolchain=< preset= graphviz=> open=> trace-redirect=>")
+	c.zone(ZoneBuild, "runs the recipes of the project")
+	if o.has("install") {
+		c.zone(ZoneMachine, "installs the project")
+	}
+	c.readAll(o.rest)
+}
+
+// hookCommand is a program that runs checks, and puts itself into git's hooks.
+func hookCommand(c *invoked) {
+	c.options(c.args, "* c=< config=<")
+	c.zone(ZoneBuild, "runs the checks of the project")
+	switch word(parseOptions(c.args, "*").rest, 0) {
+	case "install", "uninstall", "init-templatedir", "add", "set", "init", "migrate-config", "self-update", "autoupdate", "update":
+		c.protect(selfGit, "changes the hooks of git")
+	case "":
+		if c.name == "husky" {
+			c.protect(selfGit, "changes the hooks of git")
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package permit
+
+import "strings"
+
+// containerCommands are those of containers on this machine. Whoever can talk to their
+// daemon can do anything to the machine.
+func containerCommands(t table) {
+	t.add("docker podman nerdctl", dockerCommand)
+	t.add("docker-compose podman-compose", func(c *invoked) {
+		if !asksOnly(c) {
+			c.compose(c.args)
+		}
+	})
+	t.add("buildah skopeo kaniko crane ctr crictl lxc incus systemd-nspawn machinectl toolbox distrobox apptainer singularity runc crun", func(c *invoked) {
+		if !asksOnly(c) {
+			c.known(c.args)
+			c.zone(ZoneMachine, "works on containers of the machine")
+		}
+	})
+}
+
+func dockerCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "+H=! host=! c=! context=! config=! D debug l= log-level= tls tlscacert=< tlscert=< tlskey=< tlsverify v version url=! connection=! root=! runroot=! r remote")
+	words := o.from(1)
+	switch verb := word(o.rest, 0); verb {
+	case "":
+		if len(o.rest) > 0 {
+			c.unknown("it cannot be told what it does")
+		}
+	case "ps", "images", "inspect", "logs", "version", "info", "top", "stats", "port", "diff", "history", "events", "help":
+	case "search":
+		c.zone(ZoneNetwork, "asks the network")
+	case "pull":
+		c.zone(ZoneNetwork, "fetches from the network")
+	case "push":
+		c.zone(ZoneExternal, "publishes")
+	case "compose":
+		c.compose(words)
+	case "volume", "system", "image", "container", "network", "builder", "buildx", "context", "manifest", "pod", "machine", "secret", "stack", "service", "swarm", "node", "plugin":
+		c.dockerObject(verb, words)
+	case "rm", "rmi":
+		c.zone(ZoneMachine, "changes containers of the machine")
+		if p := parseOptions(words, "*"); p.has("v", "volumes", "f", "force", "a", "all") {
+			c.protect(destroyData, "removes containers or images, whether used or not")
+		}
+	default: // run, exec, build, cp, start, stop, kill, …
+		c.zone(ZoneMachine, "runs, or changes, containers of the machine")
+	}
+}
+
+// dockerObject is docker volume rm and the like.
+func (c *invoked) dockerObject(object string, words []arg) {
+	o := parseOptions(words, "*")
+	switch verb := word(o.rest, 0); {
+	case oneOf(verb, "ls list inspect history logs df info ps top port show events"):
+	case verb == "pull":
+		c.zone(ZoneNetwork, "fetches from the network")
+	case verb == "push":
+		c.zone(ZoneExternal, "publishes")
+	default:
+		c.zone(ZoneMachine, "changes containers of the machine")
+		if verb == "prune" || oneOf(verb, "rm remove reset") && (object == "volume" || object == "machine" || object == "stack") {
+			c.protect(destroyData, "removes volumes, images or containers")
+		}
+	}
+}
+
+// compose is docker compose.
+func (c *invoked) compose(words []arg) {
+	o := c.options(words, "+f=< file=< p= project-name= profile= env-file=< project-directory= parallel= ansi= progress= compatibility dry-run all-resources v version verbose")
+	rest := parseOptions(o.from(1), "*")
+	switch verb := word(o.rest, 0); verb {
+	case "", "ps", "logs", "config", "convert", "ls", "images", "top", "port", "version", "events", "stats":
+	case "pull":
+		c.zone(ZoneNetwork, "fetches from the network")
+	case "push":
+		c.zone(ZoneExternal, "publishes")
+	default:
+		c.zone(ZoneMachine, "runs, or changes, containers of the machine")
+		if verb == "down" && rest.has("v", "volumes", "rmi") || verb == "rm" && rest.has("v") {
+			c.protect(destroyData, "removes volumes")
+		}
+	}
+}
+
+// clusterCommands steer clusters.
+func clusterCommands(t table) {
+	t.add("kubectl oc k3s", kubectlCommand)
+	t.add("helm helmfile", helmCommand)
+	t.add("kustomize kubeval kubeconform", func(c *invoked) {
+		o := c.options(c.args, "* o=> output=> enable-alpha-plugins! enable-exec! network!")
+		c.readAll(o.from(1))
+	})
+	t.add("kind minikube k3d kubeadm eksctl kops argocd flux istioctl linkerd skaffold tilt", func(c *invoked) {
+		if asksOnly(c) {
+			return
+		}
+		o := c.options(c.args, "*")
+		switch verb := word(o.rest, 0); {
+		case oneOf(verb, "get status list ls version"):
+			c.zone(ZoneNetwork, "asks the cluster")
+		default:
+			c.zone(ZoneMachine, "changes clusters, or the machine")
+			if oneOf(verb, "delete reset destroy") {
+				c.protect(destroyData, "deletes a cluster")
+			}
+		}
+	})
+}
+
+func kubectlCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* n= namespace= f= filename= k=< kustomize=< o= output= l= selector= c= container= context= cluster= user= kubeconfig=! s= server= token= as= as-group= certificate-authority=< "+
+		"client-certificate=< client-key=< p= patch= patch-file=< type= replicas= image= from-file= from-literal= env= cache-dir=> v= tail= since= sort-by= field-selector= template= force")
+	for _, s := range o.values("s", "server") {
+		c.fetch(s)
+	}
+	for _, f := range o.values("f", "filename") {
+		if strings.Contains(f.text, "://") {
+			c.fetch(f)
+		} else if o.has("f", "filename") && word(o.rest, 0) != "logs" {
+			c.read(f)
+		}
+	}
+	for _, f := range o.values("from-file") {
+		c.read(arg{text: f.text[strings.IndexByte(f.text, '=')+1:], known: f.known})
+	}
+	switch verb := word(o.rest, 0); verb {
+	case "":
+	case "get", "describe", "logs", "log", "top", "explain", "version", "api-resources", "api-versions", "cluster-info", "diff", "events", "wait", "auth", "kustomize", "completion":
+		c.zone(ZoneNetwork, "asks the cluster")
+	case "config":
+		if !oneOf(word(o.rest, 1), "view get-contexts current-context get-clusters get-users") {
+			c.zone(ZoneMachine, "changes the user's settings of clusters")
+		}
+	case "delete", "drain":
+		c.zone(ZoneExternal, "changes the cluster")
+		c.protect(destroyData, "deletes things of the cluster")
+	case "replace":
+		c.zone(ZoneExternal, "changes the cluster")
+		if o.has("force") {
+			c.protect(destroyData, "deletes things of the cluster")
+		}
+	case "rollout":
+		c.zone(ZoneExternal, "changes the cluster")
+		if oneOf(word(o.rest, 1), "status history") {
+			return
+		}
+	case "apply", "create", "edit", "patch", "scale", "autoscale", "set", "label", "annotate", "expose", "run", "exec", "attach", "cp", "port-forward", "proxy", "debug", "cordon", "uncordon", "taint",
+		"certificate":
+		c.zone(ZoneExternal, "changes the cluster")
+		if verb == "apply" && o.has("prune") {
+			c.protect(destroyData, "deletes things of the cluster")
+		}
+	default:
+		c.unknown("it is not known what kubectl " + shown(verb) + " does")
+	}
+}
+
+func helmCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* post-renderer=$ f=< values=< n= namespace= kubeconfig=! kube-context= version= set= set-string= set-file= repo= d=> destination=> output-dir=> o= output= registry-config=! repository-config=! b=! helm-binary=!")
+	switch verb := word(o.rest, 0); verb {
+	case "":
+	case "list", "ls", "status", "get", "history", "show", "inspect", "search", "diff":
+		c.zone(ZoneNetwork, "asks the cluster")
+	case "lint", "template", "env", "version":
+		c.zone(ZoneBuild, "fills templates of the project")
+	case "create", "package":
+		c.zone(ZoneWorkspace, "")
+		c.writeAll(o.from(1))
+	case "dependency", "dep", "pull", "fetch":
+		c.zone(ZoneNetwork, "fetches from the network")
+	case "uninstall", "delete", "del", "un", "destroy":
+		c.zone(ZoneExternal, "changes the cluster")
+		c.protect(destroyData, "deletes things of the cluster")
+	case "repo", "registry", "plugin":
+		c.zone(ZoneMachine, "changes the user's settings of helm")
+	default: // install, upgrade, rollback, test, push
+		c.zone(ZoneExternal, "changes the cluster")
+	}
+}

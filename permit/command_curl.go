@@ -1,0 +1,212 @@
+package permit
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+func curlCommands(t table) { t.add("curl", curlCommand) }
+
+// curlOptions are those of curl that have a value, and those without that matter.
+const curlOptions = `a append A= user-agent= b= cookie= c=> cookie-jar=> C= continue-at= d= data= data-ascii= data-binary= data-raw= data-urlencode= json= D=> dump-header=>
+	e= referer= E=< cert=< cert-type= f fail F= form= form-string= g globoff G get h=? help=? H= header= i include show-headers I head j junk-session-cookies J remote-header-name
+	k insecure K=! config=! l list-only L location location-trusted m= max-time= M manual n! netrc! netrc-file=! netrc-optional! N no-buffer o=> output=> O remote-name remote-name-all
+	p proxytunnel P=! ftp-port=! q disable Q=! quote=! r= range= R remote-time s silent S show-error t=! telnet-option=! T= upload-file= u= user= U= proxy-user= v verbose
+	V version w= write-out= x= proxy= X= request= y= speed-time= Y= speed-limit= z= time-cond= Z parallel 0 1 2 3 4 6 http1.0 http1.1 http2 http3 ipv4 ipv6 # progress-bar : next
+	output-dir= url= url-query= preproxy= socks4= socks4a= socks5= socks5-hostname= socks5-gssapi-service= proxy-header= proxy1.0= noproxy= resolve= connect-to= unix-socket=! abstract-unix-socket=!
+	interface= dns-servers= dns-interface= dns-ipv4-addr= dns-ipv6-addr= doh-url= cacert=< capath=< crlfile=< key=< key-type= pass= pinnedpubkey= ciphers= tls13-ciphers= curves= tls-max=
+	tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 ssl ssl-reqd sslv2 sslv3 compressed compressed-ssh create-dirs create-file-mode= ftp-create-dirs remove-on-error retry= retry-delay= retry-max-time= retry-connrefused
+	retry-all-errors connect-timeout= keepalive-time= keepalive-cnt= limit-rate= max-filesize= max-redirs= rate= fail-with-body fail-early post301 post302 post303 proto= proto-default= proto-redir=
+	oauth2-bearer= aws-sigv4= anyauth basic digest negotiate ntlm no-keepalive no-progress-meter no-sessionid no-alpn no-npn no-buffer no-clobber path-as-is raw stderr=> trace=> trace-ascii=> trace-time
+	trace-ids trace-config= tcp-nodelay tcp-fastopen tr-encoding etag-save=> etag-compare=< hsts=> alt-svc=> libcurl=> engine=! variable=! expand-url=! expand-data=! expand-header=! expand-output=!
+	mail-from=! mail-rcpt=! mail-auth=! mail-rcpt-allowfails! crlf delegation= login-options= local-port= parallel-max= parallel-immediate haproxy-protocol haproxy-clientip= happy-eyeballs-timeout-ms=
+	ignore-content-length disallow-username-in-url styled-output http0.9 request-target= sasl-ir sasl-authzid= service-name= suppress-connect-headers ssl-no-revoke ssl-allow-beast xattr
+	expect100-timeout= ftp-method= ftp-pasv disable-epsv disable-eprt ftp-ssl-control doh-insecure doh-cert-status cert-status false-start hostpubmd5= hostpubsha256= pubkey= proxy-insecure proxy-cacert=<
+	proxy-cert=< proxy-key=< proxy-capath=< proxy-anyauth proxy-basic proxy-digest proxy-ntlm proxy-negotiate proxy-tlsv1 ca-native proxy-ca-native skip-existing max-time= ipfs-gateway= metalink no-compressed
+	dump-ca-embed ech= out-null vlan-priority= ip-tos= quote=! postquote=! prequote=!`
+
+// curlCommand is curl.
+func curlCommand(c *invoked) {
+	o := c.options(c.args, curlOptions)
+	urls := slices.Concat(o.rest, o.values("url"))
+	if len(urls) == 0 {
+		return
+	}
+	zone, why := ZoneNetwork, "fetches from the network"
+	if c.curlSends(o) {
+		zone, why = ZoneExternal, "sends to the network"
+	}
+	c.zone(zone, why)
+	for _, u := range urls {
+		c.curlURL(u, zone, o)
+	}
+	c.curlRoute(o)
+	dir, placed := o.value("output-dir")
+	if placed {
+		c.write(dir)
+	}
+	if o.has("J", "remote-header-name") {
+		c.unknown("it cannot be told which file it writes: the other side says")
+	}
+	for _, out := range o.values("o", "output") {
+		if strings.Contains(out.text, "#") { // stands for a part of the address
+			c.unknown("it cannot be told which files it writes")
+		}
+	}
+	if o.has("O", "remote-name", "remote-name-all") {
+		c.zone(ZoneWorkspace, "")
+		for _, u := range urls {
+			name := arg{text: fileOfURL(u.text), known: u.known}
+			if placed {
+				name = under(dir, name)
+			}
+			c.write(name)
+		}
+	}
+	for _, format := range o.values("w", "write-out") {
+		if file, ok := strings.CutPrefix(format.text, "@"); ok {
+			c.read(literal(file))
+			c.unknown("what is written depends on a file")
+		}
+		if strings.Contains(format.text, "%output") {
+			c.unknown("--write-out writes to files")
+		}
+	}
+}
+
+// curlSends reports whether a request changes something, and says which files it sends.
+func (c *invoked) curlSends(o *options) bool {
+	sends := o.has("a", "append")
+	for i := range o.given {
+		value := o.given[i].value
+		switch name := o.given[i].name; name {
+		case "d", "data", "data-ascii", "data-binary", "json":
+			sends = sends || !o.has("G", "get")
+			c.curlFile(value)
+		case "data-urlencode", "url-query": // name@file
+			sends = sends || !o.has("G", "get") && name != "url-query"
+			if at := strings.IndexAny(value.text, "@="); at >= 0 && value.text[at] == '@' {
+				c.read(arg{text: value.text[at+1:], known: value.known})
+			}
+		case "data-raw", "form-string":
+			sends = sends || !o.has("G", "get")
+		case "F", "form":
+			sends = true
+			c.curlForm(value)
+		case "T", "upload-file":
+			sends = true
+			c.read(value)
+		case "X", "request":
+			sends = sends || !value.known || !oneOf(value.text, "GET HEAD OPTIONS get head options")
+		case "H", "header", "proxy-header":
+			c.curlFile(value)
+		case "b", "cookie":
+			if !strings.Contains(value.text, "=") {
+				c.read(value)
+			}
+		}
+	}
+	return sends
+}
+
+// curlFile says that a value is a file if it begins with @.
+func (c *invoked) curlFile(value arg) {
+	if file, ok := strings.CutPrefix(value.text, "@"); ok {
+		c.read(arg{text: file, known: value.known})
+	}
+}
+
+// curlForm says which files a field of a form is made of: name=@file,file;type=x.
+func (c *invoked) curlForm(field arg) {
+	_, value, _ := strings.Cut(field.text, "=")
+	switch {
+	case value != "" && strings.IndexByte("@<", value[0]) >= 0:
+		for part := range strings.SplitSeq(value[1:], ",") {
+			file, _, _ := strings.Cut(part, ";")
+			c.read(arg{text: file, known: field.known})
+		}
+	case strings.ContainsAny(value, "@<"):
+		c.unknown("it cannot be told which files it sends")
+	}
+}
+
+// curlURL says that an address is reached. Braces and brackets in it stand for several.
+func (c *invoked) curlURL(u arg, least Zone, o *options) {
+	if !u.known {
+		c.address(u, least)
+		return
+	}
+	text := u.text
+	if !o.has("g", "globoff") && variesHost(text) {
+		c.unknown("it cannot be told which hosts are reached")
+	}
+	scheme, _, ok := strings.Cut(strings.ToLower(text), "://")
+	switch {
+	case !ok || oneOf(scheme, "http https file"):
+		c.address(u, least)
+	case oneOf(scheme, "ftp ftps sftp scp ws wss"):
+		c.address(u, least)
+	default:
+		c.address(u, ZoneMachine) // gopher, dict, telnet and others carry anything
+	}
+}
+
+// variesHost reports whether a URL has braces or brackets that stand for several in its
+// scheme or host. An IPv6 address is in brackets too.
+func variesHost(url string) bool {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		scheme, rest = "", url
+	}
+	host := rest[:strings.IndexAny(rest+"/", "/?#")]
+	host = host[strings.LastIndexByte(host, '@')+1:]
+	return strings.ContainsAny(scheme, "{[") || strings.Contains(host, "{") || strings.LastIndexByte(host, '[') > 0 ||
+		strings.HasPrefix(host, "[") && strings.Trim(host[1:strings.IndexByte(host+"]", ']')], "0123456789abcdefABCDEF:.%") != "" && strings.Contains(host, "-")
+}
+
+// curlRoute says which other machines a request goes through.
+func (c *invoked) curlRoute(o *options) {
+	for _, p := range o.values("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "proxy1.0", "doh-url", "ipfs-gateway") {
+		if p.text != "" || !p.known {
+			c.fetch(p)
+		}
+	}
+	for _, r := range o.values("resolve") { // host:port:address[,address]
+		parts := strings.SplitN(strings.TrimLeft(r.text, "+-"), ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		for address := range strings.SplitSeq(parts[2], ",") {
+			c.fetch(arg{text: address, known: r.known})
+		}
+	}
+	for _, r := range o.values("connect-to") { // host:port:host:port
+		rest := r.text
+		for range 2 {
+			if strings.HasPrefix(rest, "[") {
+				_, rest, _ = strings.Cut(rest, "]")
+			}
+			_, rest, _ = strings.Cut(rest, ":")
+		}
+		if host := strings.TrimRight(rest, ":"); host != "" {
+			c.fetch(arg{text: host, known: r.known})
+		}
+	}
+}
+
+// fileOfURL is the name that programs give to what an address leads to.
+func fileOfURL(url string) string {
+	url = url[:strings.IndexAny(url+"?", "?#")]
+	if _, rest, ok := strings.Cut(url, "://"); ok {
+		url = rest
+	}
+	if !strings.Contains(url, "/") {
+		return "index.html"
+	}
+	name := path.Base(url)
+	if strings.HasSuffix(url, "/") {
+		name = "index.html"
+	}
+	return strings.NewReplacer("%2f", "/", "%2F", "/", "%2e", ".", "%2E", ".").Replace(name)
+}

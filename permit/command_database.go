@@ -1,0 +1,222 @@
+package permit
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+// databaseCommands talk to databases.
+func databaseCommands(t table) {
+	t.add("sqlite3 sqlite", sqliteCommand)
+	t.add("psql pgcli", sqlCommand("c= command= f= file= d= dbname= h= host= p= port= U= username= o=> output=> L=> log-file=> v= set= variable= P= pset= F= field-separator= R= record-separator= T= "+
+		"a A b e E H l n q s S t w W x X z 0 1 ? V version help no-psqlrc tuples-only no-align csv html quiet echo-all echo-queries single-transaction list expanded no-password password no-readline", "c command"))
+	t.add("mysql mariadb mycli", sqlCommand("* e= execute= h= host= P= port= u= user= p=? password=? D= database= S= socket= tee=> defaults-file=! defaults-extra-file=! init-command= pager=$ "+
+		"plugin-dir=! ssl-ca=< ssl-cert=< ssl-key=< B N s t v default-character-set= protocol=", "e execute"))
+	t.add("clickhouse-client clickhouse duckdb sqlcmd usql cockroach", sqlCommand("* q= query= c= command= s= e= h= host= Q= i=< d= u= user= password= port= queries-file=< unsigned! f=", "q query c command e Q"))
+	t.add("redis-cli valkey-cli", redisCommand)
+	t.add("mongosh mongo", func(c *invoked) {
+		if !asksOnly(c) {
+			c.unknown("runs code that is written for the database")
+			for _, a := range c.args {
+				if destroysData(a.text) {
+					c.protect(destroyData, "removes data")
+				}
+			}
+		}
+	})
+	t.add("dropdb dropuser", func(c *invoked) {
+		c.known(c.args)
+		c.zone(ZoneExternal, "changes a database")
+		c.protect(destroyData, "removes a database")
+	})
+	t.add("mysqladmin", func(c *invoked) {
+		c.known(c.args)
+		c.zone(ZoneExternal, "changes a database")
+		for _, a := range c.args {
+			if a.text == "drop" || a.text == "flush-tables" || a.text == "shutdown" {
+				c.protect(destroyData, "removes a database")
+			}
+		}
+	})
+	t.add("createdb createuser vacuumdb reindexdb clusterdb mongoimport mongorestore mysqlimport pgbench influx cqlsh", at(ZoneExternal, "changes a database"))
+	t.add("pg_dump pg_dumpall mysqldump mongodump mongoexport pg_isready", func(c *invoked) {
+		c.options(c.args, "* f=> file=> r=> result-file=> o=> out=> h= host= d= dbname= U= p= u= t= n= T= N=")
+		c.zone(ZoneNetwork, "reads a database")
+	})
+	t.add("pg_restore", func(c *invoked) {
+		o := c.options(c.args, "* f=> file=> d= dbname= h= host= U= p= n= t= c clean C create L=< use-list=< l list")
+		c.readAll(o.rest)
+		if o.has("l", "list") {
+			return
+		}
+		c.zone(ZoneExternal, "changes a database")
+		if o.has("c", "clean") {
+			c.protect(destroyData, "removes what is in the database")
+		}
+	})
+	t.add("postgres initdb pg_ctl mysqld mongod redis-server", at(ZoneMachine, "starts or changes a database server"))
+	t.add("alembic flyway liquibase goose migrate dbmate prisma sequelize knex typeorm atlas", func(c *invoked) {
+		if asksOnly(c) {
+			return
+		}
+		o := c.options(c.args, "*")
+		c.zone(ZoneExternal, "changes a database")
+		for _, a := range o.rest {
+			if oneOf(strings.ToLower(a.text), "down downgrade reset clean drop drop-all dropall rollback undo") || strings.Contains(a.text, "drop") || strings.Contains(a.text, ":undo") {
+				c.protect(destroyData, "removes what is in the database")
+			}
+		}
+	})
+}
+
+// removing finds statements that remove data, and words of databases that do.
+var removing = regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
+
+// destroysData reports whether a statement may remove data.
+func destroysData(text string) bool { return removing.MatchString(text) }
+
+// reading matches statements that begin like one that only reads, and writing words of
+// statements that change something or reach files.
+var (
+	reading = regexp.MustCompile(`(?i)^\s*(select|explain|pragma|show|describe|values|with)\b`)
+	writing = regexp.MustCompile(`(?i)\b(insert|update|delete|drop|alter|create|replace|truncate|attach|into|writefile|readfile|edit|load_extension|load_file|copy|call|do|grant|revoke|set|vacuum|reindex|analyze)\b`)
+)
+
+// readsOnly reports whether a statement changes nothing, as far as its words tell.
+func readsOnly(text string) bool {
+	begin := reading.FindStringSubmatch(text)
+	if begin == nil || strings.Contains(strings.TrimRight(text, "; \n\t"), ";") || strings.EqualFold(begin[1], "pragma") && strings.Contains(text, "=") {
+		return false
+	}
+	return !writing.MatchString(text)
+}
+
+// sqliteCommand is sqlite3: a file, and statements.
+func sqliteCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "*-cmd= init=! separator= nullvalue= newline= mmap= vfs= maxsize= lookaside= pagecache= key= hexkey= textkey= readonly batch csv json line list column header noheader table markdown "+
+		"box html quote tabs ascii bail echo interactive stats safe version help A! ar! append deserialize zip memtrace")
+	texts := append(o.from(1), o.values("cmd")...)
+	if len(texts) == 0 {
+		texts = []arg{c.stdin}
+	}
+	only := true
+	for _, t := range texts {
+		only = c.sqliteText(t) && only
+	}
+	if len(o.rest) == 0 || o.rest[0].text == ":memory:" || o.rest[0].text == "" {
+		return
+	}
+	if strings.HasPrefix(o.rest[0].text, "file:") {
+		c.unknown("the address says which file, and how")
+	}
+	if only || o.has("readonly") {
+		c.read(o.rest[0])
+		return
+	}
+	c.zone(ZoneWorkspace, "")
+	c.write(o.rest[0])
+}
+
+// sqliteText says what statements do. It reports whether they only read.
+func (c *invoked) sqliteText(t arg) bool {
+	if !t.known {
+		c.unknown("it cannot be told which statements are run")
+		return false
+	}
+	only := true
+	for line := range strings.Lines(t.text) {
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), ".")
+		if !ok {
+			continue
+		}
+		name, _, _ := strings.Cut(command, " ")
+		if len(name) < 3 || !oneOf(name, "tables schema indexes indices databases mode headers header width timeout timer stats show help exit quit fullschema dbinfo nullvalue separator echo bail print changes") {
+			c.unknown("the command ." + shown(name) + " reaches files or programs")
+		}
+	}
+	statements := t.text
+	if strings.HasPrefix(strings.TrimSpace(statements), ".") {
+		if strings.Contains(strings.TrimSpace(statements), "\n") {
+			only = false
+		}
+	} else if strings.TrimSpace(statements) != "" && !readsOnly(statements) {
+		only = false
+	}
+	if destroysData(statements) {
+		c.protect(destroyData, "removes data")
+	}
+	for _, hazard := range []string{"load_extension", "readfile", "writefile", "edit(", "attach", "fts3_tokenizer", "vacuum into"} {
+		if strings.Contains(strings.ToLower(statements), hazard) {
+			c.unknown("the statements reach other files")
+		}
+	}
+	return only
+}
+
+// sqlCommand judges clients of database servers. names are the options with statements.
+func sqlCommand(list, names string) judge {
+	given := strings.Fields(names)
+	return func(c *invoked) {
+		if asksOnly(c) {
+			return
+		}
+		o := c.options(c.args, list)
+		c.zone(ZoneExternal, "works on a database")
+		for _, h := range o.values("h", "host") {
+			if !path.IsAbs(h.text) {
+				c.send(h)
+			}
+		}
+		texts := o.values(given...)
+		for _, f := range o.values("f", "file") {
+			c.read(f)
+			c.unknown("it cannot be told which statements are run")
+		}
+		if len(texts) == 0 && !o.has("f", "file", "l", "list") {
+			texts = []arg{c.stdin}
+		}
+		for _, t := range texts {
+			switch {
+			case !t.known:
+				c.unknown("it cannot be told which statements are run")
+			case strings.Contains(t.text, `\`) || strings.Contains(strings.ToLower(t.text), "program") || strings.Contains(strings.ToLower(t.text), "system "):
+				c.unknown("the client runs programs, or reaches files")
+			}
+			if destroysData(t.text) {
+				c.protect(destroyData, "removes data")
+			}
+		}
+	}
+}
+
+func redisCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "+h= p= s= a= user= pass= u= r= i= n= x d= D= eval=! t= cacert=< cert=< key=< pipe! rdb=> functions-rdb=> cluster=! memkeys bigkeys hotkeys scan pattern= stat latency c raw no-raw csv json tls "+
+		"no-auth-warning askpass 2 3 e X= sni= insecure count= quoted-pattern= verbose lru-test=! show-pushes=")
+	c.zone(ZoneExternal, "works on a database")
+	c.known(o.rest)
+	for _, h := range o.values("h", "u") {
+		c.send(h)
+	}
+	if len(o.rest) == 0 && !o.has("stat", "latency", "bigkeys", "memkeys", "hotkeys", "scan") {
+		if !c.stdin.known {
+			c.unknown("it cannot be told which commands are run")
+		}
+	}
+	verbs := strings.ToLower(word(o.rest, 0) + " " + c.stdin.text)
+	for _, hazard := range []string{"flushall", "flushdb", "del ", "unlink ", "shutdown", "swapdb", "debug"} {
+		if strings.Contains(verbs, hazard) {
+			c.protect(destroyData, "removes data")
+			break
+		}
+	}
+	if oneOf(strings.ToLower(word(o.rest, 0)), "config eval evalsha script module slaveof replicaof save bgsave acl migrate function") {
+		c.unknown("the server runs, or writes, what it is told")
+	}
+}

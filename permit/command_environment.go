@@ -1,0 +1,154 @@
+package permit
+
+import "strings"
+
+// Variables that change what programs do, by what they do. Names that end in * stand
+// for all that begin so.
+const (
+	loadingVariables = "LD_* DYLD_* BASH_ENV ENV ZDOTDIR FPATH BASH_LOADABLES_PATH BASH_FUNC_* PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONINSPECT PYTHONBREAKPOINT " +
+		"PYTHONWARNINGS PYTHONPLATLIBDIR PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB NODE_PATH NODE_REPL_EXTERNAL_MODULE LUA_PATH* LUA_CPATH* LUA_INIT* PHPRC PHP_INI_SCAN_DIR " +
+		"R_PROFILE R_PROFILE_USER R_ENVIRON* JULIA_LOAD_PATH JULIA_DEPOT_PATH GCONV_PATH GLIBC_TUNABLES OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES GTK_MODULES GTK_PATH " +
+		"QT_PLUGIN_PATH VIMINIT EXINIT MYVIMRC VIM VIMRUNTIME EMACSLOADPATH ERL_FLAGS ERL_AFLAGS ERL_ZFLAGS ELIXIR_ERL_OPTIONS TCLLIBPATH GUILE_LOAD_PATH " +
+		"_JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS CORECLR_* COR_* GIO_EXTRA_MODULES PKG_CONFIG"
+	shellVariables    = "PATH IFS CDPATH PS0 PS4 PROMPT_COMMAND SHELLOPTS BASHOPTS SHELL GLOBIGNORE EXECIGNORE HISTFILE HOME TMPDIR PWD OLDPWD XDG_CONFIG_HOME XDG_CONFIG_DIRS"
+	steeringVariables = "LESSOPEN LESSCLOSE LESSKEY* LESSEDIT MANOPT FCEDIT SUDO_ASKPASS SSH_ASKPASS GIT_ASKPASS RSYNC_RSH RSYNC_PROXY RSYNC_CONNECT_PROG CVS_RSH SVN_SSH " +
+		"RIPGREP_CONFIG_PATH TAR_OPTIONS TAPE RMT CURL_HOME WGETRC NETRC INPUTRC MAKEFLAGS MFLAGS MAKEFILES GNUMAKEFLAGS RUSTC RUSTDOC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER " +
+		"CARGO_BUILD_RUSTC* CARGO_HOME GOROOT GOTOOLDIR GOENV GOBIN GOCACHEPROG GOVCS GOAUTH CMAKE_*_LAUNCHER DOCKER_HOST DOCKER_CONFIG KUBECONFIG PIP_CONFIG_FILE PIP_INDEX_URL " +
+		"PIP_EXTRA_INDEX_URL PIP_TARGET UV_INDEX* UV_DEFAULT_INDEX NPM_CONFIG_* npm_config_* YARN_* BROWSER GNUPGHOME SQLITE_HISTORY PSQLRC PGPASSFILE MYSQL_HOME " +
+		"TERMINFO TERMCAP LOCPATH GREP_OPTIONS ZIPOPT UNZIP WATCH_INTERVAL SYSTEMD_EDITOR ANSIBLE_* AWS_CONFIG_FILE AWS_ENDPOINT_URL* AWS_SHARED_CREDENTIALS_FILE"
+	gitVariables = "GIT_SSH GIT_SSH_* GIT_EXTERNAL_DIFF GIT_CONFIG* GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR " +
+		"GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_PROXY_COMMAND GIT_ALLOW_PROTOCOL GIT_PROTOCOL_FROM_USER GIT_ATTR_* GIT_REPLACE_REF_BASE GIT_NAMESPACE GIT_SHELL_PATH GIT_CURL_* " +
+		"GIT_HTTP_PROXY_* GIT_SSL_* GIT_BROWSER GIT_QUARANTINE_PATH GIT_DEFAULT_*"
+)
+
+// hazardousVariable reports whether setting a variable, in front of a command or for
+// the rest of a line, can change what commands do, and why. The value decides where a
+// harmless one is usual.
+func hazardousVariable(name string, value arg) (why string, bad bool) {
+	plain := value.known && value.text == ""
+	switch {
+	case strings.HasPrefix(name, "BELAY_"):
+		return "it steers Belay", true
+	case name == "PAGER" || strings.HasSuffix(name, "_PAGER") || name == "MANPAGER":
+		return "programs run it to show their output", !value.known || !isPlainPager(value.text)
+	case name == "EDITOR" || name == "VISUAL" || strings.HasSuffix(name, "_EDITOR"):
+		return "programs run it to edit texts", !value.known || !isPlainEditor(value.text)
+	case isProxy(name):
+		return "it sends what programs fetch through another machine", !plain
+	case name == "NODE_OPTIONS":
+		return "node runs what it names", !plainFlags(value, "--max-old-space-size --max-semi-space-size --stack-size --openssl-legacy-provider --no-warnings --no-deprecation --trace-warnings "+
+			"--trace-deprecation --trace-uncaught --enable-source-maps --unhandled-rejections --experimental-vm-modules --no-experimental-fetch --dns-result-order")
+	case name == "JAVA_TOOL_OPTIONS" || name == "MAVEN_OPTS" || name == "GRADLE_OPTS" || name == "JAVA_OPTS":
+		return "java loads what it names", !value.known || strings.ContainsAny(value.text, "@;|&$`") || strings.Contains(value.text, "agent") || strings.Contains(value.text, "OnError") ||
+			strings.Contains(value.text, "OnOutOfMemory")
+	case name == "GOFLAGS" || name == "RUSTFLAGS" || name == "RUSTDOCFLAGS" || name == "CGO_LDFLAGS" || name == "CGO_CFLAGS" || name == "LDFLAGS" || name == "CFLAGS":
+		return "the compiler runs what it names", !value.known || runsFromFlags(value.text)
+	case oneOf(name, "CC CXX CPP LD AR AS NM FC RANLIB STRIP HOSTCC HOSTCXX"):
+		return "builds run it", !isCompiler(value)
+	case strings.HasPrefix(name, "GIT_TRACE"):
+		return "git writes to the file that it names", !value.known || strings.Contains(value.text, "/")
+	case oneOf(name, "GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM") && value.known && oneOf(value.text, "/dev/null 1 0 true false"):
+		return "", false
+	case strings.HasPrefix(name, "CARGO_TARGET_") && name != "CARGO_TARGET_DIR":
+		return "cargo runs what it names", true
+	}
+	switch {
+	case listed(name, shellVariables):
+		return "it changes what the words of the line mean", true
+	case listed(name, loadingVariables):
+		return "programs load code from where it says", true
+	case listed(name, gitVariables):
+		return "it changes what git does, or runs", true
+	case listed(name, steeringVariables):
+		return "programs run, or do, what it says", true
+	default:
+		return "", false
+	}
+}
+
+// listed reports whether a name is in a list, or begins like a name there that ends
+// in *.
+func listed(name, list string) bool {
+	for entry := range strings.FieldsSeq(list) {
+		before, after, many := strings.Cut(entry, "*")
+		if name == entry || many && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+			return true
+		}
+	}
+	return false
+}
+
+// isPlainPager reports whether a pager shows texts and nothing else.
+func isPlainPager(command string) bool {
+	switch command {
+	case "", "cat", "less", "more", "less -R", "less -F", "less -FRX", "less -FX", "less -RFX", "head", "true":
+		return true
+	default:
+		return false
+	}
+}
+
+// isPlainEditor reports whether an editor leaves the text as it is, or is one that a
+// person would use.
+func isPlainEditor(command string) bool {
+	switch command {
+	case "", ":", "true", "cat", "vi", "vim", "nvim", "nano", "emacs", "ed", "code --wait", "/bin/true", "/usr/bin/true":
+		return true
+	default:
+		return false
+	}
+}
+
+func isProxy(name string) bool {
+	switch strings.ToLower(name) {
+	case "http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "socks_proxy", "rsync_proxy":
+		return true
+	default:
+		return false
+	}
+}
+
+// plainFlags reports whether a value is made of certain options, each with or without
+// a value of its own.
+func plainFlags(value arg, flags string) bool {
+	if !value.known {
+		return false
+	}
+	for flag := range strings.FieldsSeq(value.text) {
+		name, _, _ := strings.Cut(flag, "=")
+		if !oneOf(name, flags) && !isNumber(flag) {
+			return false
+		}
+	}
+	return true
+}
+
+// runsFromFlags reports whether options of a compiler name a program or a file of
+// options that it runs.
+func runsFromFlags(flags string) bool {
+	for flag := range strings.FieldsSeq(flags) {
+		if strings.HasPrefix(flag, "-B") || strings.HasPrefix(flag, "@") || strings.HasPrefix(flag, "-exec") || strings.HasPrefix(flag, "--exec") {
+			return true
+		}
+		for _, hazard := range []string{"toolexec", "overlay=", "vettool", "linker=", "extld", "plugin", "-wrapper", "specs=", "`", "$("} {
+			if strings.Contains(flag, hazard) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isCompiler reports whether a value is a program and options, and no more.
+func isCompiler(value arg) bool {
+	fields := strings.Fields(value.text)
+	if !value.known {
+		return false
+	}
+	for i, f := range fields {
+		if strings.ContainsAny(f, "`$;|&<>()'\"\\") || i > 0 && !strings.HasPrefix(f, "-") && fields[0] != "ccache" && fields[0] != "sccache" || f == "-c" || f == "-e" || runsFromFlags(f) {
+			return false
+		}
+	}
+	return len(fields) == 0 || !oneOf(fields[0], "sh bash env rm curl wget python python3 perl node eval exec")
+}

@@ -1,0 +1,169 @@
+package permit
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+func findCommands(t table) { t.add("find gfind", findCommand) }
+
+// findCommand is find: directories to begin with, and an expression of tests and
+// actions.
+func findCommand(c *invoked) {
+	c.known(c.args)
+	args := c.args
+	for len(args) > 0 && args[0].known { // options of find itself
+		switch a := args[0].text; {
+		case oneOf(a, "-H -L -P -E -X -d -s -x") || strings.HasPrefix(a, "-O"):
+			args = args[1:]
+		case a == "-D" || a == "-f":
+			if a == "-f" && len(args) > 1 {
+				c.read(args[1])
+			}
+			args = args[min(2, len(args)):]
+		default:
+			goto starts
+		}
+	}
+starts:
+	split := slices.IndexFunc(args, func(a arg) bool {
+		return a.known && a.text != "" && (a.text[0] == '-' && len(a.text) > 1 || oneOf(a.text, "( ) ! ,"))
+	})
+	if split < 0 {
+		split = len(args)
+	}
+	starts, expression := args[:split], args[split:]
+	c.readAll(starts)
+	if len(starts) == 0 {
+		starts = []arg{literal(".")}
+	}
+	f := finding{invoked: c, starts: starts}
+	for len(expression) > 0 {
+		expression = f.primary(expression)
+	}
+}
+
+// finding goes through the expression of a find.
+type finding struct {
+	*invoked
+	starts []arg
+	named  bool // only files with certain names get this far
+	not    bool // the next test is turned around
+	nested bool // there are parentheses that are not followed
+}
+
+// primary takes a test or an action off an expression.
+func (f *finding) primary(words []arg) (rest []arg) {
+	name, rest := word(words, 0), words[1:]
+	value := arg{text: "(nothing)"}
+	if len(rest) > 0 {
+		value = rest[0]
+	}
+	skip := func(n int) []arg { return rest[min(n, len(rest)):] }
+	not := f.not
+	f.not = false
+	switch name {
+	case "!", "-not":
+		f.not = !not
+		return rest
+	case "-o", "-or", ",":
+		f.named = false
+		return rest
+	case "(":
+		if n := namesInside(rest); n > 0 {
+			f.named = f.named || !not && !f.nested
+			return skip(n)
+		}
+		f.nested = true
+		return rest
+	case "-name", "-iname":
+		f.named = f.named || !not && !f.nested && isOrdinary(word(rest, 0))
+		return skip(1)
+	case "-exec", "-execdir", "-ok", "-okdir":
+		return f.run(rest)
+	case "-delete":
+		f.zone(ZoneWorkspace, "")
+		f.protect(destroyFiles, "removes what a search finds")
+		for _, start := range f.starts {
+			if f.named && !f.nested {
+				start = under(start, literal("{}"))
+			}
+			f.remove(start)
+		}
+		return rest
+	case "-fprint", "-fprint0", "-fls":
+		f.write(value)
+		return skip(1)
+	case "-fprintf":
+		f.write(value)
+		return skip(2)
+	case "-files0-from":
+		f.read(value)
+		f.unknown("it is not known where it searches")
+		return skip(1)
+	case "-newer", "-anewer", "-cnewer", "-samefile":
+		f.read(value)
+		return skip(1)
+	}
+	switch {
+	case strings.HasPrefix(name, "-newer") && !strings.HasSuffix(name, "t"):
+		f.read(value)
+		return skip(1)
+	case oneOf(name, "-path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -size -perm -user -group -uid -gid "+
+		"-mtime -atime -ctime -mmin -amin -cmin -used -links -inum -fstype -maxdepth -mindepth -printf -context"):
+		return skip(1)
+	default:
+		return rest
+	}
+}
+
+// run takes the command of an -exec off an expression.
+func (f *finding) run(words []arg) (rest []arg) {
+	end := slices.IndexFunc(words, func(a arg) bool { return a.known && a.text == ";" })
+	for i := 1; i < len(words) && (end < 0 || i < end); i++ {
+		if word(words, i) == "+" && word(words, i-1) == "{}" {
+			end = i
+		}
+	}
+	if end < 0 {
+		end = len(words)
+	}
+	command := words[:end]
+	f.runOnEach(command, f.starts, f.named && !f.nested)
+	return words[min(end+1, len(words)):]
+}
+
+// isOrdinary reports whether a pattern of names matches none that is protected.
+func isOrdinary(pattern string) bool {
+	pattern = strings.ToLower(pattern)
+	return pattern != "" && !slices.ContainsFunc(steering, func(name string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok || err != nil
+	})
+}
+
+// namesInside is how many words a pair of parentheses takes up that holds nothing but
+// alternative names, all of them ordinary: -name a -o -name b ). It is 0 for others.
+func namesInside(words []arg) int {
+	for i := 0; i+2 < len(words); i += 3 {
+		if !oneOf(word(words, i), "-name -iname") || !isOrdinary(word(words, i+1)) {
+			return 0
+		}
+		switch word(words, i+2) {
+		case ")":
+			return i + 3
+		case "-o", "-or":
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// steering are names of files that steer Belay or git, and of the directories that
+// hold them.
+var steering = []string{
+	".belay", ".claude", "belay.yaml", "belay.yml", ".git", "config", "config.worktree", "hooks", "attributes", ".gitconfig",
+	"pre-commit", "commit-msg", "post-checkout", "post-merge", "pre-push", "post-commit", "prepare-commit-msg", "pre-rebase", "post-rewrite",
+}

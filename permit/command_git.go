@@ -1,0 +1,251 @@
+package permit
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func gitCommands(t table) {
+	verbs := gitVerbs()
+	t.add("git", func(c *invoked) { gitCommand(c, verbs) })
+	t.add("gitk git-gui tig lazygit gitui", at(ZoneMachine, "runs git by the user's keys"))
+}
+
+// git is a call of git about to be judged: the words behind the name of its command.
+type git struct {
+	*invoked
+	verb string
+	args []arg
+}
+
+// gitVerbs judge the commands of git.
+func gitVerbs() map[string]func(*git) {
+	verbs := map[string]func(*git){}
+	for _, topic := range []func(func(string, func(*git))){gitReading, gitWorking, gitHistory, gitRemotes, gitSteering} {
+		topic(func(names string, j func(*git)) {
+			for name := range strings.FieldsSeq(names) {
+				verbs[name] = j
+			}
+		})
+	}
+	return verbs
+}
+
+// gitCommand is git: options of its own, a command, and its words.
+func gitCommand(c *invoked, verbs map[string]func(*git)) {
+	o := c.options(c.args, "+C= c= exec-path=? html-path man-path info-path p paginate P no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice "+
+		"bare git-dir= work-tree= namespace= config-env=! super-prefix=! literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs attr-source= list-cmds= v version h help")
+	if p, ok := o.value("exec-path"); ok && p != (arg{}) {
+		c.unknown("--exec-path has git run other programs")
+	}
+	for _, setting := range o.values("c") {
+		c.gitSetting(setting)
+	}
+	if len(o.rest) == 0 {
+		return
+	}
+	dir, moved := literal("."), false
+	for _, d := range o.values("C") {
+		moved = true
+		if path.IsAbs(d.text) {
+			dir = d
+		} else {
+			dir = under(dir, d)
+		}
+	}
+	for _, d := range o.values("git-dir") {
+		c.read(d)
+		c.unknown("the settings of another repository may run programs")
+	}
+	for _, d := range o.values("work-tree") {
+		c.read(d)
+	}
+	judge := func() {
+		c.gitElsewhere()
+		c.gitVerb(o.rest, verbs)
+	}
+	if moved {
+		c.in(dir, judge)
+		return
+	}
+	judge()
+}
+
+// gitElsewhere says that the command works on another repository than the project's,
+// whose settings and hooks are not protected.
+func (c *invoked) gitElsewhere() {
+	for _, dir := range c.dirs {
+		at := filepath.ToSlash(dir)
+		rel, inside := c.floor.project.holds(at)
+		if !inside {
+			c.unknown("the settings of a repository outside the project may run programs")
+			continue
+		}
+		if rel != "." && c.wroteBelow(rel) || c.floor.otherRepository(at) {
+			c.zone(ZoneBuild, "the settings of another repository may run programs")
+		}
+	}
+}
+
+// wroteBelow reports whether something in front in the line wrote to a directory.
+func (c *invoked) wroteBelow(rel string) bool {
+	return slices.ContainsFunc(c.found, func(f Finding) bool { return f.Kind == KindWrite && strings.HasPrefix(f.Subject, rel+"/") })
+}
+
+// otherRepository reports whether git, started in a directory of the project, finds a
+// repository that is not the project's own: one that is nested, or a directory that only
+// looks like one.
+func (f *Floor) otherRepository(dir string) bool {
+	for at := dir; ; at = path.Dir(at) {
+		info, err := os.Lstat(filepath.FromSlash(at + "/.git"))
+		switch {
+		case err == nil && at == f.project.path && info.IsDir():
+			return false
+		case err == nil:
+			return !f.ownGitFile(at, info)
+		case looksBare(at):
+			return true
+		case at == f.project.path || at == path.Dir(at):
+			return false
+		}
+	}
+}
+
+// ownGitFile reports whether .git is a file that leads to the project's own repository,
+// as those of submodules and working trees do.
+func (f *Floor) ownGitFile(dir string, info os.FileInfo) bool {
+	if !info.Mode().IsRegular() || info.Size() > 4096 {
+		return false
+	}
+	data, err := os.ReadFile(filepath.FromSlash(dir + "/.git"))
+	to, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+	if err != nil || !ok {
+		return false
+	}
+	s := f.locateFrom(filepath.FromSlash(dir), filepath.FromSlash(to))
+	if filepath.IsAbs(to) {
+		s = f.locate(to)
+	}
+	return s.err == nil && s.inside && strings.HasPrefix(s.rel, ".git/")
+}
+
+// looksBare reports whether git takes a directory for a repository without a working
+// tree.
+func looksBare(dir string) bool {
+	for _, name := range []string{"/HEAD", "/objects", "/refs"} {
+		if _, err := os.Lstat(filepath.FromSlash(dir + name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
+	if !words[0].known {
+		c.unknown("it cannot be told which command of git this is")
+		return
+	}
+	verb := words[0].text
+	judge, ok := verbs[verb]
+	if !ok {
+		c.unknown("it is not known what git " + shown(verb) + " does")
+		c.touchAll(words[1:])
+		return
+	}
+	if slices.ContainsFunc(words, func(a arg) bool { return strings.HasPrefix(a.text, "--ou") }) {
+		c.options(words[1:], "* output=>") // more commands than say so hand it on to diff
+	}
+	judge(&git{invoked: c, verb: verb, args: words[1:]})
+}
+
+// diffOptions are those of all commands of git that show differences or commits, as far
+// as they have values or do something.
+const diffOptions = "* output=> G= S= L= O=< l= n= skip= max-count= since= until= after= before= author= committer= grep= format= date= diff-filter= " +
+	"inter-hunk-context= U= src-prefix= dst-prefix= line-prefix= ws-error-highlight= diff-algorithm= anchored= exclude= glob= encoding= decorate-refs= " +
+	"decorate-refs-exclude= word-diff-regex= contents=< ignore-revs-file=< no-index rotate-to= skip-to= find-object="
+
+// gitReading are the commands that change nothing.
+func gitReading(add func(string, func(*git))) {
+	add("status log diff show shortlog whatchanged blame annotate rev-parse rev-list ls-files ls-tree describe name-rev merge-base cherry diff-tree diff-index diff-files "+
+		"for-each-ref show-ref check-ignore check-attr check-mailmap check-ref-format var count-objects show-branch cat-file verify-commit verify-tag verify-pack version "+
+		"range-diff stripspace patch-id get-tar-commit-id merge-tree column fmt-merge-msg show-index last-modified rev-list refs", gitRead)
+	add("grep", gitGrep)
+	add("help", func(g *git) {
+		if o := g.options(g.args, "* w web i info"); o.has("w", "web") {
+			g.zone(ZoneMachine, "opens a browser")
+		}
+	})
+	add("fsck", func(g *git) {
+		if o := g.options(g.args, "*"); o.has("lost-found") {
+			g.zone(ZoneWorkspace, "")
+		}
+	})
+	add("ls-remote", func(g *git) {
+		g.reach("* upload-pack=$ exec=$ o= server-option= sort= q t h b heads tags refs")
+	})
+	add("archive", gitArchive)
+	add("hash-object", func(g *git) {
+		o := g.options(g.args, "* t= path= w")
+		if o.has("w") {
+			g.zone(ZoneWorkspace, "")
+		}
+		g.readAll(o.rest)
+	})
+	add("interpret-trailers", func(g *git) {
+		o := g.options(g.args, "* in-place trailer= where= if-exists= if-missing=")
+		if o.has("in-place") {
+			g.zone(ZoneWorkspace, "")
+			g.writeAll(o.rest)
+			return
+		}
+		g.readAll(o.rest)
+	})
+}
+
+// gitRead is a command that shows something.
+func gitRead(g *git) {
+	o := g.options(g.args, diffOptions)
+	for _, a := range o.rest {
+		if isOutward(a) || o.has("no-index") {
+			g.read(a)
+		}
+	}
+	if g.verb == "rev-parse" && o.has("parseopt") {
+		return
+	}
+	if g.verb == "refs" && word(o.rest, 0) != "list" && word(o.rest, 0) != "verify" && word(o.rest, 0) != "exists" {
+		g.unknown("it is not known what it does")
+	}
+}
+
+// isOutward reports whether a word among revisions and paths can only be a path, and
+// may lead out of the project.
+func isOutward(a arg) bool {
+	return a.known && (path.IsAbs(a.text) || a.text == ".." || strings.HasPrefix(a.text, "../") || strings.Contains(a.text, "/../"))
+}
+
+func gitGrep(g *git) {
+	o := g.options(g.args, "* O=?$ open-files-in-pager=?$ f=< e= A= B= C= m= max-depth= max-count= threads= no-index")
+	if o.has("O", "open-files-in-pager") {
+		g.unknown("it opens files in a program")
+	}
+	for _, a := range o.rest {
+		if isOutward(a) || o.has("no-index") && a.known && strings.Contains(a.text, "/") {
+			g.read(a)
+		}
+	}
+}
+
+func gitArchive(g *git) {
+	o := g.options(g.args, "* o=> output=> remote= exec=$ format= prefix= add-file=< add-virtual-file= mtime=")
+	if o.has("o", "output") {
+		g.zone(ZoneWorkspace, "")
+	}
+	for _, r := range o.values("remote") {
+		g.zone(ZoneNetwork, "fetches from the network")
+		g.remote(r, ZoneNetwork)
+	}
+}

@@ -1,0 +1,87 @@
+package permit
+
+import "strings"
+
+// javaCommands are those of the Java platform.
+func javaCommands(t table) {
+	t.add("java", javaCommand)
+	t.add("javac javap javadoc jdeps kotlinc scalac groovyc", builder("compiles the project", "*- d=> h=> s=> cp= classpath= sourcepath= processorpath= J!"))
+	t.add("jar", func(c *invoked) {
+		c.known(c.args)
+		c.zone(ZoneWorkspace, "")
+		c.touchAll(c.args)
+	})
+	t.add("jshell", opaque("runs what is typed"))
+	t.add("jps jstat jstack jinfo jmap jcmd", at(ZoneMachine, "looks into other processes"))
+	t.add("mvn mvnw mvnd", mavenCommand)
+	t.add("gradle gradlew", gradleCommand)
+	t.add("ant", recipes("* f=< file=< buildfile=< lib=< D= logger=!"))
+	t.add("kotlin scala groovy jbang", scriptRunner("+*e=! cp= classpath="))
+}
+
+func javaCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "+*-cp= classpath= class-path= p= module-path= m=. module=. jar=. add-opens= add-exports= add-modules= add-reads= upgrade-module-path= d= describe-module= source= version showversion help")
+	for _, a := range c.args {
+		if strings.HasPrefix(a.text, "-javaagent") || strings.HasPrefix(a.text, "-agent") || strings.HasPrefix(a.text, "-XX:On") || strings.HasPrefix(a.text, "@") {
+			c.unknown("java loads or runs what " + shown(a.text) + " names")
+		}
+	}
+	if o.has("version", "showversion", "help") && len(o.rest) == 0 {
+		return
+	}
+	c.zone(ZoneBuild, "runs code of the project")
+	c.known(o.rest)
+	for _, jar := range o.values("jar") {
+		c.code(jar)
+	}
+	for _, paths := range o.values("cp", "classpath", "class-path", "p", "module-path") {
+		for p := range strings.SplitSeq(paths.text, ":") {
+			c.mayTouch(literal(p))
+		}
+	}
+	if strings.HasSuffix(word(o.rest, 0), ".java") {
+		c.code(o.rest[0])
+	}
+	c.touchAll(o.rest)
+}
+
+func mavenCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* f=< file=< s=< settings=< gs=< global-settings=< t=< toolchains=< l=> log-file=> D= define= P= activate-profiles= pl= projects= T= threads= rf= resume-from= b= builder=")
+	c.zone(ZoneBuild, "builds or runs the project")
+	for _, goal := range o.rest {
+		switch plugin, _, _ := strings.Cut(goal.text, ":"); {
+		case goal.text == "deploy" || plugin == "release" || strings.HasSuffix(goal.text, ":deploy") || strings.HasSuffix(goal.text, "deploy-file"):
+			c.zone(ZoneExternal, "publishes")
+		case plugin == "dependency" || plugin == "versions" || strings.HasSuffix(goal.text, "site-deploy"):
+			c.zone(ZoneNetwork, "fetches from the network")
+		case plugin == "exec" || plugin == "antrun" || plugin == "groovy":
+			c.unknown("runs a program")
+		case strings.Contains(plugin, "."):
+			c.unknown("fetches a plugin and runs it")
+		}
+	}
+}
+
+func gradleCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* b=< build-file=< c=< settings-file=< p= project-dir= I=< init-script=< g=> gradle-user-home=> x= exclude-task= D= P= include-build=< project-cache-dir=> tests= "+
+		"system-prop= project-prop= max-workers= console=")
+	c.zone(ZoneBuild, "builds or runs the project")
+	for _, dir := range o.values("p", "project-dir") {
+		c.code(dir)
+	}
+	for _, task := range o.rest {
+		name := strings.ToLower(task.text[strings.LastIndex(task.text, ":")+1:])
+		if strings.HasPrefix(name, "publish") && name != "publishtomavenlocal" || strings.HasPrefix(name, "upload") || strings.HasPrefix(name, "deploy") || strings.HasPrefix(name, "release") {
+			c.zone(ZoneExternal, "publishes")
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package permit
+
+import "strings"
+
+// machineCommands change the machine.
+func machineCommands(t table) {
+	t.add("systemctl service initctl rc-service rc-update launchctl chkconfig update-rc.d supervisorctl", serviceCommand)
+	t.add("mount", func(c *invoked) {
+		if len(c.args) > 0 && !asksOnly(c) {
+			c.known(c.args)
+			c.zone(ZoneMachine, "mounts file systems")
+		}
+	})
+	t.add("umount swapon swapoff losetup fusermount fusermount3 zfs zpool lvcreate lvextend lvchange vgcreate vgchange pvcreate mdadm btrfs xfs_growfs resize2fs tune2fs e2fsck fsck fsck.ext4 "+
+		"debugfs hdparm smartctl eject partprobe growpart", storageCommand)
+	t.add("crontab", func(c *invoked) {
+		if o := c.options(c.args, "* u= l e r i s x="); !o.has("l") || o.has("r", "e") {
+			c.zone(ZoneMachine, "has the machine run commands by itself")
+		}
+	})
+	t.add("at batch atrm anacron", func(c *invoked) {
+		c.zone(ZoneMachine, "has the machine run commands by itself")
+		if c.stdin.known {
+			c.child(c.stdin)
+		}
+	})
+	t.add("useradd userdel usermod adduser deluser groupadd groupdel groupmod addgroup delgroup passwd chpasswd chsh chfn gpasswd newgrp vipw vigr visudo dscl sysadminctl chage", at(ZoneMachine, "changes the users of the machine"))
+	t.add("iptables ip6tables nft ufw firewall-cmd pfctl ipset tc brctl ethtool wg wg-quick openvpn nmcli networksetup netplan dhclient iw iwconfig", at(ZoneMachine, "changes the network of the machine"))
+	t.add("ip ifconfig route arp", addressCommand)
+	t.add("sysctl", func(c *invoked) {
+		o := c.options(c.args, "* p=?! load=?! w write a")
+		set := o.has("w", "write")
+		for _, a := range o.rest {
+			set = set || strings.Contains(a.text, "=")
+		}
+		if set {
+			c.zone(ZoneMachine, "changes the kernel")
+		}
+	})
+	t.add("modprobe insmod rmmod depmod kexec dkms grub-install update-grub grub-mkconfig efibootmgr bootctl flashrom fwupdmgr nvram csrutil spctl kextload setenforce setsebool semanage restorecon aa-enforce auditctl", at(ZoneMachine, "changes the kernel, or how the machine starts"))
+	t.add("reboot halt poweroff shutdown init telinit pm-suspend rtcwake", at(ZoneMachine, "stops or restarts the machine"))
+	t.add("update-alternatives alternatives ldconfig locale-gen dpkg-reconfigure debconf-set-selections tzselect localedef xcode-select defaults scutil pmset softwareupdate profiles tccutil mdutil", at(ZoneMachine, "changes the settings of the machine"))
+	t.add("hostname", func(c *invoked) {
+		if o := c.options(c.args, "* F=! file=! b"); len(o.rest) > 0 {
+			c.zone(ZoneMachine, "names the machine")
+		}
+	})
+	t.add("hostnamectl timedatectl localectl loginctl", func(c *invoked) {
+		if o := c.options(c.args, "*"); len(o.rest) > 0 && !oneOf(word(o.rest, 0), "status show list-timezones list-sessions list-users") {
+			c.zone(ZoneMachine, "changes the settings of the machine")
+		}
+	})
+	t.add("hwclock ntpdate chronyc ntpd", at(ZoneMachine, "sets the clock"))
+	t.add("journalctl dmesg", func(c *invoked) {
+		c.known(c.args)
+		c.zone(ZoneMachine, "reads the logs of the machine")
+	})
+	t.add("wall write mesg logger notify-send", at(ZoneMachine, "speaks to other users of the machine"))
+	t.add("xclip xsel pbcopy pbpaste wl-copy wl-paste xdotool ydotool wmctrl scrot import screencapture say pactl amixer", at(ZoneMachine, "uses the user's desktop"))
+	t.add("security secret-tool kwallet-query pass gnome-keyring keyctl lpass bw", at(ZoneMachine, "shows or changes the user's passwords"))
+}
+
+func serviceCommand(c *invoked) {
+	o := c.options(c.args, "* H=! host=! M=! machine=! t= type= p= property= n= lines= o= output= state=")
+	verb := word(o.rest, 0)
+	if c.name == "service" {
+		verb = word(o.rest, 1)
+	}
+	if !oneOf(verb, "status is-active is-enabled is-failed list-units list-unit-files list-timers list-dependencies cat show list print blame") && (len(o.rest) > 0 || o.strange != "") {
+		c.zone(ZoneMachine, "changes what the machine runs")
+	}
+}
+
+func storageCommand(c *invoked) {
+	c.known(c.args)
+	c.zone(ZoneMachine, "changes the storage of the machine")
+	for _, a := range c.args {
+		if oneOf(a.text, "destroy labelclear --zero-superblock remove") {
+			c.protect(destroyData, "removes what is stored")
+		}
+		if strings.Contains(a.text, "security-erase") {
+			c.never("it erases a disk")
+		}
+	}
+}
+
+// addressCommand is ip and its like: words that only show are harmless.
+func addressCommand(c *invoked) {
+	o := c.options(c.args, "* n=! netns=! b=! batch=! f= family= rc=")
+	if c.name == "ifconfig" {
+		if len(o.rest) > 1 {
+			c.zone(ZoneMachine, "changes the network of the machine")
+		}
+		return
+	}
+	for i, a := range o.rest {
+		verb := a.text
+		if i > 0 && oneOf(verb, "show list ls get lst s l") {
+			return
+		}
+		if oneOf(verb, "add del delete set change replace flush up down append prepend exec attach save restore") {
+			c.zone(ZoneMachine, "changes the network of the machine")
+		}
+	}
+	if o.has("d", "s") && c.name == "arp" {
+		c.zone(ZoneMachine, "changes the network of the machine")
+	}
+	if word(o.rest, 0) == "netns" && word(o.rest, 1) == "exec" {
+		c.exec(o.from(3))
+	}
+}
+
+// processCommands end other processes.
+func processCommands(t table) {
+	t.add("kill", killCommand)
+	t.add("pkill killall killall5 xkill skill snice fuser renice", func(c *invoked) {
+		c.known(c.args)
+		if c.name == "fuser" && !parseOptions(c.args, "*").has("k", "kill") || asksOnly(c) {
+			return
+		}
+		c.zone(ZoneMachine, "ends or changes other processes")
+	})
+}
+
+// killCommand is kill. Jobs of the shell itself are its own.
+func killCommand(c *invoked) {
+	args := c.args
+	signal, all := "", false
+	for i := 0; i < len(args); i++ {
+		switch text := args[i].text; {
+		case i == 0 && (text == "-l" || text == "-L" || text == "--list" || text == "--table"):
+			return
+		case !args[i].known:
+			if strings.Trim(text, `"{}`) != "$!" {
+				c.unknown("it cannot be told which process this is")
+			}
+		case text == "-s" || text == "-n" || text == "--signal":
+			i++
+			signal = word(args, i)
+		case text == "--":
+		case strings.HasPrefix(text, "-") && signal == "" && !all && !(i > 0 && text == "-1"):
+			signal = text[1:]
+			all = len(args) == 1
+		case text == "-1":
+			c.never("it ends every process")
+		case strings.HasPrefix(text, "%"):
+		case signal == "0":
+		default:
+			c.zone(ZoneMachine, "ends another process")
+		}
+	}
+}
+
+// systemCommands are odds and ends that reach further than the project.
+func systemCommands(t table) {
+	t.add("cloud-init", at(ZoneMachine, "changes the machine"))
+	t.add("inotifywait fswatch watchman watchexec", func(c *invoked) {
+		o := c.options(c.args, "+* e= r= m= t= timeout= event= exclude= w= watch= exts= filter= f= i= ignore= o=> outfile=> fromfile=< format=")
+		if c.name == "watchexec" {
+			c.zone(ZoneBuild, "runs a command whenever files change")
+			c.exec(o.rest)
+			return
+		}
+		c.readAll(o.rest)
+	})
+	t.add("direnv", func(c *invoked) {
+		c.known(c.args[:min(2, len(c.args))])
+		switch word(c.args, 0) {
+		case "exec":
+			c.zone(ZoneBuild, "runs code of the project")
+			c.exec(c.args[min(2, len(c.args)):])
+		case "status", "version", "":
+		default:
+			c.zone(ZoneMachine, "lets files of the project change the user's shell")
+		}
+	})
+	t.add("convert magick mogrify ffmpeg ffprobe identify pdftotext pdftk qpdf tesseract dot neato rsvg-convert", mediaCommand)
+}
+
+// mediaCommand converts pictures, sounds and documents. Names can be those of devices,
+// addresses and scripts.
+func mediaCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	c.known(c.args)
+	c.zone(ZoneWorkspace, "")
+	for _, a := range c.args {
+		switch {
+		case strings.HasPrefix(a.text, "-o") && len(a.text) > 2 && !strings.HasPrefix(a.text, "-option"):
+			c.mayTouch(literal(strings.TrimPrefix(a.text[2:], "=")))
+		case strings.HasPrefix(a.text, "-"):
+			if strings.Contains(a.text, "=") {
+				c.mayTouch(literal(a.text[strings.IndexByte(a.text, '=')+1:]))
+			}
+		case strings.Contains(a.text, ":") || strings.HasPrefix(a.text, "|") || strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "%"):
+			c.unknown("it is not known what " + shown(a.text) + " names")
+		default:
+			c.mayTouch(a)
+		}
+	}
+}
+
+// ruinCommands destroy disks.
+func ruinCommands(t table) {
+	t.add("mkfs mke2fs mkswap mkdosfs newfs newfs_apfs newfs_hfs newfs_msdos blkdiscard mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mkfs.msdos mkfs.ntfs mkfs.f2fs "+
+		"mkfs.minix mkfs.cramfs mkfs.bfs mkfs.exfat mkfs.reiserfs mkfs.jfs mkfs.udf mkfs.nilfs2 mkfs.zfs mkfs.erofs", func(c *invoked) {
+		if !asksOnly(c) {
+			c.never("it makes a new file system where one may be")
+		}
+	})
+	t.add("wipefs", func(c *invoked) {
+		o := c.options(c.args, "* o= offset= t= types= n no-act")
+		c.zone(ZoneMachine, "looks at disks")
+		if o.has("a", "all", "o", "offset", "f", "force") && !o.has("n", "no-act") {
+			c.never("it erases a disk")
+		}
+	})
+	t.add("fdisk sfdisk cfdisk gdisk sgdisk cgdisk parted gparted", func(c *invoked) {
+		if asksOnly(c) {
+			return
+		}
+		o := c.options(c.args, "*")
+		c.zone(ZoneMachine, "looks at disks")
+		if o.has("l", "list", "p", "print", "d", "dump", "J", "json", "s") && !o.has("delete", "Z", "z", "zap", "zap-all", "o", "clear", "n", "t") && !partedWrites(o.rest) {
+			return
+		}
+		if len(o.rest) == 2 && oneOf(word(o.rest, 1), "print unit") {
+			return
+		}
+		c.never("it changes the partitions of a disk")
+	})
+	t.add("badblocks", func(c *invoked) {
+		c.zone(ZoneMachine, "reads a disk")
+		if o := c.options(c.args, "* b= c= i=< o=> p= t= e= d="); o.has("w", "n") {
+			c.never("it writes to a disk")
+		}
+	})
+	t.add("nvme", func(c *invoked) {
+		c.zone(ZoneMachine, "looks at disks")
+		if oneOf(word(c.args, 0), "format sanitize write write-zeroes write-uncor dsm delete-ns security-send") {
+			c.never("it erases a disk")
+		}
+	})
+	t.add("cryptsetup", func(c *invoked) {
+		c.zone(ZoneMachine, "changes the storage of the machine")
+		if oneOf(word(parseOptions(c.args, "* c= h= s= key-file= d=").rest, 0), "luksFormat luksErase erase reencrypt luksKillSlot") {
+			c.never("it erases a disk")
+		}
+	})
+	t.add("diskutil", func(c *invoked) {
+		verb := strings.ToLower(word(c.args, 0))
+		if oneOf(verb, "list info") {
+			return
+		}
+		c.zone(ZoneMachine, "changes the storage of the machine")
+		if strings.HasPrefix(verb, "erase") || strings.HasPrefix(verb, "partition") || oneOf(verb, "zerodisk randomdisk secureerase reformat") || verb == "apfs" && strings.HasPrefix(strings.ToLower(word(c.args, 1)), "delete") {
+			c.never("it erases a disk")
+		}
+	})
+	t.add("lvremove vgremove pvremove dmsetup", func(c *invoked) {
+		c.zone(ZoneMachine, "changes the storage of the machine")
+		c.protect(destroyData, "removes what is stored")
+	})
+}
+
+func partedWrites(words []arg) bool {
+	for _, a := range words {
+		if oneOf(a.text, "mklabel mktable mkpart rm resizepart set rescue name") {
+			return true
+		}
+	}
+	return false
+}

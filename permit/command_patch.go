@@ -1,0 +1,153 @@
+package permit
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+func patchCommands(t table) { t.add("patch gpatch", patchCommand) }
+
+// patchCommand is patch. What it changes is in the patch.
+func patchCommand(c *invoked) {
+	o := c.options(c.args, "* p= strip= i= input= d= directory= o=> output=> r=> reject-file=> B= prefix= z= suffix= V= version-control= F= fuzz= D= ifdef= g= get= Y= "+
+		"basename-prefix= l E N R f s t u c n e! ed! b dry-run")
+	strip, _ := o.value("p", "strip")
+	from, given := o.value("i", "input")
+	if len(o.rest) > 1 {
+		from, given = o.rest[1], true
+	}
+	judge := func() {
+		if len(o.rest) > 0 {
+			c.write(o.rest[0])
+		}
+		if given {
+			c.patchFile(from, strip.text)
+		} else {
+			c.patch(c.stdin, strip.text)
+		}
+	}
+	c.zone(ZoneWorkspace, "")
+	if dir, ok := o.value("d", "directory"); ok {
+		if given {
+			c.read(from)
+		}
+		c.in(dir, judge)
+		return
+	}
+	judge()
+}
+
+// longestPatch is how many bytes of a patch are looked at.
+const longestPatch = 1 << 20
+
+// patchFile says what a patch in a file changes. The line may have written the file
+// itself: then its contents are not known.
+func (c *invoked) patchFile(file arg, strip string) {
+	c.read(file)
+	if file.known && !file.pipe && file.text == "-" {
+		c.patch(c.stdin, strip)
+		return
+	}
+	spots := c.spots(file, reads)
+	if !file.known || file.pipe || len(spots) != 1 || c.ranBefore() {
+		c.patch(arg{}, strip)
+		return
+	}
+	info, err := os.Stat(filepath.FromSlash(spots[0].path))
+	if err != nil || !info.Mode().IsRegular() || info.Size() > longestPatch {
+		c.patch(arg{}, strip)
+		return
+	}
+	data, err := os.ReadFile(filepath.FromSlash(spots[0].path))
+	if err != nil {
+		c.patch(arg{}, strip)
+		return
+	}
+	c.patch(literal(string(data)), strip)
+}
+
+// ranBefore reports whether something in front in the line changed a file, or may have.
+func (c *invoked) ranBefore() bool {
+	for i := range c.found {
+		if f := &c.found[i]; i != c.finding && (f.Kind == KindWrite || f.Zone >= ZoneBuild) {
+			return true
+		}
+	}
+	return false
+}
+
+// patch says what a patch changes.
+func (c *invoked) patch(text arg, strip string) {
+	if !text.known {
+		c.unknown("it cannot be told what the patch changes")
+		return
+	}
+	n, err := strconv.Atoi(strip)
+	if err != nil {
+		n = 1
+	}
+	if strings.Contains(text.text, "mode 120000") {
+		c.unknown("the patch makes a link")
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(text.text) {
+		if len(seen) > mostFindings/2 {
+			c.unknown("the patch changes too much to be told")
+			return
+		}
+		name, ok := patchedName(line)
+		if !ok || name == "/dev/null" || seen[name] {
+			continue
+		}
+		seen[name] = true
+		if privatePath(path.Clean(name)) != "" || path.IsAbs(name) { // however much of it is stripped
+			c.write(literal(name))
+		}
+		c.write(literal(stripped(name, n)))
+	}
+	if len(seen) == 0 && text.text != "" {
+		c.unknown("it cannot be told what the patch changes")
+	}
+}
+
+// patchedName is the file that a line of a patch names.
+func patchedName(line string) (string, bool) {
+	line = strings.TrimRight(line, "\r\n")
+	for _, begin := range []string{"+++ ", "--- ", "*** ", "rename to ", "rename from ", "copy to ", "Index: ", "diff --git "} {
+		rest, ok := strings.CutPrefix(line, begin)
+		if !ok {
+			continue
+		}
+		if begin == "diff --git " {
+			fields := strings.Fields(rest)
+			if len(fields) == 0 {
+				return "", false
+			}
+			rest = fields[len(fields)-1]
+		}
+		name, _, _ := strings.Cut(rest, "\t")
+		if quoted, err := strconv.Unquote(name); err == nil {
+			name = quoted
+		}
+		if name = strings.TrimSpace(name); strings.HasPrefix(begin, "re") || strings.HasPrefix(begin, "co") {
+			name = "b/" + name // the others have such a beginning
+		}
+		return name, name != ""
+	}
+	return "", false
+}
+
+// stripped is a path without its first directories.
+func stripped(name string, n int) string {
+	for ; n > 0; n-- {
+		_, rest, ok := strings.Cut(name, "/")
+		if !ok {
+			break
+		}
+		name = strings.TrimLeft(rest, "/")
+	}
+	return name
+}

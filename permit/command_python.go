@@ -1,0 +1,275 @@
+package permit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// pythonCommands are Python's interpreters, package managers and tools.
+func pythonCommands(t table) {
+	t.add("python python2 python3 pypy pypy3 python2.7", pythonCommand)
+	for minor := 6; minor < 20; minor++ {
+		t.add(fmt.Sprintf("python3.%d", minor), pythonCommand)
+	}
+	t.add("pip pip3 pip2", pipCommand)
+	t.add("ipython ipython3 jupyter bpython ptpython", func(c *invoked) {
+		if !asksOnly(c) {
+			c.unknown("runs what is typed")
+		}
+	})
+	t.add("pytest py.test mypy pyright pylint flake8 pyflakes pycodestyle pydocstyle bandit vulture coverage sphinx-build mkdocs behave stubgen cython hypothesis pyre pytype nosetests trial", pythonTool)
+	t.add("black ruff isort autopep8 yapf autoflake pyupgrade docformatter", pythonFormatter)
+	t.add("virtualenv", writer("* p= python= prompt= extra-search-dir= app-data="))
+	t.add("pipx", byVerb("", at(ZoneMachine, "changes which programs there are"), map[string]judge{"list environment --version help": harmless, "run": opaque("fetches a program and runs it")}))
+	t.add("poetry pdm hatch pipenv rye", projectCommand)
+	t.add("uv", uvCommand)
+	t.add("uvx", func(c *invoked) {
+		if !asksOnly(c) {
+			c.unknown("fetches a program and runs it")
+		}
+	})
+	t.add("conda mamba micromamba", condaCommand)
+	t.add("twine flit", func(c *invoked) {
+		o := c.options(c.args, "* r= repository= repository-url= u= p= c= config-file=<")
+		switch word(o.rest, 0) {
+		case "check", "build", "":
+			c.zone(ZoneBuild, "builds the project")
+			c.readAll(o.from(1))
+		default:
+			c.zone(ZoneExternal, "publishes")
+			c.readAll(o.from(1))
+		}
+	})
+}
+
+// pythonCommand is python with a file, a module, or code.
+func pythonCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "+b B d E h i I O OO P q s S u v V x c=. m=. W= X= t R J check-hash-based-pycs= help version help-all help-env help-xoptions")
+	switch {
+	case o.has("c"):
+		c.unknown("runs code that is not in a file of the project")
+	case o.has("m"):
+		module, _ := o.value("m")
+		if !o.has("I", "P") { // a file of the project by that name comes first
+			c.zone(ZoneBuild, "runs code of the project")
+		}
+		c.pythonModule(module, o.rest)
+	case o.has("h", "V", "help", "version", "help-all", "help-env", "help-xoptions") && len(o.rest) == 0:
+	default:
+		c.runScript(o.rest)
+	}
+}
+
+// pythonModule says what running a module does.
+func (c *invoked) pythonModule(module arg, words []arg) {
+	if !module.known {
+		c.unknown("it cannot be told which module is run")
+		return
+	}
+	switch name := module.text; {
+	case oneOf(name, "pip pytest mypy black ruff isort flake8 pylint coverage autopep8 yapf twine virtualenv pipx poetry pipenv hatch pdm uv bandit pyflakes pycodestyle sphinx-build"):
+		c.exec(append([]arg{literal(name)}, words...))
+	case oneOf(name, "http.server SimpleHTTPServer smtpd pydoc wsgiref.simple_server xmlrpc.server aiosmtpd uvicorn flask gunicorn"):
+		c.zone(ZoneMachine, "serves to the network")
+	case oneOf(name, "timeit code asyncio IPython idlelib pdb trace cProfile profile runpy webbrowser antigravity ensurepip sqlite3 telnetlib ftplib smtplib pty turtledemo ptpython bpython"):
+		c.unknown("the module runs, or does, what it is given")
+	case name == "json.tool":
+		c.readAll(words[:min(1, len(words))])
+		c.writeAll(parseOptions(words, "*").from(1))
+	case oneOf(name, "this calendar platform sysconfig site ast tokenize dis tabnanny inspect"):
+		for _, a := range words {
+			if !strings.HasPrefix(a.text, "-") {
+				c.read(a)
+			}
+		}
+	case name == "venv":
+		c.zone(ZoneWorkspace, "")
+		c.writeAll(parseOptions(words, "* prompt=").rest)
+	default:
+		c.zone(ZoneBuild, "runs code of the project")
+		c.known(words)
+		c.touchAll(words)
+	}
+}
+
+// pipCommand is pip, which runs code of the packages that it installs.
+func pipCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* r=< requirement=< c=< constraint=< e=< editable=< t=> target=> root=> prefix=> src=> i= index-url= extra-index-url= f= find-links= d=> dest=> w=> wheel-dir=> proxy= "+
+		"python=! cache-dir=> log=> report=> cert=< client-cert=< trusted-host= user break-system-packages format= timeout= retries= no-binary= only-binary= platform= python-version= "+
+		"implementation= abi= global-option= config-settings= C= upgrade-strategy= use-feature= use-deprecated= exists-action= path= exclude= group= config-setting=")
+	for _, u := range o.values("i", "index-url", "extra-index-url", "proxy") {
+		c.fetch(u)
+	}
+	for _, u := range o.values("f", "find-links") {
+		c.packages([]arg{u})
+	}
+	words := o.from(1)
+	switch verb := word(o.rest, 0); verb {
+	case "list", "show", "freeze", "check", "help", "hash", "inspect", "debug":
+	case "config", "cache":
+		if !oneOf(word(words, 0), "list get debug dir info") {
+			c.zone(ZoneMachine, "changes the user's settings of pip, or its cache")
+		}
+	case "install", "download", "wheel", "index", "search", "lock":
+		c.zone(ZoneNetwork, "fetches from the network")
+		c.packages(words)
+		if o.has("user", "break-system-packages") {
+			c.zone(ZoneMachine, "changes which programs there are")
+		}
+	case "uninstall":
+		c.zone(ZoneMachine, "changes which programs there are")
+	case "":
+	default:
+		c.unknown("it is not known what pip " + shown(verb) + " does")
+	}
+}
+
+// pythonTool runs over, or runs, the code of the project.
+func pythonTool(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* c=< config-file=< rcfile=< rootdir= basetemp=> junitxml=> junit-xml=> k= m= n= p= o= override-ini= html=> cov-report= resultlog=> log-file=> output-file=> "+
+		"d=> data-file=> confcutdir= cov=? maxfail= tb= durations= timeout= W= r= dist= tx=! rsyncdir=")
+	c.zone(ZoneBuild, "runs code of the project")
+	if c.name == "coverage" && word(o.rest, 0) == "run" {
+		return
+	}
+	c.worksOn(o.rest)
+}
+
+// pythonFormatter rewrites files, unless it only checks.
+func pythonFormatter(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* l= line-length= t= target-version= config=< settings-path=< sp=< c= code= check diff select= ignore= extend-select= exclude= include= output-format= output-file=> i in-place fix "+
+		"add-fixes unsafe-fixes profile= src= stdin-filename= style= q quiet")
+	files := o.rest
+	writes := c.name == "black" || c.name == "isort" || c.name == "pyupgrade" || o.has("i", "in-place")
+	if c.name == "ruff" {
+		writes = word(files, 0) == "format" || o.has("fix", "add-noqa")
+		files = files[min(1, len(files)):]
+	}
+	if writes && !o.has("check", "diff", "check-only") {
+		c.zone(ZoneWorkspace, "")
+		c.writeAll(files)
+		return
+	}
+	c.readAll(files)
+}
+
+// projectCommand is a manager of projects: poetry and its like.
+func projectCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "+*C= directory= P= project= p=")
+	for _, dir := range o.values("C", "directory", "P", "project", "p") {
+		c.code(dir)
+	}
+	words := o.from(1)
+	switch verb := word(o.rest, 0); verb {
+	case "", "show", "check", "list", "info", "graph", "env", "about", "version", "dep", "status":
+		if verb == "env" && oneOf(word(words, 0), "remove prune run") {
+			c.zone(ZoneBuild, "runs code of the project")
+		}
+	case "run", "exec":
+		c.zone(ZoneBuild, "runs a program of the project's packages")
+		c.exec(parseOptions(words, "+*").rest)
+	case "install", "add", "update", "lock", "sync", "search", "upgrade", "outdated", "fetch", "self":
+		c.zone(ZoneNetwork, "fetches from the network")
+		c.packages(words)
+		if verb == "self" {
+			c.zone(ZoneMachine, "changes which programs there are")
+		}
+	case "build", "test", "fmt", "format", "lint", "remove", "uninstall", "clean":
+		c.zone(ZoneBuild, "builds or runs the project")
+	case "new", "init", "export", "requirements", "use":
+		c.zone(ZoneWorkspace, "")
+		c.touchAll(words)
+	case "publish":
+		c.zone(ZoneExternal, "publishes")
+	case "shell":
+		c.unknown("a shell runs what is typed")
+	default:
+		c.zone(ZoneMachine, "it is not known what it does, or it changes the machine")
+	}
+}
+
+func uvCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "+*directory= project= config-file=! cache-dir=> index= default-index= i= index-url= extra-index-url= f= find-links=")
+	for _, dir := range o.values("directory", "project") {
+		c.code(dir)
+	}
+	words := o.from(1)
+	switch verb := word(o.rest, 0); verb {
+	case "", "tree", "version", "help":
+	case "run":
+		r := c.options(words, "+*with= with-editable= with-requirements= p= python= env-file=< extra= group= package= directory= project= m module s script")
+		if r.has("with", "with-editable", "with-requirements") {
+			c.unknown("fetches a program and runs it")
+		}
+		c.zone(ZoneBuild, "runs a program of the project's packages")
+		switch first := word(r.rest, 0); {
+		case r.has("m", "module"):
+		case strings.HasSuffix(first, ".py") || r.has("s", "script"):
+			c.runScript(r.rest)
+		default:
+			c.exec(r.rest)
+		}
+	case "pip":
+		if oneOf(word(words, 0), "list show freeze check tree") {
+			return
+		}
+		c.zone(ZoneNetwork, "fetches from the network")
+		p := c.options(words, "* r=< requirement=< c=< constraint=< e=< editable=< target=> prefix=> p= python= index-url= extra-index-url= system break-system-packages")
+		if p.has("system", "break-system-packages") {
+			c.zone(ZoneMachine, "changes which programs there are")
+		}
+		c.packages(p.from(1))
+	case "add", "sync", "lock", "export", "audit":
+		c.zone(ZoneNetwork, "fetches from the network")
+		c.packages(words)
+	case "build", "remove", "format":
+		c.zone(ZoneBuild, "builds the project")
+	case "venv", "init":
+		c.zone(ZoneWorkspace, "")
+		c.writeAll(parseOptions(words, "* p= python= prompt= name=").rest)
+	case "publish":
+		c.zone(ZoneExternal, "publishes")
+	case "tool", "x":
+		if verb == "tool" && oneOf(word(words, 0), "list dir") {
+			return
+		}
+		c.unknown("fetches a program and runs it")
+	default: // python, self, cache, generate-shell-completion
+		c.zone(ZoneMachine, "changes which programs there are")
+	}
+}
+
+func condaCommand(c *invoked) {
+	o := c.options(c.args, "+*")
+	switch verb := word(o.rest, 0); verb {
+	case "", "list", "info":
+	case "search":
+		c.zone(ZoneNetwork, "fetches from the network")
+	case "run":
+		c.zone(ZoneBuild, "runs code of the project")
+		c.exec(c.options(o.from(1), "+*n= name= p= prefix= cwd=<").rest)
+	case "install", "create", "update", "upgrade":
+		c.zone(ZoneNetwork, "fetches from the network")
+		c.options(o.from(1), "* n= name= p=> prefix=> f=< file=< c= channel=")
+	default:
+		c.zone(ZoneMachine, "changes which programs there are")
+	}
+}

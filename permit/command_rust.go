@@ -1,0 +1,79 @@
+package permit
+
+import "strings"
+
+func rustCommands(t table) {
+	t.add("cargo", cargoCommand)
+	t.add("rustc rustdoc", func(c *invoked) {
+		for _, a := range c.args {
+			if runsFromFlags(a.text) {
+				c.unknown("the compiler runs what " + shown(a.text) + " names")
+			}
+		}
+		builder("compiles the project", "* o=> out-dir=> C= L= l= crate-name= crate-type= edition= cfg= emit= extern= test-args= persist-doctests=> runtool=$ test-runtool=$")(c)
+	})
+	t.add("rustfmt", func(c *invoked) {
+		if o := c.options(c.args, "* config-path=< config= edition= emit= check"); o.has("check") {
+			c.readAll(o.rest)
+		} else {
+			c.zone(ZoneWorkspace, "")
+			c.writeAll(o.rest)
+		}
+	})
+	t.add("rustup", byVerb("", at(ZoneMachine, "changes the machine's compilers"), map[string]judge{
+		"show which doc help": harmless,
+		"check":               at(ZoneNetwork, "fetches from the network"),
+		"run":                 wrapper("+* install", 1),
+	}))
+}
+
+// cargoCommand is cargo: a command and its words.
+func cargoCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	args := c.args
+	if strings.HasPrefix(word(args, 0), "+") { // a toolchain
+		args = args[1:]
+	}
+	o := c.options(args, "* config=! Z= C= manifest-path=< target-dir=> artifact-dir=> out-dir=> root=> path=< p= package= F= features= j= jobs= target= profile= bin= example= test= bench= "+
+		"message-format= color= lockfile-path=> index= registry= token= vers= git= branch= tag= rev=")
+	c.touchAll(o.from(1)) // what is behind -- is for the program
+	for _, dir := range o.values("C") {
+		c.code(dir)
+	}
+	switch verb := word(o.rest, 0); verb {
+	case "":
+		if len(o.rest) > 0 {
+			c.unknown("it cannot be told what it does")
+		}
+	case "build", "b", "check", "c", "test", "t", "run", "r", "bench", "clippy", "doc", "d", "fix", "rustc", "rustdoc", "nextest", "expand", "miri", "package", "llvm-cov", "tarpaulin",
+		"hack", "make", "insta", "criterion", "flamegraph", "asm", "bloat", "watch", "component", "wasi", "udeps", "machete", "semver-checks":
+		c.zone(ZoneBuild, "builds or runs the project")
+		if verb == "watch" || verb == "make" || verb == "flamegraph" {
+			if w := parseOptions(args, "* s= shell="); w.has("s", "shell") {
+				c.unknown("it runs another program")
+			}
+		}
+	case "metadata", "tree", "read-manifest", "locate-project", "pkgid", "verify-project", "version", "help":
+		c.zone(ZoneBuild, "looks at the packages of the project")
+	case "fmt", "new", "init", "remove", "rm", "generate-lockfile", "sort":
+		c.zone(ZoneWorkspace, "")
+		if verb == "new" || verb == "init" {
+			c.writeAll(o.from(1))
+		}
+	case "clean":
+		c.zone(ZoneWorkspace, "")
+	case "add", "update", "fetch", "install", "search", "vendor", "info", "outdated", "audit", "deny", "generate", "binstall", "upgrade":
+		c.zone(ZoneNetwork, "fetches from the network")
+		for _, a := range o.values("git", "index") {
+			c.fetch(a)
+		}
+	case "publish", "yank", "owner", "release":
+		c.zone(ZoneExternal, "publishes")
+	case "login", "logout", "uninstall":
+		c.zone(ZoneMachine, "changes the user's settings of cargo")
+	default:
+		c.unknown("it is not known what cargo " + shown(verb) + " does")
+	}
+}

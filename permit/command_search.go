@@ -1,0 +1,132 @@
+package permit
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// searchCommands search in files.
+func searchCommands(t table) {
+	t.add("grep egrep fgrep rgrep ggrep zgrep zegrep zfgrep bzgrep xzgrep", grepCommand("e regexp f file", "* e= regexp= f=< file=< A= B= C= m= d= D= include= exclude= exclude-from=< exclude-dir= "+
+		"color=? colour=? label= binary-files= max-count= after-context= before-context= context= directories= devices= group-separator="))
+	t.add("rg", grepCommand("e regexp f file files type-list", "* pre=$ hostname-bin=$ pre-glob= e= regexp= f=< file=< A= B= C= m= j= M= r= replace= g= glob= iglob= t= type= T= type-not= E= encoding= "+
+		"d= max-depth= type-add= type-clear= ignore-file=< context-separator= path-separator= field-context-separator= field-match-separator= "+
+		"color= colors= sort= sortr= engine= max-filesize= max-count= max-columns= after-context= before-context= context= threads= dfa-size-limit= regex-size-limit= "+
+		"hyperlink-format= generate= files"))
+	t.add("ag", grepCommand("g", "* pager=$ g= A= B= C= G= m= p=< path-to-ignore=< ignore= ignore-dir= depth= W= width= file-search-regex= max-count= after= before= context="))
+	t.add("ack ack-grep", grepCommand("g f match", "* pager=?$ ackrc=! output=! A= B= C= m= x=! g= type= ignore-dir= ignore-directory= ignore-file= files-from=< type-set= type-add= type-del= "+
+		"match= after-context= before-context= context= max-count= env f"))
+	t.add("fd fdfind", fdCommand)
+	t.add("locate plocate mlocate mdfind", func(c *invoked) {
+		c.known(c.args)
+		c.read(literal("/")) // they know the names of all files
+	})
+	t.add("fzf sk peco", fuzzyCommand)
+	t.add("ctags etags", writer("* o=> f=> L=< R options=! _interactive!"))
+	t.add("updatedb", at(ZoneMachine, "changes the machine"))
+}
+
+// grepCommand judges commands whose first word is a pattern, unless one of some options
+// gave one.
+func grepCommand(patterns, list string) judge {
+	given := strings.Fields(patterns)
+	return func(c *invoked) {
+		o := c.options(c.args, list)
+		if o.has(given...) {
+			c.readAll(o.rest)
+			return
+		}
+		c.readAll(o.from(1))
+	}
+}
+
+// fdCommand is fd, a find with another grammar.
+func fdCommand(c *invoked) {
+	args, run := c.args, []arg(nil)
+	for i, a := range args {
+		if a.known && (oneOf(a.text, "-x -X --exec --exec-batch") || strings.HasPrefix(a.text, "--exec=") || strings.HasPrefix(a.text, "--exec-batch=")) {
+			run = args[i+1:]
+			if _, first, ok := strings.Cut(a.text, "="); ok {
+				run = append([]arg{literal(first)}, run...)
+			}
+			args = args[:i]
+			break
+		}
+	}
+	o := c.options(args, "* E= exclude= t= type= e= extension= d= max-depth= min-depth= exact-depth= c= color= o= owner= S= size= j= threads= and= ignore-file=< "+
+		"base-directory=< C=< search-path=< changed-within= changed-before= path-separator= max-results= format= batch-size= strip-cwd-prefix=? x! X! exec! exec-batch!")
+	starts := append(o.from(1), o.values("base-directory", "C", "search-path")...)
+	c.readAll(o.from(1))
+	if len(starts) == 0 {
+		starts = []arg{literal(".")}
+	}
+	if len(run) > 0 {
+		c.runOnEach(run, starts, o.has("e", "extension"))
+	}
+}
+
+// runOnEach says that a command is run on the files that a search finds below some
+// directories. A search by name finds no directory that holds them all.
+func (c *invoked) runOnEach(run, starts []arg, named bool) {
+	for i, a := range run {
+		if a.known && a.text == ";" {
+			run = run[:i]
+			break
+		}
+	}
+	for _, start := range c.few(starts) {
+		found := start
+		found.tree = true
+		if named {
+			found = under(start, literal("{}"))
+		}
+		words := make([]arg, 0, len(run)+1)
+		given := false
+		for _, a := range run {
+			w, is, part := standIn(a, found)
+			words, given = append(words, w), given || is
+			if part {
+				c.unknown("the names of files become part of a command")
+			}
+		}
+		if !given && c.name != "find" && c.name != "gfind" {
+			words = append(words, found)
+		}
+		from := len(c.found)
+		c.feed(words, arg{}, false)
+		if slices.ContainsFunc(c.found[min(from, len(c.found)):], removesFiles) {
+			c.protect(destroyFiles, "removes what a search finds")
+		}
+	}
+}
+
+// removesFiles reports whether a finding is a command that removes what it is given.
+func removesFiles(f Finding) bool {
+	return f.Kind == KindCommand && len(f.words) > 0 && oneOf(path.Base(f.words[0]), "rm grm unlink shred trash trash-put rmdir")
+}
+
+// standIn puts what was found in the place of {} and the like. It reports whether the
+// word is or has such a place, and whether that is part of a text, such as a script:
+// what becomes of it there cannot be told, since the names of files are anything.
+func standIn(a, found arg) (w arg, is, part bool) {
+	switch {
+	case !a.known:
+		return a, false, false
+	case oneOf(a.text, "{} {/} {//} {.} {/.}"):
+		return found, true, false
+	case strings.Contains(a.text, "{}"):
+		if dir, rest, _ := strings.Cut(a.text, "{}"); strings.Trim(dir+rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") == "" {
+			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern}, true, false
+		}
+		return a, true, true
+	default:
+		return a, false, false
+	}
+}
+
+// fuzzyCommand is fzf, whose keys run commands.
+func fuzzyCommand(c *invoked) {
+	o := c.options(c.args, "* preview=$ bind=! f= filter= q= query= d= delimiter= n= nth= m=? walker-root=< history=> listen=?!")
+	c.readAll(o.rest)
+}

@@ -1,0 +1,146 @@
+package permit
+
+import "strings"
+
+// shellCommands run shell scripts.
+func shellCommands(t table) {
+	t.add("sh bash dash zsh ksh mksh ash rbash yash posh", shellCommand)
+	t.add("fish csh tcsh nu xonsh elvish pwsh powershell rc es", foreignShellCommand)
+	t.add("eval", func(c *invoked) {
+		if len(c.args) > 0 {
+			c.script(spaced(c.args))
+		}
+	})
+	t.add(". source", sourceCommand)
+	t.add("trap", trapCommand)
+	t.add("alias", aliasCommand)
+	t.add("unalias", harmless)
+}
+
+// shellCommand is a shell that is given a text with -c, a file, or neither: then it
+// reads what to run.
+func shellCommand(c *invoked) {
+	args := make([]arg, 0, len(c.args))
+	for i, a := range c.args { // +x takes an option back
+		if !a.known || !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && !strings.HasSuffix(strings.ToLower(word(c.args, max(i-1, 0))), "o") {
+			args = append(args, c.args[i:]...)
+			break
+		}
+		switch {
+		case !strings.HasPrefix(a.text, "+"):
+			args = append(args, a)
+		case strings.HasSuffix(strings.ToLower(a.text), "o"):
+			args = append(args, literal("-o")) // its value follows
+		}
+	}
+	o := c.options(args, "+c i l r s D a b e f h k m n o= p t u v x B C E H O= P T login norc noprofile posix restricted verbose version help noediting debugger dump-strings dump-po-strings "+
+		"rcfile=! init-file=! wordexp pretty-print no-globalrcs no-rcs emulate= q d g w y 1 2 3 4 5 6 7 8 9 I G Y")
+	words := o.rest
+	if len(words) > 0 && words[0].known && words[0].text == "-" {
+		words = words[1:]
+	}
+	switch {
+	case o.has("version", "help", "D", "dump-strings", "dump-po-strings") && !o.has("c"):
+	case o.has("c"):
+		if len(words) == 0 {
+			return
+		}
+		if o.has("n") && words[0].known {
+			return
+		}
+		c.childWith(words[0], append([]arg{}, words[min(2, len(words)):]...)) // the second is $0
+	case o.has("s") || len(words) == 0 || isStdin(words[0]):
+		switch {
+		case o.has("n"):
+		case c.stdin.known:
+			c.child(c.stdin)
+		case c.piped:
+			c.unknown("a shell runs what it is given, and it cannot be told what that is")
+		default:
+			c.unknown("a shell runs what is typed")
+		}
+	case o.has("n"):
+		c.read(words[0])
+	default:
+		c.code(words[0])
+		c.touchAll(words[1:])
+	}
+}
+
+// isStdin reports whether a path means what a program reads.
+func isStdin(a arg) bool {
+	return a.known && (a.text == "/dev/stdin" || strings.HasPrefix(a.text, "/dev/fd/") || strings.HasPrefix(a.text, "/proc/self/fd/"))
+}
+
+// foreignShellCommand is a shell with a grammar of its own.
+func foreignShellCommand(c *invoked) {
+	o := c.options(c.args, "+*c= command= Command= C= init-command=! e= File=< n no-execute")
+	for _, text := range o.values("c", "command", "C", "Command") {
+		c.unknown("it runs what is written for another shell")
+		c.child(text)
+	}
+	switch {
+	case o.has("c", "command", "C", "Command"):
+	case asksOnly(c):
+	case len(o.rest) > 0 && !isStdin(o.rest[0]):
+		c.code(o.rest[0])
+		c.touchAll(o.rest[1:])
+	default:
+		c.unknown("a shell runs what it is given")
+	}
+}
+
+// sourceCommand has the shell itself run a file, which may set any variable.
+func sourceCommand(c *invoked) {
+	args := c.args
+	if word(args, 0) == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	file := args[0]
+	switch {
+	case isStdin(file):
+		c.script(c.stdin)
+	case file.pipe || !file.known:
+		c.unknown("a shell runs what cannot be told")
+		c.script(arg{text: file.text})
+	default:
+		c.code(file)
+		c.touchAll(args[1:])
+	}
+	c.forget(arg{})
+}
+
+// trapCommand has the shell run a text later, when variables may be others.
+func trapCommand(c *invoked) {
+	args := c.args
+	if word(args, 0) == "--" {
+		args = args[1:]
+	}
+	if len(args) < 2 || oneOf(word(args, 0), "- -p -l -P") || args[0].known && (args[0].text == "" || isNumber(args[0].text)) {
+		return
+	}
+	c.apart(func() {
+		c.vars, c.patterns, c.params = nil, nil, nil
+		c.text(args[0])
+	})
+	if len(args) != 2 || !oneOf(word(args, 1), "EXIT 0") {
+		c.lose("a trap may run at any time")
+	}
+}
+
+// aliasCommand gives a command another name. Which commands of the line mean it is
+// not followed.
+func aliasCommand(c *invoked) {
+	for _, a := range c.args {
+		name, text, ok := strings.Cut(a.text, "=")
+		if !ok && a.known {
+			continue
+		}
+		c.unknown("from here on " + shown(name) + " may mean something else")
+		c.apart(func() { c.text(arg{text: text, known: a.known}) })
+		c.lost = "an alias was made"
+	}
+}

@@ -1,0 +1,130 @@
+package permit
+
+import (
+	"path"
+	"strings"
+)
+
+// table is the command table in the making.
+type table map[string]judge
+
+// add enters commands that one judge judges. Names are separated by blanks.
+func (t table) add(names string, j judge) {
+	for name := range strings.FieldsSeq(names) {
+		t[name] = j
+	}
+}
+
+// commandTable is what is known about commands, by name. A command that is not in it
+// is an unknown program.
+func commandTable() map[string]judge {
+	t := table{}
+	for _, topic := range commandTopics() {
+		topic(t)
+	}
+	return t
+}
+
+// commandTopics fill the table, each with the commands of a file.
+func commandTopics() []func(table) {
+	return []func(table){
+		plainCommands, shellCommands, builtinCommands, wrapperCommands, batchCommands,
+		textCommands, queryCommands, searchCommands, findCommands, sedCommands, awkCommands,
+		fileCommands, copyCommands, archiveCommands, tarCommands, patchCommands,
+		gitCommands, compileCommands, goCommands, makeCommands, rustCommands, nodeCommands, pythonCommands, packageCommands, javaCommands,
+		interpreterCommands, editorCommands, curlCommands, wgetCommands, networkCommands, remoteCommands, hostingCommands,
+		cloudCommands, clusterCommands, containerCommands, databaseCommands,
+		machineCommands, processCommands, systemCommands, ruinCommands, cryptoCommands, belayCommands,
+	}
+}
+
+// mostOfMany is how many of several things that a command does are gone through where
+// each of them costs more than a look. A command that does more cannot be told.
+const mostOfMany = 64
+
+// few are the first of many words. If there are more, it says so.
+func (c *invoked) few(words []arg) []arg {
+	if len(words) > mostOfMany {
+		c.unknown("it does too much to be told")
+		return words[:mostOfMany]
+	}
+	return words
+}
+
+// harmless judges commands that do no harm, whatever they are given.
+func harmless(*invoked) {}
+
+// at judges commands that are in a zone, whatever they are given.
+func at(z Zone, why string) judge {
+	return func(c *invoked) {
+		c.known(c.args)
+		c.zone(z, why)
+	}
+}
+
+// opaque judges commands that run what they are given in ways that are not followed.
+func opaque(why string) judge {
+	return func(c *invoked) { c.unknown(why) }
+}
+
+// reader judges commands that read the files they are given. The list is that of
+// invoked.options.
+func reader(list string) judge {
+	return func(c *invoked) { c.readAll(c.options(c.args, list).rest) }
+}
+
+// writer judges commands that change the files they are given.
+func writer(list string) judge {
+	return func(c *invoked) {
+		c.writeAll(c.options(c.args, list).rest)
+		c.zone(ZoneWorkspace, "")
+	}
+}
+
+// asksOnly reports whether a command was started to say its version or to explain
+// itself, and nothing else.
+func asksOnly(c *invoked) bool {
+	if len(c.args) != 1 || !c.args[0].known {
+		return false
+	}
+	switch c.args[0].text {
+	case "--version", "--help", "-version", "-help", "-V", "version", "help":
+		return true
+	default:
+		return false
+	}
+}
+
+// under is a path below another.
+func under(dir, name arg) arg {
+	return arg{text: path.Join(dir.text, name.text), known: dir.known && name.known, pattern: dir.pattern || name.pattern}
+}
+
+// oneOf reports whether a word is one of several, separated by blanks.
+func oneOf(word, list string) bool {
+	for name := range strings.FieldsSeq(list) {
+		if name == word {
+			return true
+		}
+	}
+	return false
+}
+
+// word is the text of the nth word, or nothing if it is not there or not known.
+func word(args []arg, n int) string {
+	if n >= len(args) || !args[n].known {
+		return ""
+	}
+	return args[n].text
+}
+
+// spaced are words as one text, as eval and ssh put them together.
+func spaced(args []arg) arg {
+	texts := make([]string, len(args))
+	known := true
+	for i, a := range args {
+		texts[i] = a.text
+		known = known && a.known && !a.pipe
+	}
+	return arg{text: strings.Join(texts, " "), known: known}
+}

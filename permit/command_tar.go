@@ -1,0 +1,94 @@
+package permit
+
+import "strings"
+
+func tarCommands(t table) { t.add("tar gtar bsdtar", tarCommand) }
+
+// tarOptions are those of GNU and BSD.
+const tarOptions = "* f= file= list label C= directory= T= files-from= X=< exclude-from=< exclude= I=$ use-compress-program=$ to-command=$ checkpoint=? checkpoint-action=! " +
+	"F=$ info-script=$ new-volume-script=$ rsh-command=$ rmt-command=$ transform=! xform=! s=! g=> listed-incremental=> index-file=> b= blocking-factor= format= " +
+	"tape-length= N= newer= after-date= newer-mtime= starting-file= mode= owner= group= mtime= strip-components= suffix= backup=? one-top-level=?> " +
+	"add-file=< volno-file=> record-size= wildcards sort= level= pax-option= warning= totals=? hole-detection= occurrence=? no-quote-chars= quote-chars= quoting-style= " +
+	"owner-map=< group-map=< set-mtime-command=$ utc"
+
+// tarCommand is tar.
+func tarCommand(c *invoked) {
+	o := c.options(tarDashed(c.args), tarOptions)
+	archives := o.values("f", "file")
+	for _, a := range archives {
+		if isRemote(a) && !o.has("force-local") {
+			c.zone(ZoneExternal, "the archive is on another machine")
+			c.send(a)
+		}
+	}
+	for _, list := range o.values("T", "files-from") {
+		c.read(list) // its lines may be options too
+		c.unknown("it cannot be told which files are meant")
+	}
+	dirs := o.values("C", "directory")
+	switch {
+	case o.has("t", "list", "d", "diff", "compare", "test-label"):
+		c.readAll(archives)
+	case o.has("x", "extract", "get"):
+		c.readAll(archives)
+		c.unpack(o, dirs)
+	default: // c, r, u, A, delete
+		c.zone(ZoneWorkspace, "")
+		for _, a := range archives {
+			c.emit(a)
+		}
+		c.pack(o, dirs)
+	}
+}
+
+func (c *invoked) unpack(o *options, dirs []arg) {
+	if o.has("O", "to-stdout") {
+		return
+	}
+	if o.has("P", "absolute-names", "absolute-paths", "recursive-unlink", "U", "unlink-first", "keep-directory-symlink") {
+		c.unknown("it may write outside the directory it unpacks to")
+	}
+	c.zone(ZoneWorkspace, "")
+	if len(dirs) == 0 && !o.has("one-top-level") {
+		dirs = []arg{literal(".")}
+	}
+	for _, dir := range dirs {
+		c.unpacks(dir)
+	}
+}
+
+func (c *invoked) pack(o *options, dirs []arg) {
+	if len(dirs) == 0 {
+		c.readAll(o.rest)
+	}
+	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // which member is in which depends on the order: all in all
+		c.in(dir, func() { c.readAll(o.rest) })
+	}
+	if o.has("remove-files") {
+		c.protect(destroyFiles, "removes what it packs")
+		for _, a := range o.rest {
+			c.remove(a)
+			for _, dir := range dirs[:min(len(dirs), mostDirectories)] {
+				c.remove(under(dir, a))
+			}
+		}
+	}
+}
+
+// tarDashed writes the old form of options, "tar xzf FILE", as the new one.
+func tarDashed(args []arg) []arg {
+	first := word(args, 0)
+	if first == "" || strings.HasPrefix(first, "-") || args[0].pattern {
+		return args
+	}
+	rest := args[1:]
+	var dashed []arg
+	for letter := range strings.SplitSeq(first, "") {
+		dashed = append(dashed, literal("-"+letter))
+		if kind, _ := kindOf(tarOptions[1:], letter); strings.HasPrefix(kind, "=") && !strings.HasPrefix(kind, "=?") && len(rest) > 0 {
+			dashed = append(dashed, rest[0])
+			rest = rest[1:]
+		}
+	}
+	return append(dashed, rest...)
+}

@@ -1,0 +1,237 @@
+package permit
+
+import "strings"
+
+// wrapperCommands run the command behind their own options.
+func wrapperCommands(t table) {
+	t.add("env genv", envCommand)
+	t.add("nohup setsid unbuffer fakeroot catchsegv eatmydata dbus-run-session torsocks proxychains proxychains4 tini dumb-init", wrapper("+*", 0))
+	t.add("nice", wrapper("+* n= adjustment=", 0))
+	t.add("ionice", wrapper("+* c= n= class= classdata= p=! P=! u=! pid=! t", 0))
+	t.add("chrt", func(c *invoked) {
+		o := c.options(c.args, "+* T= P= D= p! pid!")
+		if isNumber(word(o.rest, 0)) { // the priority
+			o.rest = o.rest[1:]
+		}
+		c.exec(o.rest)
+	})
+	t.add("taskset", wrapper("+* p! pid!", 1))
+	t.add("numactl", wrapper("+* C= N= m= i= p= cpunodebind= membind= interleave= preferred= physcpubind=", 0))
+	t.add("stdbuf gstdbuf", wrapper("+i= o= e= input= output= error=", 0))
+	t.add("timeout gtimeout", wrapper("+k= s= kill-after= signal= foreground preserve-status v verbose p f", 1))
+	t.add("time gtime", wrapper("+a append f= format= o=> output=> p portability q quiet v verbose V version h l", 0))
+	t.add("xvfb-run", wrapper("+* a n= e=> f=> l p= s= w= server-num= server-args= error-file=> auth-file=> xauth-protocol= wait=", 0))
+	t.add("caffeinate", wrapper("+d i m s u t= w=", 0))
+	t.add("chronic ifne", wrapper("+* v e n", 0))
+	t.add("prlimit", prlimitCommand)
+	t.add("flock", flockCommand)
+	t.add("watch", watchCommand)
+	t.add("entr", func(c *invoked) {
+		o := c.options(c.args, "+a c d n p r s z")
+		if o.has("s") {
+			c.child(spaced(o.rest))
+			return
+		}
+		c.feed(replaced(o.rest, "/_", arg{text: "/_"}), arg{}, false)
+	})
+	t.add("script", scriptCommand)
+	t.add("strace", wrapper("+* a= b= e= E= I= o=> O= p=! P= s= S= u=! U= X= output=> attach=! user=!", 0))
+	t.add("ltrace", wrapper("+* a= A= D= e= F= l= n= o=> p=! s= u=! w= x= output=>", 0))
+	t.add("dtruss truss ktrace dtrace", machineWrapper("+* p= o=> n=! s=!", 0))
+	t.add("valgrind", wrapper("+* log-file=> xml-file=> tool= suppressions=<", 0))
+	t.add("perf", perfCommand)
+	t.add("busybox toybox", busyboxCommand)
+	t.add("sudo doas pkexec", sudoCommand)
+	t.add("sudoedit", func(c *invoked) {
+		c.zone(ZoneMachine, "acts as another user")
+		c.writeAll(c.options(c.args, "* u= g=").rest)
+	})
+	t.add("su runuser", suCommand)
+	t.add("chroot", machineWrapper("+* userspec= groups= u= g=", 1))
+	t.add("unshare", machineWrapper("+* R= root= w= wd= S= G= setuid= setgid= propagation= mount-proc=? map-user= map-group=", 0))
+	t.add("nsenter", machineWrapper("+* t= target= r=? root=? w=? wd=? m=? u=? i=? n=? p=? C=? U=? T=? S= G= setuid= setgid=", 0))
+	t.add("setpriv capsh", machineWrapper("+* reuid= regid= groups= inh-caps= ambient-caps= bounding-set= securebits= user= uid= gid= caps= drop=", 0))
+	t.add("systemd-run", machineWrapper("+* u= unit= p= property= slice= E= setenv= M= machine= H= host= t G", 0))
+	t.add("bwrap firejail proot cgexec daemonize start-stop-daemon chpst ssh-agent aws-vault", func(c *invoked) {
+		c.zone(ZoneMachine, "runs a program in another way than the others")
+		c.known(c.args)
+		for i := range c.args { // the command is behind options that are not followed
+			if a := c.args[i]; a.known && c.floor.commands[base(a.text)] != nil {
+				c.exec(c.args[i:])
+				return
+			}
+		}
+	})
+}
+
+// wrapper judges commands that run another one behind their own options and some words.
+func wrapper(list string, words int) judge {
+	return func(c *invoked) {
+		o := c.options(c.args, list)
+		c.known(o.rest[:min(words, len(o.rest))])
+		c.exec(o.from(words))
+	}
+}
+
+// machineWrapper is wrapper for those that reach the machine by themselves.
+func machineWrapper(list string, words int) judge {
+	return func(c *invoked) {
+		o := c.options(c.args, list)
+		c.zone(ZoneMachine, "runs a program with other rights, or elsewhere")
+		c.exec(o.from(words))
+	}
+}
+
+// envCommand is env: variables, and a command.
+func envCommand(c *invoked) {
+	o := c.options(c.args, "+i ignore-environment u= unset= 0 null C= chdir= S= split-string= v debug a= argv0= block-signal=? default-signal=? ignore-signal=? list-signal-handling P=! L=! U=!")
+	words := o.rest
+	if len(words) > 0 && words[0].known && words[0].text == "-" {
+		words = words[1:]
+	}
+	for _, text := range o.values("S", "split-string") {
+		if !text.known || strings.ContainsAny(text.text, "'\"\\$#") {
+			c.unknown("it cannot be told what it runs")
+			c.child(text)
+			return
+		}
+		var split []arg
+		for w := range strings.FieldsSeq(text.text) {
+			split = append(split, literal(w))
+		}
+		if o.has("v") || len(split) > 0 && strings.HasPrefix(split[0].text, "-") {
+			c.unknown("it cannot be told what it runs")
+		}
+		words = append(split, words...)
+	}
+	for len(words) > 0 && strings.Contains(words[0].text, "=") {
+		name, value, _ := strings.Cut(words[0].text, "=")
+		c.setting(name, arg{text: value, known: words[0].known})
+		if name == "PATH" && len(words) > 1 {
+			c.unknown("what PATH says was changed")
+		}
+		words = words[1:]
+	}
+	run := func() { c.exec(words) }
+	if dir, ok := o.value("C", "chdir"); ok {
+		c.in(dir, run)
+		return
+	}
+	run()
+}
+
+func prlimitCommand(c *invoked) {
+	o := c.options(c.args, "+* p= pid= o= output=")
+	if o.has("p", "pid") {
+		c.zone(ZoneMachine, "changes another process")
+	}
+	c.exec(o.rest)
+}
+
+func flockCommand(c *invoked) {
+	o := c.options(c.args, "+s shared x e exclusive n nb nonblock w= timeout= wait= u unlock o close c= command= E= conflict-exit-code= F no-fork verbose V h")
+	if len(o.rest) > 0 && !isNumber(o.rest[0].text) {
+		c.write(o.rest[0])
+	}
+	for _, text := range o.values("c", "command") {
+		c.child(text)
+	}
+	words := o.from(1)
+	if oneOf(word(words, 0), "-c --command") {
+		c.child(spaced(words[1:]))
+		return
+	}
+	c.exec(words)
+}
+
+func watchCommand(c *invoked) {
+	o := c.options(c.args, "+b beep c color C no-color d=? differences=? e errexit g chgexit n= interval= p precise q= equexit= r no-rerun s= shotsdir=> t no-title w no-wrap x exec v")
+	if o.has("x", "exec") {
+		c.exec(o.rest)
+	} else if len(o.rest) > 0 {
+		c.child(spaced(o.rest))
+	}
+}
+
+// scriptCommand is script, which runs a command and keeps what it writes. That of BSD
+// takes the command behind the file, that of Linux as the value of -c.
+func scriptCommand(c *invoked) {
+	const list = "+*c= command= E= echo= I=> log-in=> O=> log-out=> B=> log-io=> T=> log-timing=> t=?> timing=?> m= logging-format= o= output-limit="
+	o := c.options(c.args, list)
+	c.zone(ZoneWorkspace, "")
+	if len(o.rest) > 0 {
+		c.write(o.rest[0])
+	}
+	texts := o.values("c", "command")
+	if words := o.from(1); strings.HasPrefix(word(words, 0), "-") {
+		texts = append(texts, c.options(words, list).values("c", "command")...)
+	} else if len(words) > 0 {
+		c.exec(words)
+		return
+	}
+	for _, text := range texts {
+		c.child(text)
+	}
+	if len(texts) == 0 {
+		c.unknown("a shell runs what it is given")
+	}
+}
+
+func perfCommand(c *invoked) {
+	c.known(c.args[:min(1, len(c.args))])
+	switch word(c.args, 0) {
+	case "report", "annotate", "script", "list", "diff", "version", "":
+		c.options(c.args[min(1, len(c.args)):], "* i=< input=< s=! g= script=!")
+	case "stat", "record", "trace":
+		o := c.options(c.args[1:], "+* e= o=> output=> F= p=! a! c= C= r= I= t=! call-graph= event=")
+		c.zone(ZoneWorkspace, "")
+		c.exec(o.rest)
+	default:
+		c.unknown("it is not known what it does")
+	}
+}
+
+func busyboxCommand(c *invoked) {
+	switch first := word(c.args, 0); {
+	case len(c.args) == 0 || first == "--list" || first == "--help":
+	case strings.HasPrefix(first, "-"):
+		c.zone(ZoneMachine, "changes the machine")
+	default:
+		c.exec(c.args)
+	}
+}
+
+func sudoCommand(c *invoked) {
+	c.zone(ZoneMachine, "acts as another user")
+	o := c.options(c.args, "+A b B C= D= E e g= H h=? i K k l n N P p= R= r= S s T= t= U= u= V v a= c= L user= group= login shell chdir= preserve-env=? non-interactive stdin edit list "+
+		"remove-timestamp reset-timestamp validate background prompt= host= close-from= role= type= chroot= command-timeout= other-user= disable-internal-agent keep-cwd")
+	words := o.rest
+	for len(words) > 0 && strings.Contains(words[0].text, "=") && !strings.Contains(words[0].text, "/") {
+		name, value, _ := strings.Cut(words[0].text, "=")
+		c.setting(name, arg{text: value, known: words[0].known})
+		words = words[1:]
+	}
+	switch {
+	case o.has("e", "edit"):
+		c.writeAll(words)
+	case o.has("D", "chdir", "R", "chroot"):
+		c.unknown("it cannot be told where it runs")
+		c.exec(words)
+	default:
+		c.exec(words)
+	}
+}
+
+func suCommand(c *invoked) {
+	c.zone(ZoneMachine, "acts as another user")
+	o := c.options(c.args, "* c= command= session-command= s= shell= g= G= u= user= group= supp-group= w= whitelist-environment= l login m p preserve-environment f fast P pty")
+	for _, text := range o.values("c", "command", "session-command") {
+		c.child(text)
+	}
+	if o.has("u", "user") {
+		c.exec(o.rest)
+	}
+	if !o.has("c", "command", "session-command") && c.stdin.known {
+		c.child(c.stdin)
+	}
+}

@@ -1,0 +1,113 @@
+package permit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// consider asks guards, protections, rules and the mode, in this order, and decides.
+// The most severe wins, and of those the first.
+func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMessage, fields []member) {
+	for i := range f.guards {
+		if why := f.guards[i].judge(ctx, e, input); why != "" {
+			e.say(Opinion{By: "guard " + f.guards[i].ID, Decision: belay.ToolDeny, Reason: why})
+		}
+	}
+	for i := range e.Findings {
+		f.protect(e, &e.Findings[i])
+	}
+	var allowed coverage
+	if f.rules != nil {
+		allowed = f.rules.judge(e, fields)
+	}
+	if f.mode == ReadOnly { // its name is a promise
+		allowed = coverage{}
+	}
+	f.byMode(e, &allowed)
+	if e.Decision == belay.ToolAsk {
+		e.By = e.askers()
+	}
+}
+
+// askers names all who ask. A yes that reaches further than one call is for the same
+// asker: one that was given to a protection alone must not answer for a zone too.
+func (e *Explanation) askers() string {
+	var names []string
+	for _, o := range e.Opinions {
+		if o.Decision == belay.ToolAsk && !slices.Contains(names, o.By) {
+			names = append(names, o.By)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// say notes an opinion, and decides by it if it is more severe than those before.
+func (e *Explanation) say(o Opinion) {
+	if severity(o.Decision) > severity(e.Decision) {
+		e.Decision, e.By, e.Reason = o.Decision, o.By, o.Reason
+		e.Opinions = append([]Opinion{o}, e.Opinions...)
+		return
+	}
+	e.Opinions = append(e.Opinions, o)
+}
+
+func severity(d belay.ToolDecision) int {
+	switch d {
+	case belay.ToolPass:
+		return 0
+	case belay.ToolAsk:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// protect asks the protections about a finding.
+func (f *Floor) protect(e *Explanation, found *Finding) {
+	if found.Zone >= ZoneNever {
+		e.say(Opinion{
+			By: "zone 6", Decision: belay.ToolDeny, About: found.Subject,
+			Reason: fmt.Sprintf("%s: %s; this never runs, whoever approves", shown(found.Subject), found.Why),
+		})
+		return
+	}
+	if found.Protection == "" || f.relaxed[found.Protection] {
+		return
+	}
+	e.say(Opinion{
+		By: "protection " + found.Protection, Decision: f.holds(found.Protection), About: found.Subject,
+		Reason: fmt.Sprintf("%s: %s", shown(found.Subject), found.Why),
+	})
+}
+
+// byMode asks the mode about what no rule allows.
+func (f *Floor) byMode(e *Explanation, allowed *coverage) {
+	worst := -1
+	for i := range e.Findings {
+		if found := &e.Findings[i]; found.Zone > f.mode.Auto && found.Zone < ZoneNever && !allowed.covers(i) && (worst < 0 || found.Zone > e.Findings[worst].Zone) {
+			worst = i
+		}
+	}
+	if worst < 0 {
+		return
+	}
+	found := &e.Findings[worst]
+	o := Opinion{By: fmt.Sprintf("zone %d", found.Zone), Decision: belay.ToolAsk, About: found.Subject}
+	o.Reason = fmt.Sprintf("%s is zone %d %s", shown(found.Subject), found.Zone, found.Zone)
+	if found.Why != "" {
+		o.Reason += " (" + found.Why + ")"
+	}
+	if found.Zone > f.mode.Ask {
+		o.Decision = belay.ToolDeny
+		o.Reason += fmt.Sprintf(", and %s mode allows nothing above zone %d", f.mode.Name, f.mode.Ask)
+	} else {
+		o.Reason += fmt.Sprintf(", and %s mode runs up to zone %d by itself", f.mode.Name, f.mode.Auto)
+	}
+	e.say(o)
+}

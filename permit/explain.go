@@ -1,0 +1,144 @@
+package permit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Explanation says what the floor decides about a call, and why.
+type Explanation struct {
+	Tool string `json:"tool"`
+	Mode Mode   `json:"mode"`
+	// Zone is the highest zone of the findings.
+	Zone Zone `json:"zone"`
+	// Decision is pass (the zero value), ask or deny.
+	Decision belay.ToolDecision `json:"decision"`
+	// By names the guard, protection, rule or mode that decided.
+	By string `json:"by,omitempty"`
+	// Reason says why, and may quote the input.
+	Reason string `json:"reason,omitempty"`
+	// Findings are what the call does, as far as it could be told.
+	Findings []Finding `json:"findings"`
+	// Opinions are what guards, protections, rules and the mode said, the decisive
+	// one first.
+	Opinions []Opinion `json:"opinions,omitempty"`
+}
+
+// Kind says what sort of thing a finding is about.
+type Kind string
+
+// The kinds of findings.
+const (
+	KindTool    Kind = "tool"    // a tool as such
+	KindCommand Kind = "command" // a program that a command line runs
+	KindRead    Kind = "read"    // a path that is read
+	KindWrite   Kind = "write"   // a path that is changed
+	KindURL     Kind = "url"     // an address that is reached
+	KindUnknown Kind = "unknown" // what could not be resolved
+)
+
+// Finding is one thing that a call does.
+type Finding struct {
+	Kind Kind `json:"kind"`
+	// Subject is the command, the path or the URL. Paths inside the project are
+	// relative to it.
+	Subject string `json:"subject"`
+	Zone    Zone   `json:"zone"`
+	// Why says how it comes to its zone.
+	Why string `json:"why,omitempty"`
+	// Protection is the id of the protection that holds it, if one does.
+	Protection string `json:"protection,omitempty"`
+	// Line is the line of the command that it is on, from 1; 0 outside commands.
+	Line int `json:"line,omitempty"`
+
+	words  []string // of a command, for rules; nil if one of them is not known
+	trust  bool     // the command's name means a program of the system
+	opaque bool     // it is in its zone because it cannot be told what it does
+	owner  int      // the finding of the command that does it, from 1; 0 for none
+}
+
+// Opinion is what a guard, a protection, a rule or the mode says about a call.
+type Opinion struct {
+	By       string             `json:"by"`
+	Decision belay.ToolDecision `json:"decision"`
+	// Allows says that a rule allows what the mode would ask about.
+	Allows bool   `json:"allows,omitempty"`
+	About  string `json:"about,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Network reports whether the call was understood to use the network, or might: what
+// cannot be told may need it.
+func (e *Explanation) Network() bool {
+	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
+		return f.Zone >= ZoneNetwork && f.Kind != KindRead && f.Kind != KindWrite
+	})
+}
+
+// Outside reports whether the call was understood to change the machine beyond the
+// project. What cannot be told does not count: whoever approves it approves that it
+// is tried where it can do no harm.
+func (e *Explanation) Outside() bool {
+	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
+		return f.Zone >= ZoneMachine && !f.opaque && (f.Kind == KindWrite || f.Kind == KindCommand)
+	})
+}
+
+// String is the explanation for people, several lines long.
+func (e *Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s in %s mode, zone %d %s\n", strings.ToUpper(spoken(e.Decision)), e.Tool, e.Mode.Name, e.Zone, e.Zone)
+	if e.Reason != "" {
+		fmt.Fprintf(&b, "  %s: %s\n", e.By, e.Reason)
+	}
+	for _, f := range e.Findings {
+		fmt.Fprintf(&b, "  zone %d  %-7s %s", f.Zone, f.Kind, shown(f.Subject))
+		if f.Why != "" {
+			fmt.Fprintf(&b, "  (%s)", f.Why)
+		}
+		if f.Protection != "" {
+			fmt.Fprintf(&b, "  [%s]", f.Protection)
+		}
+		b.WriteByte('\n')
+	}
+	for _, o := range e.Opinions {
+		fmt.Fprintf(&b, "  %-5s by %s", o.word(), o.By)
+		if o.About != "" {
+			fmt.Fprintf(&b, ": %s", shown(o.About))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (o *Opinion) word() string {
+	if o.Allows {
+		return "allow"
+	}
+	return spoken(o.Decision)
+}
+
+// spoken is a decision as it is written.
+func spoken(d belay.ToolDecision) string {
+	if d == belay.ToolPass {
+		return "pass"
+	}
+	return string(d)
+}
+
+// mostShown is how many characters of a subject are shown.
+const mostShown = 160
+
+// shown is a subject on one line.
+func shown(subject string) string {
+	if strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		subject = fmt.Sprintf("%q", subject)
+	}
+	if runes := []rune(subject); len(runes) > mostShown {
+		subject = string(runes[:mostShown]) + "…"
+	}
+	return subject
+}

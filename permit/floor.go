@@ -1,0 +1,171 @@
+package permit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Options are the options of [New]. A nil *Options is valid.
+type Options struct {
+	// Mode says how far the agent goes by itself. Defaults to Standard.
+	Mode Mode
+	// Rules are looked at in every mode. Defaults to none.
+	Rules []Rule
+	// Guards are asked before all else. Defaults to none.
+	Guards []Guard
+	// Relax names protections that do not hold. Defaults to none.
+	Relax []string
+	// Tools say what tools do that are not of package toolbox, by name or by a
+	// pattern of path.Match. Of several that match the exact name counts, then the
+	// longest pattern. Defaults to none: such tools are zone 5.
+	Tools map[string]Profile
+	// Roots are further directories that file tools may use. Defaults to none.
+	Roots []string
+	// Protect are further files and directories that are not to be changed, such as
+	// those of loaded spaces. Defaults to none.
+	Protect []string
+	// Sandboxed says that commands run in a sandbox. Without one their zone rises by
+	// one. Defaults to false.
+	Sandboxed bool
+	// Home is the user's home directory. Defaults to that of the process.
+	Home string
+	// Temp is the directory for temporary files. Defaults to that of the process.
+	Temp string
+}
+
+// Floor judges calls. It is safe for concurrent use.
+type Floor struct {
+	mode       Mode
+	project    root
+	extra      []root
+	home, temp root
+	protected  []root
+	sandboxed  bool
+	commands   map[string]judge
+	tools      *profiles
+	guards     []guard
+	rules      *rules
+	relaxed    map[string]bool
+	decisions  map[string]belay.ToolDecision // of the protections
+}
+
+var _ belay.Authorizer = (*Floor)(nil)
+
+// New makes the floor of a project, the directory that agents work in. The error
+// names every mistake in the options.
+func New(project string, opts *Options) (*Floor, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: commandTable(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
+	if f.mode.Name == "" {
+		f.mode = Standard
+	}
+	f.commands["cd"], f.commands["pushd"], f.commands["popd"] = changeDirectory, changeDirectory, popDirectory
+	var problems []error
+	place := func(dir string) root {
+		r, err := newRoot(dir)
+		problems = append(problems, err)
+		return r
+	}
+	f.project = place(project)
+	if info, err := os.Stat(project); err != nil || !info.IsDir() {
+		problems = append(problems, fmt.Errorf("permit: the project %q is not a directory", project))
+	}
+	for _, dir := range o.Roots {
+		f.extra = append(f.extra, place(dir))
+	}
+	for _, path := range o.Protect {
+		f.protected = append(f.protected, place(path))
+	}
+	if o.Home == "" {
+		o.Home, _ = os.UserHomeDir() // without one, ~ is not known
+	}
+	if o.Home != "" {
+		f.home = place(o.Home)
+	}
+	f.temp = place(cmp.Or(o.Temp, os.TempDir()))
+	var ids []string
+	for _, p := range Protections() {
+		ids = append(ids, p.ID)
+		f.decisions[p.ID] = p.Decision
+	}
+	for _, id := range o.Relax {
+		if !slices.Contains(ids, id) {
+			problems = append(problems, fmt.Errorf("permit: there is no protection %q to relax%s", id, near.Hint(id, ids)))
+		}
+		f.relaxed[id] = true
+	}
+	var err error
+	f.tools, err = newProfiles(o.Tools)
+	problems = append(problems, err)
+	f.guards, err = newGuards(o.Guards)
+	problems = append(problems, err)
+	f.rules, err = newRules(o.Rules, f.tools)
+	problems = append(problems, err)
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// In is the same floor in another mode.
+func (f *Floor) In(mode Mode) *Floor {
+	if mode == f.mode {
+		return f
+	}
+	other := *f
+	other.mode = mode
+	return &other
+}
+
+// Mode is the floor's mode.
+func (f *Floor) Mode() Mode { return f.mode }
+
+// Relaxed are the protections that do not hold.
+func (f *Floor) Relaxed() []Protection {
+	return slices.DeleteFunc(Protections(), func(p Protection) bool { return !f.relaxed[p.ID] })
+}
+
+// holds is what a protection says about what it holds. One that is not in the list
+// denies.
+func (f *Floor) holds(protection string) belay.ToolDecision {
+	return cmp.Or(f.decisions[protection], belay.ToolDeny)
+}
+
+// Authorize judges a call.
+func (f *Floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
+	e := f.Explain(ctx, call.Tool(), call.Input())
+	return belay.Authorization{Decision: e.Decision, Reason: e.Reason, By: e.By}, nil
+}
+
+// Explain says what the floor decides about a call of a tool with an input, and why.
+func (f *Floor) Explain(ctx context.Context, tool string, input json.RawMessage) *Explanation {
+	e := &Explanation{Tool: tool, Mode: f.mode}
+	profile := f.tools.of(tool)
+	fields, err := members(input)
+	if err != nil {
+		e.Zone = ZoneMachine
+		e.Findings = []Finding{{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: err.Error(), Protection: inputReadings}}
+	} else {
+		e.Findings = f.findings(tool, profile, fields)
+	}
+	shell := profile.Command != "" && !f.sandboxed
+	for i := range e.Findings {
+		if z := &e.Findings[i].Zone; shell && *z < ZoneMachine {
+			*z++ // nothing holds the command but its being understood
+		}
+		e.Zone = max(e.Zone, e.Findings[i].Zone)
+	}
+	f.consider(ctx, e, input, fields)
+	return e
+}

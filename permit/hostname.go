@@ -1,0 +1,147 @@
+package permit
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// The names below say where a host is without a look-up. What they do not cover is
+// taken for a public name: where a public name leads to is only known when it is
+// looked up, and then the sandbox and the network decide, not the floor.
+
+// metadataNames are the names of services that hand out the credentials of a
+// machine in a cloud.
+var metadataNames = []string{
+	"metadata", "metadata.goog", "metadata.google.internal", "metadata.azure.internal", "metadata.internal", "metadata.tencentyun.com",
+	"metadata.packet.net", "metadata.platformequinix.com", "api.metadata.cloud.ibm.com", "instance-data", "instance-data.ec2.internal", "rancher-metadata",
+}
+
+// loopbackNames mean this machine, with all names below them.
+var loopbackNames = []string{
+	"localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback", "loopback",
+	"host.docker.internal", "host.containers.internal",
+	// Public names that are kept pointing at the loopback address, with all names below.
+	"localtest.me", "lvh.me", "vcap.me", "fuf.me", "lacolhost.com", "localho.st", "local.gd", "localhost.direct", "lndo.site", "ddev.site", "traefik.me",
+}
+
+// localSuffixes are the ends of names that only private networks know.
+var localSuffixes = []string{
+	"local", "localdomain", "internal", "intranet", "private", "lan", "home", "corp", "home.arpa", "svc", "kubernetes.default", "consul", "docker", "localnet", "workgroup", "domain", "router",
+	"test", "invalid", "onion", "arpa", "ts.net", "fritz.box",
+}
+
+// wildcardNames are services that answer any name below them with the address that
+// the name itself carries, or with one after another.
+var wildcardNames = []string{"nip.io", "sslip.io", "xip.io", "xip.name", "backname.io", "plex.direct", "1u.ms", "rbndr.us", "rebind.network"}
+
+// judgeName says what a host name leads to. It is in lower case, without a trailing
+// dot, and no address.
+func judgeName(name string) reach {
+	unclear := func(why string) reach { return reach{zone: ZoneMachine, host: name, why: shown(name) + " " + why} }
+	held := func(protection, why string) reach {
+		return reach{zone: ZoneMachine, protection: protection, host: name, why: shown(name) + " " + why}
+	}
+	if fault := nameFault(name); fault != "" {
+		return unclear(fault).worse(judgeCarried(name, false))
+	}
+	switch {
+	case slices.Contains(metadataNames, name):
+		return held(netMetadata, "is the metadata service of a cloud")
+	case isBelow(name, loopbackNames):
+		return held(netLoopback, "means this machine").worse(judgeCarried(name, true))
+	case isBelow(name, localSuffixes):
+		return held(netPrivate, "is a name of a private network").worse(judgeCarried(name, false))
+	case !strings.Contains(name, "."):
+		return held(netPrivate, "is a name without a domain, which only a private network or a configuration knows")
+	case isBelow(name, wildcardNames) && !slices.Contains(wildcardNames, name):
+		return unclear("leads to whatever address it carries").worse(judgeCarried(name, true))
+	default:
+		public := reach{zone: ZoneNetwork, host: name, why: shown(name) + " is on the public net"}
+		return public.worse(judgeCarried(name, false))
+	}
+}
+
+// isBelow reports whether a name is one of the domains, or a name below one.
+func isBelow(name string, domains []string) bool {
+	for _, d := range domains {
+		if rest, ok := strings.CutSuffix(name, d); ok && (rest == "" || strings.HasSuffix(rest, ".")) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameFault says why a name is none that a resolver would take, or nothing.
+func nameFault(name string) string {
+	if name == "" {
+		return "is empty"
+	}
+	if len(name) > 253 {
+		return "is too long for a host name"
+	}
+	labels := strings.Split(name, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 {
+			return "is no host name: each part between dots has 1 to 63 characters"
+		}
+	}
+	for _, r := range name {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '-', r == '_', r == '.':
+		case r >= 0x80 && isPlainLetter(r):
+		default:
+			return fmt.Sprintf("is no host name: it has %q", r)
+		}
+	}
+	last := labels[len(labels)-1]
+	if len(labels) > 1 && !strings.HasPrefix(last, "xn--") && strings.ContainsAny(last, "0123456789_-") {
+		return "is neither a name nor an address"
+	}
+	return ""
+}
+
+// isPlainLetter reports whether a character beyond ASCII can be part of a name as it
+// is. Letters that stand for others (raised, enclosed, joined) are not: what readers
+// make of them differs.
+func isPlainLetter(r rune) bool {
+	if unicode.In(r, unicode.Lm, foldedElsewhere) {
+		return false
+	}
+	return unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r)
+}
+
+// judgeCarried looks for an address in the parts of a name, as in 10.0.0.1.nip.io,
+// app-10-0-0-1.sslip.io and, with wildcard, 0a000001.nip.io and --1.sslip.io. A name
+// that carries a public address, or none, is no worse for it.
+func judgeCarried(name string, wildcard bool) reach {
+	var r reach
+	note := func(addr netip.Addr) {
+		if inner := judgeAddr(addr); inner.zone > ZoneNetwork {
+			inner.host, inner.why = name, fmt.Sprintf("%s carries an address: %s", shown(name), inner.why)
+			r = r.worse(inner)
+		}
+	}
+	words := strings.FieldsFunc(name, func(c rune) bool { return ('a' > c || c > 'z') && ('0' > c || c > '9') })
+	for i, word := range words {
+		if n, ok := parsePart("0x"+word, false); wildcard && ok && len(word) == 8 {
+			note(netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}))
+		}
+		if i+4 <= len(words) {
+			if addr, fits, ok := joinV4(words[i:i+4], true); ok && fits {
+				note(addr)
+			}
+		}
+	}
+	if !wildcard {
+		return r
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if addr, err := netip.ParseAddr(strings.ReplaceAll(label, "-", ":")); err == nil {
+			note(addr)
+		}
+	}
+	return r
+}

@@ -1,0 +1,159 @@
+package permit
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// plainWord is the text of a word that holds nothing but text and quotes.
+func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
+	if len(w.Parts) == 1 {
+		if lit, isLit := w.Parts[0].(*syntax.Lit); isLit && !strings.ContainsAny(lit.Value, `\*?[`) {
+			return lit.Value, false, true
+		}
+	}
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			pattern = unescape(&b, p.Value) || pattern
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return "", false, false // expand knows its escapes
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			if p.Dollar {
+				return "", false, false
+			}
+			for _, inner := range p.Parts {
+				lit, isLit := inner.(*syntax.Lit)
+				if !isLit {
+					return "", false, false
+				}
+				unescapeQuoted(&b, lit.Value)
+			}
+		default:
+			return "", false, false
+		}
+	}
+	return b.String(), pattern, true
+}
+
+// unescape writes text that is not quoted. It reports whether it has a pattern.
+func unescape(b *strings.Builder, text string) (pattern bool) {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '\\':
+			if i++; i < len(text) && text[i] != '\n' {
+				b.WriteByte(text[i])
+			}
+		case '*', '?':
+			pattern = true
+			b.WriteByte(c)
+		case '[':
+			pattern = pattern || strings.Contains(text[i:], "]")
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return pattern
+}
+
+// unescapeQuoted writes text between double quotes.
+func unescapeQuoted(b *strings.Builder, text string) {
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			switch text[i+1] {
+			case '$', '`', '"', '\\':
+				i++
+			case '\n':
+				i++
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+}
+
+// startsTilde reports whether a word begins with a ~ that is not quoted.
+func startsTilde(w *syntax.Word) bool {
+	lit, ok := w.Parts[0].(*syntax.Lit)
+	return ok && strings.HasPrefix(lit.Value, "~")
+}
+
+// mostBraces is how many words a word with braces may stand for.
+const mostBraces = 64
+
+// braceWords are the words that braces stand for; nil if there are none, and too many
+// if there are too many.
+func braceWords(w *syntax.Word) []*syntax.Word {
+	has := false
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.Contains(lit.Value, "{") {
+			has = true
+		}
+	}
+	if !has {
+		return nil
+	}
+	split := *w
+	split.Parts = append([]syntax.WordPart(nil), w.Parts...)
+	if !syntax.SplitBraces(&split) {
+		return nil
+	}
+	if countBraces(&split) > mostBraces {
+		return make([]*syntax.Word, mostBraces+1)
+	}
+	var words []*syntax.Word
+	for word, err := range expand.BracesSeq(nil, &split) {
+		if err != nil {
+			return make([]*syntax.Word, mostBraces+1)
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// countBraces is how many words a word stands for, or a number that is too many.
+func countBraces(w *syntax.Word) int {
+	n := 1
+	for _, part := range w.Parts {
+		brace, ok := part.(*syntax.BraceExp)
+		if !ok {
+			continue
+		}
+		sum := 0
+		if brace.Sequence {
+			sum = countSequence(brace)
+		} else {
+			for _, e := range brace.Elems {
+				sum += countBraces(e)
+			}
+		}
+		if n *= max(sum, 1); n > mostBraces || n <= 0 {
+			return mostBraces + 1
+		}
+	}
+	return n
+}
+
+func countSequence(brace *syntax.BraceExp) int {
+	if len(brace.Elems) < 2 {
+		return mostBraces + 1
+	}
+	from, to := brace.Elems[0].Lit(), brace.Elems[1].Lit()
+	x, err1 := strconv.ParseInt(from, 10, 32)
+	y, err2 := strconv.ParseInt(to, 10, 32)
+	if err1 != nil || err2 != nil {
+		if len(from) != 1 || len(to) != 1 {
+			return mostBraces + 1
+		}
+		x, y = int64(from[0]), int64(to[0])
+	}
+	return int(min(max(x-y, y-x)+1, mostBraces+1))
+}

@@ -1,0 +1,173 @@
+package permit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// member is a field of an input: its name and its value as JSON.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// text is the value if it is a string.
+func (m *member) text() (string, bool) { return unquote(m.value) }
+
+// members takes the object of an input apart, one level deep. A name that is there
+// twice, even in another case, is an error: two readers would read two values. Values
+// are taken apart no further; [json.Valid] has looked at them before.
+func members(input json.RawMessage) ([]member, error) {
+	s := scanner{data: input}
+	s.space()
+	if s.at == len(input) {
+		return nil, nil // no input: no fields
+	}
+	if !s.take('{') {
+		if !json.Valid(input) {
+			return nil, errors.New("the input is not JSON")
+		}
+		return nil, nil // no object: no fields
+	}
+	var all []member
+	s.space()
+	if s.take('}') {
+		return nil, s.end()
+	}
+	for {
+		s.space()
+		name, ok := unquote(s.value())
+		if !ok {
+			return nil, errors.New("the input is not JSON")
+		}
+		s.space()
+		if !s.take(':') {
+			return nil, errors.New("the input is not JSON")
+		}
+		s.space()
+		value := s.value()
+		if value == nil {
+			return nil, errors.New("the input is not JSON")
+		}
+		for i := range all {
+			if strings.EqualFold(all[i].name, name) {
+				return nil, fmt.Errorf("the field %q is there twice", name)
+			}
+		}
+		all = append(all, member{name, value})
+		s.space()
+		if s.take('}') {
+			return all, s.end()
+		}
+		if !s.take(',') {
+			return nil, errors.New("the input is not JSON")
+		}
+	}
+}
+
+// scanner goes through JSON that is known, or about to be found, to be sound.
+type scanner struct {
+	data json.RawMessage
+	at   int
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.data) {
+		switch s.data[s.at] {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) take(c byte) bool {
+	if s.at < len(s.data) && s.data[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+func (s *scanner) end() error {
+	s.space()
+	if s.at != len(s.data) {
+		return errors.New("the input has something behind its object")
+	}
+	return nil
+}
+
+// value returns the value at hand, or nil if there is none.
+func (s *scanner) value() json.RawMessage {
+	from, depth := s.at, 0
+	for s.at < len(s.data) {
+		switch c := s.data[s.at]; c {
+		case '"':
+			if !s.str() {
+				return nil
+			}
+			if depth == 0 {
+				return s.data[from:s.at]
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return s.scalar(from)
+			}
+			if depth--; depth == 0 {
+				s.at++
+				return s.data[from:s.at]
+			}
+		case ',', ' ', '\t', '\n', '\r', ':':
+			if depth == 0 {
+				return s.scalar(from)
+			}
+		}
+		s.at++
+	}
+	return nil
+}
+
+// scalar is a number or a word that ends here.
+func (s *scanner) scalar(from int) json.RawMessage {
+	if from == s.at || !json.Valid(s.data[from:s.at]) {
+		return nil
+	}
+	return s.data[from:s.at]
+}
+
+// str moves behind a string.
+func (s *scanner) str() bool {
+	for s.at++; s.at < len(s.data); s.at++ {
+		switch s.data[s.at] {
+		case '\\':
+			s.at++
+		case '"':
+			s.at++
+			return true
+		}
+	}
+	return false
+}
+
+// unquote is the text of a JSON string.
+func unquote(value json.RawMessage) (string, bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	inside := value[1 : len(value)-1]
+	for _, c := range inside {
+		if c == '\\' || c < ' ' || c >= utf8.RuneSelf {
+			var text string
+			err := json.Unmarshal(value, &text)
+			return text, err == nil
+		}
+	}
+	return string(inside), true
+}

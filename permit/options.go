@@ -1,0 +1,229 @@
+package permit
+
+import (
+	"slices"
+	"strings"
+)
+
+// option is one that a command was given.
+type option struct {
+	name  string // without dashes
+	kind  string // what the list says behind its name
+	value arg    // the zero arg if it has none
+}
+
+// options are the words of a command, taken apart.
+type options struct {
+	given []option
+	// rest are the words that are no options.
+	rest []arg
+	// strange is the first option that the command is not known to have.
+	strange string
+	// wild is a pattern among the words whose matches could be taken for options: a
+	// file may be called -x.
+	wild string
+}
+
+// has reports whether one of the options was given.
+func (o *options) has(names ...string) bool {
+	for i := range o.given {
+		if slices.Contains(names, o.given[i].name) {
+			return true
+		}
+	}
+	return false
+}
+
+// values are those given for any of the names, in the order of the line.
+func (o *options) values(names ...string) []arg {
+	var all []arg
+	for i := range o.given {
+		if slices.Contains(names, o.given[i].name) {
+			all = append(all, o.given[i].value)
+		}
+	}
+	return all
+}
+
+// value is the last one given for any of the names.
+func (o *options) value(names ...string) (arg, bool) {
+	all := o.values(names...)
+	if len(all) == 0 {
+		return arg{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// from are the words that are no options from the nth on.
+func (o *options) from(n int) []arg { return o.rest[min(n, len(o.rest)):] }
+
+func (o *options) put(name, kind string, value arg) {
+	o.given = append(o.given, option{name, kind, value})
+}
+
+// parser takes the words of a command apart.
+type parser struct {
+	*options
+	args     []arg
+	at       int
+	list     string
+	anything bool // options that are not in the list are fine
+	first    bool // the first word that is no option ends them
+	words    bool // an option is a whole word, with one dash or two
+	ended    bool // what follows are no options
+}
+
+// parseOptions takes words apart. See invoked.options.
+func parseOptions(args []arg, list string) *options {
+	p := &parser{options: &options{}, args: args}
+	for list != "" && strings.IndexByte("+*-", list[0]) >= 0 {
+		switch list[0] {
+		case '+':
+			p.first = true
+		case '*':
+			p.anything = true
+		case '-':
+			p.words = true
+		}
+		list = list[1:]
+	}
+	for p.list = list; p.at < len(args); p.at++ {
+		p.word(args[p.at])
+	}
+	return p.options
+}
+
+// word takes the word at hand, and a value behind it.
+func (p *parser) word(a arg) {
+	if name, _, _ := strings.Cut(a.text, "="); a.pattern && !p.ended && name != "" && strings.IndexByte("*?[-", name[0]) >= 0 && strings.ContainsAny(name, "*?[") {
+		p.wild = a.text
+	}
+	switch {
+	case p.ended:
+		p.rest = append(p.rest, a)
+	case !a.known || len(a.text) < 2 || a.text[0] != '-':
+		p.rest = append(p.rest, a)
+		p.ended = p.first
+	case a.text == "--":
+		p.ended = true
+	case p.words || strings.HasPrefix(a.text, "--"):
+		p.long(a)
+	default:
+		p.letters(a)
+	}
+}
+
+// next is the value behind an option.
+func (p *parser) next() arg {
+	if p.at+1 < len(p.args) {
+		p.at++
+		return p.args[p.at]
+	}
+	return arg{text: "(nothing)"}
+}
+
+// long takes --name, --name=value or --name value; with words, -name too.
+func (p *parser) long(a arg) {
+	name, given, joined := strings.Cut(strings.TrimPrefix(a.text[1:], "-"), "=")
+	value := arg{text: given, known: joined, pattern: joined && a.pattern}
+	names, kinds, exact := p.find(name)
+	if len(names) != 1 || !exact && p.anything {
+		p.odd(a.text)
+		p.put(name, "", value)
+		for i := range names { // any of them may be meant: what is behind stays a word too
+			if !joined && strings.HasPrefix(kinds[i], "=") && !strings.HasPrefix(kinds[i], "=?") && p.at+1 < len(p.args) {
+				value = p.args[p.at+1]
+			}
+			p.put(names[i], kinds[i], value)
+		}
+		return
+	}
+	kind := kinds[0]
+	if !joined && strings.HasPrefix(kind, "=") && !strings.HasPrefix(kind, "=?") {
+		value = p.next()
+	}
+	p.put(names[0], kind, value)
+	p.ended = p.ended || strings.HasSuffix(kind, ".")
+}
+
+// letters takes -abc, -ovalue and -o value.
+func (p *parser) letters(a arg) {
+	for i := 1; i < len(a.text); i++ {
+		letter := a.text[i : i+1]
+		kind, ok := kindOf(p.list, letter)
+		if !ok {
+			p.odd("-" + letter)
+		}
+		if !strings.HasPrefix(kind, "=") {
+			p.put(letter, kind, arg{})
+			p.ended = p.ended || strings.HasSuffix(kind, ".")
+			continue
+		}
+		value := arg{}
+		switch joined := a.text[i+1:]; {
+		case joined != "":
+			value = arg{text: joined, known: true, pattern: a.pattern}
+		case !strings.HasPrefix(kind, "=?"):
+			value = p.next()
+		}
+		p.put(letter, kind, value)
+		p.ended = p.ended || strings.HasSuffix(kind, ".")
+		return
+	}
+}
+
+func (p *parser) odd(text string) {
+	if p.strange == "" && !p.anything {
+		p.strange = text
+	}
+}
+
+// find are the long options that a name, or the beginning of one, may mean.
+func (p *parser) find(name string) (names, kinds []string, exact bool) {
+	if kind, ok := kindOf(p.list, name); ok && (len(name) > 1 || p.words) {
+		return []string{name}, []string{kind}, true
+	}
+	if name == "" || p.words {
+		return nil, nil, false
+	}
+	for list := p.list; ; {
+		full, kind, more, ok := cutOption(list)
+		if !ok {
+			return names, kinds, false
+		}
+		if len(full) > 1 && strings.HasPrefix(full, name) {
+			names, kinds = append(names, full), append(kinds, kind)
+		}
+		list = more
+	}
+}
+
+// kindOf is what a list says about an option of exactly this name.
+func kindOf(list, name string) (kind string, ok bool) {
+	for {
+		full, kind, more, ok := cutOption(list)
+		if !ok || full == name {
+			return kind, ok
+		}
+		list = more
+	}
+}
+
+// cutOption takes the first option off a list.
+func cutOption(list string) (name, kind, more string, ok bool) {
+	for list != "" && list[0] <= ' ' {
+		list = list[1:]
+	}
+	if list == "" {
+		return "", "", "", false
+	}
+	end := 1
+	for end < len(list) && list[end] > ' ' {
+		end++
+	}
+	cut := 1
+	for cut < end && list[cut] != '=' && list[cut] != '!' {
+		cut++
+	}
+	return list[:cut], list[cut:end], list[end:], true
+}

@@ -1,0 +1,408 @@
+package permit
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// effect is what is done to a path.
+type effect int
+
+const (
+	reads effect = iota
+	changes
+	rewrites // with all that is below
+	removes  // likewise
+)
+
+// spot is where a path leads, links followed as far as they exist.
+type spot struct {
+	path   string // absolute, clean, without links; with slashes
+	rel    string // relative to the root it is in; "." is the root
+	inside bool   // in the project
+	extra  bool   // in an extra root
+	temp   bool   // in the temporary directory
+	err    error  // it could not be followed
+}
+
+// name is how findings call the spot: relative if it is inside.
+func (s *spot) name() string {
+	if s.inside {
+		return s.rel
+	}
+	return s.path
+}
+
+// root is a directory that paths are compared with.
+type root struct{ path string } // absolute, without links, with slashes
+
+func newRoot(dir string) (root, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return root{}, err
+	}
+	if direct, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = direct
+	}
+	return root{filepath.ToSlash(abs)}, nil
+}
+
+// holds returns a clean path relative to the root, if it is the root or below it.
+func (r root) holds(path string) (rel string, ok bool) {
+	switch {
+	case r.path == "":
+		return "", false
+	case path == r.path:
+		return ".", true
+	case r.path == "/":
+		return path[1:], true
+	case len(path) > len(r.path) && path[len(r.path)] == '/' && strings.HasPrefix(path, r.path):
+		return path[len(r.path)+1:], true
+	default:
+		return "", false
+	}
+}
+
+// locate follows an absolute path.
+func (f *Floor) locate(path string) spot {
+	direct, err := follow(path)
+	s := spot{path: filepath.ToSlash(direct), err: err}
+	if rel, ok := f.project.holds(s.path); ok {
+		s.rel, s.inside = rel, true
+		return s
+	}
+	for _, r := range f.extra {
+		if rel, ok := r.holds(s.path); ok {
+			s.rel, s.extra = rel, true
+			return s
+		}
+	}
+	_, s.temp = f.temp.holds(s.path)
+	return s
+}
+
+// entry is a name in a directory, be it a link or not.
+func (f *Floor) entry(dir *spot, name string) spot {
+	s := *dir
+	s.path = strings.TrimSuffix(s.path, "/") + "/" + name
+	if s.inside || s.extra {
+		s.rel = path.Join(s.rel, name)
+		return s
+	}
+	if rel, ok := f.project.holds(s.path); ok { // the project itself, seen from above
+		s.rel, s.inside = rel, true
+	}
+	_, s.temp = f.temp.holds(s.path)
+	return s
+}
+
+// mostLinks is how many symbolic links a path may lead through.
+const mostLinks = 40
+
+var errLinks = errors.New("it leads through too many symbolic links")
+
+// follow follows the symbolic links of an absolute path as far as it exists. What
+// the kernel makes up for the process that looks, such as /proc/self, is left as it
+// is: it would mean another process.
+func follow(path string) (string, error) {
+	path = filepath.Clean(path)
+	if isMagic(path) || direct(path) {
+		return path, nil
+	}
+	volume := filepath.VolumeName(path)
+	done := volume + string(filepath.Separator)
+	todo := strings.Split(strings.Trim(path[len(volume):], string(filepath.Separator)), string(filepath.Separator))
+	for links := 0; len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			done = filepath.Dir(done)
+			continue
+		}
+		next := filepath.Join(done, name)
+		if isMagic(next) {
+			return filepath.Join(append([]string{next}, todo...)...), nil
+		}
+		info, err := os.Lstat(next) //nolint:gosec // looking where a path leads is the point
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || isNotDirectory(err):
+			return filepath.Join(append([]string{next}, todo...)...), nil
+		case err != nil:
+			return filepath.Join(append([]string{next}, todo...)...), err
+		case info.Mode()&fs.ModeSymlink == 0:
+			done = next
+			continue
+		}
+		if links++; links > mostLinks {
+			return path, errLinks
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return next, err
+		}
+		if filepath.IsAbs(target) {
+			done = filepath.VolumeName(target) + string(filepath.Separator)
+			target = target[len(filepath.VolumeName(target)):]
+		}
+		todo = append(strings.Split(target, string(filepath.Separator)), todo...)
+	}
+	return done, nil
+}
+
+// isNotDirectory reports whether a part of a path is a file.
+func isNotDirectory(err error) bool {
+	return err != nil && strings.HasSuffix(err.Error(), "not a directory")
+}
+
+// isMagic reports whether a path is one of the kernel's own.
+func isMagic(path string) bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
+	switch path {
+	case "/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr":
+		return true
+	}
+	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/dev/fd/")
+}
+
+// harmlessDevices can be read and written by anyone to no effect.
+var harmlessDevices = []string{
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+	"/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty",
+}
+
+// systemDirectories belong to the operating system.
+var systemDirectories = []string{
+	"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc", "/run", "/sbin", "/snap", "/srv", "/sys", "/usr", "/var",
+	"/Applications", "/Library", "/System", "/private/etc", "/private/var", "/cores",
+	"C:/Windows", "C:/Program Files", "C:/Program Files (x86)", "C:/ProgramData",
+}
+
+// diskDevices begin the names of devices that hold file systems or memory.
+var diskDevices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "dm-", "md", "loop", "mem", "kmem", "port", "sg", "nbd"}
+
+// isDisk reports whether a path is a device that must not be written.
+func isDisk(path string) bool {
+	name, ok := strings.CutPrefix(path, "/dev/")
+	return ok && slices.ContainsFunc(diskDevices, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// isSystem reports whether a path is in a directory of the operating system.
+func isSystem(path string) bool {
+	if path == "/" {
+		return true
+	}
+	return slices.ContainsFunc(systemDirectories, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
+}
+
+// ruinous says why removing or changing a directory with all that is below is ruin, or
+// nothing.
+func (f *Floor) ruinous(s *spot, do effect) string {
+	verb := "changes"
+	if do == removes {
+		verb = "removes"
+	}
+	above := func(r root) bool { _, ok := (root{s.path}).holds(r.path); return ok && r.path != "" }
+	switch {
+	case s.path == "/" || filepath.Dir(s.path) == s.path:
+		return "it " + verb + " everything"
+	case above(f.home):
+		return "it " + verb + " the home directory"
+	case above(f.project) && s.path != f.project.path:
+		return "it " + verb + " the directory that the project is in"
+	case !s.inside && !s.extra && strings.Count(s.path, "/") == 1 && !s.temp && s.path != f.temp.path:
+		return "it " + verb + " a directory at the root of the file system"
+	default:
+		return ""
+	}
+}
+
+// private says which protection a path falls under, because it steers Belay or git,
+// or nothing. The path is compared as the most forgiving file system would.
+func (f *Floor) private(s *spot, do effect) string {
+	for _, r := range f.protected {
+		if _, ok := r.holds(s.path); ok {
+			return selfFiles
+		}
+		if _, ok := (root{s.path}).holds(r.path); ok && do >= rewrites {
+			return selfFiles
+		}
+	}
+	path := s.path
+	if s.inside || s.extra {
+		path = s.rel
+	} else if _, ok := f.home.holds(s.path); !ok {
+		return "" // what is beyond is held by other protections
+	}
+	if id := privatePath(path); id != "" {
+		return id
+	}
+	if do >= rewrites && s.inside {
+		return f.holdsPrivate(s)
+	}
+	return ""
+}
+
+// holdsPrivate says which protection something below a directory falls under.
+func (f *Floor) holdsPrivate(s *spot) string {
+	dir := filepath.FromSlash(s.path)
+	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}} {
+		if _, err := os.Lstat(filepath.Join(dir, p.name)); err == nil {
+			return p.id
+		}
+	}
+	return ""
+}
+
+// privatePath looks at the parts of a path.
+func privatePath(path string) string {
+	// Most paths have none of the letters in the right place: look before folding.
+	if !strings.ContainsAny(path, ".~") && !strings.Contains(strings.ToLower(path), "belay.y") && isASCII(path) {
+		return ""
+	}
+	parts := strings.Split(path, "/")
+	git := -1
+	for i, part := range parts {
+		switch plain := plainName(part); {
+		case plain == ".belay" || plain == ".claude" || plain == "belay~1" || plain == "claude~1":
+			return selfFiles
+		case (plain == "belay.yaml" || plain == "belay.yml") && i == len(parts)-1:
+			return selfFiles
+		case plain == ".gitconfig" && i == len(parts)-1:
+			return selfGit
+		case plain == ".git" || plain == "git~1":
+			git = i
+		}
+	}
+	if git < 0 {
+		return configOfPrograms(parts)
+	}
+	rest := parts[git+1:]
+	if len(rest) == 0 {
+		return selfGit // it would be replaced
+	}
+	for i, part := range rest {
+		switch plain := plainName(part); {
+		case plain == "hooks" || plain == "commondir" || plain == "gitdir": // the latter say where git looks for the others
+			return selfGit
+		case (plain == "config" || plain == "config.worktree") && i == len(rest)-1:
+			return selfGit
+		case plain == "info" && len(rest) == i+2 && plainName(rest[i+1]) == "attributes":
+			return selfGit
+		}
+	}
+	return ""
+}
+
+// configOfPrograms finds the user's own settings of belay and git.
+func configOfPrograms(parts []string) string {
+	for i := 0; i+1 < len(parts); i++ {
+		if plainName(parts[i]) == ".config" {
+			switch plainName(parts[i+1]) {
+			case "belay":
+				return selfFiles
+			case "git":
+				return selfGit
+			}
+		}
+	}
+	return ""
+}
+
+// plainName is a file's name as file systems compare it that ignore case, trailing
+// dots and blanks, streams, and characters that do not show.
+func plainName(name string) string {
+	if before, _, ok := strings.Cut(name, ":"); ok && before != "" {
+		name = before
+	}
+	name = strings.TrimRight(name, ". ")
+	if isASCII(name) {
+		return strings.ToLower(name)
+	}
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r):
+			return -1
+		case r >= 0xff01 && r <= 0xff5e: // full-width forms
+			return r - 0xfee0
+		case r == '\u017f':
+			return 's'
+		case r == '\u212a':
+			return 'k'
+		case r == '\u2024' || r == '\u3002' || r == '\ufe52':
+			return '.'
+		default:
+			return r
+		}
+	}, name))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// judgePath says what it means that a command does something to a path, or with
+// strict that a file tool does.
+func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding {
+	found := Finding{Kind: KindRead, Subject: s.name()}
+	if do != reads {
+		found.Kind = KindWrite
+	}
+	beyond := func(zone Zone, protection, why string) Finding {
+		found.Zone, found.Protection, found.Why = zone, protection, why
+		return found
+	}
+	outside := shellOutside
+	if strict {
+		outside = filesOutside
+	}
+	if do != reads {
+		if do >= rewrites {
+			if why := f.ruinous(s, do); why != "" {
+				return beyond(ZoneNever, "", why)
+			}
+		}
+		if isDisk(s.path) {
+			return beyond(ZoneNever, "", "it writes to a disk or to memory")
+		}
+		if id := f.private(s, do); id != "" {
+			return beyond(ZoneMachine, id, "it steers Belay or what git runs")
+		}
+	}
+	switch {
+	case s.err != nil:
+		return beyond(ZoneMachine, outside, "it cannot be followed: "+s.err.Error())
+	case s.inside || s.extra:
+		if do == changes && !strict && hasOtherName(filepath.FromSlash(s.path)) {
+			return beyond(ZoneMachine, shellOutside, "the file has another name, which may be outside the project")
+		}
+		if do != reads {
+			return beyond(ZoneWorkspace, "", "")
+		}
+		return found
+	case !strict && (slices.Contains(harmlessDevices, s.path) || strings.HasPrefix(s.path, "/dev/fd/")):
+		return found
+	case !strict && s.temp:
+		return beyond(ZoneWorkspace, "", "temporary")
+	case do != reads && isSystem(s.path):
+		return beyond(ZoneMachine, systemWrite, "it is a system directory")
+	default:
+		return beyond(ZoneMachine, outside, "it is outside the project")
+	}
+}

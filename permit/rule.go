@@ -1,0 +1,215 @@
+package permit
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// RuleDecision is what a rule says about the calls it matches.
+type RuleDecision string
+
+// The decisions of rules, from mild to severe.
+const (
+	RuleAllow RuleDecision = "allow"
+	RuleAsk   RuleDecision = "ask"
+	RuleDeny  RuleDecision = "deny"
+)
+
+// Rule allows, asks about or denies calls. [ParseRule] reads one from text; the
+// package comment has the grammar.
+type Rule struct {
+	Decision RuleDecision
+	// Tool is the name of a tool, or a pattern of path.Match.
+	Tool string
+	// Pattern says which calls of the tool are meant. Empty means all.
+	Pattern string
+	// Reason is told to whoever is refused or asked. Defaults to naming the rule.
+	Reason string
+	// Origin is whose rule it is. A project's or space's rule may allow only if it is
+	// Granted. Defaults to the host.
+	Origin  hook.OriginKind
+	Granted bool
+	// Where is the file and line that it was read from, for people.
+	Where string
+}
+
+// String is the rule as text.
+func (r *Rule) String() string {
+	text := string(r.Decision) + " " + r.Tool
+	if r.Pattern != "" {
+		text += "(" + r.Pattern + ")"
+	}
+	return text
+}
+
+// ParseRule reads a rule: "deny shell(git push *)".
+func ParseRule(text string) (Rule, error) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	decision := RuleDecision(word)
+	words := []string{string(RuleAllow), string(RuleAsk), string(RuleDeny)}
+	if !slices.Contains(words, word) {
+		return Rule{}, fmt.Errorf("permit: rule %q: it begins with %q: write allow, ask or deny, then a tool%s", text, word, near.Hint(word, words))
+	}
+	tool, pattern, err := parsePattern(rest)
+	if err != nil {
+		return Rule{}, fmt.Errorf("permit: rule %q: %w", text, err)
+	}
+	return Rule{Decision: decision, Tool: tool, Pattern: pattern}, nil
+}
+
+// parsePattern reads TOOL or TOOL(PATTERN).
+func parsePattern(text string) (tool, pattern string, err error) {
+	text = strings.TrimSpace(text)
+	tool, pattern, paren := strings.Cut(text, "(")
+	tool = strings.TrimSpace(tool)
+	switch {
+	case tool == "":
+		return "", "", errors.New("there is no tool in it: write shell(git push *), or * for all tools")
+	case strings.ContainsAny(tool, " \t)"):
+		return "", "", fmt.Errorf("%q is not the name of a tool: put what it is called with in parentheses, such as shell(%s)", tool, strings.TrimSpace(strings.TrimPrefix(tool, "shell")))
+	case !paren:
+		_, err := path.Match(tool, "")
+		if err != nil {
+			return "", "", fmt.Errorf("tool %q: %w", tool, err)
+		}
+		return tool, "", nil
+	case !strings.HasSuffix(pattern, ")"):
+		return "", "", errors.New("the parenthesis is not closed")
+	}
+	if _, err := path.Match(tool, ""); err != nil {
+		return "", "", fmt.Errorf("tool %q: %w", tool, err)
+	}
+	pattern = strings.TrimSpace(strings.TrimSuffix(pattern, ")"))
+	if pattern == "" {
+		return "", "", fmt.Errorf("the parentheses are empty: write %s alone for all its calls", tool)
+	}
+	return tool, pattern, nil
+}
+
+// about says what a pattern is compared with.
+type about int
+
+const (
+	aboutCall    about = iota // the tool alone
+	aboutCommand              // commands that a shell runs
+	aboutPath
+	aboutURL
+	aboutFields
+)
+
+// rule is a Rule made ready.
+type rule struct {
+	Rule
+	about  about
+	words  []string          // of a command
+	path   string            // glob
+	url    urlPattern        //
+	fields map[string]string // dotted name to glob
+	order  int               // earlier ones are told first
+}
+
+// compile makes a rule ready. The profile of its tool says what a pattern without a
+// prefix is about.
+func compile(r Rule, tools *profiles) (*rule, error) {
+	c := &rule{Rule: r}
+	if r.Pattern == "" {
+		return c, nil
+	}
+	kind, rest, prefixed := strings.Cut(r.Pattern, ":")
+	rest = strings.TrimSpace(rest)
+	switch {
+	case prefixed && kind == "command":
+		c.about = aboutCommand
+	case prefixed && kind == "path":
+		c.about = aboutPath
+	case prefixed && kind == "url":
+		c.about = aboutURL
+	default:
+		rest = r.Pattern
+		c.about = aboutOf(tools.of(r.Tool), r.Pattern)
+	}
+	var err error
+	switch c.about {
+	case aboutCommand:
+		c.words = strings.Fields(rest)
+		for _, w := range c.words {
+			if _, bad := path.Match(w, ""); bad != nil {
+				err = fmt.Errorf("%q: %w", w, bad)
+			}
+		}
+		if len(c.words) == 0 {
+			err = errors.New("there is no command in it")
+		}
+	case aboutPath:
+		c.path = strings.TrimPrefix(rest, "./")
+		if !doublestar.ValidatePattern(c.path) || c.path == "" {
+			err = fmt.Errorf("%q is not a pattern of paths", rest)
+		}
+	case aboutURL:
+		c.url, err = parseURLPattern(rest)
+	case aboutFields:
+		c.fields, err = parseFields(rest)
+	default:
+		err = fmt.Errorf("it cannot be told what %q is about: write %s(path:…), (url:…), (command:…) or (FIELD=…)", r.Pattern, r.Tool)
+	}
+	return c, err
+}
+
+// aboutOf says what a pattern for a tool is about that does not say.
+func aboutOf(p *Profile, pattern string) about {
+	name, _, equals := strings.Cut(pattern, "=")
+	switch {
+	case p.Command != "":
+		return aboutCommand
+	case len(p.Reads)+len(p.Writes) > 0:
+		return aboutPath
+	case len(p.URLs) > 0:
+		return aboutURL
+	case equals && !strings.ContainsAny(name, " /*"):
+		return aboutFields
+	default:
+		return aboutCall
+	}
+}
+
+// parseFields reads FIELD=GLOB, FIELD=GLOB.
+func parseFields(text string) (map[string]string, error) {
+	fields := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, glob, ok := strings.Cut(part, "=")
+		name, glob = strings.TrimSpace(name), strings.TrimSpace(glob)
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not FIELD=PATTERN", strings.TrimSpace(part))
+		}
+		if _, err := path.Match(glob, ""); err != nil {
+			return nil, fmt.Errorf("field %q: %w", name, err)
+		}
+		fields[name] = glob
+	}
+	return fields, nil
+}
+
+// decision is the rule's as the floor says it.
+func (r *rule) decision() belay.ToolDecision {
+	switch r.Decision {
+	case RuleAllow:
+		return belay.ToolPass
+	case RuleAsk:
+		return belay.ToolAsk
+	default:
+		return belay.ToolDeny
+	}
+}
+
+// strict says that a doubt counts against a match: a rule that allows matches what it
+// surely means, and one that asks or denies what it may mean.
+func (r *rule) strict() bool { return r.Decision == RuleAllow }

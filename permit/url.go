@@ -1,0 +1,313 @@
+package permit
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// maxAuthority is how much of a URL is looked at for its host. It is far more than
+// any host has: what is longer is taken for an attempt to confuse.
+const maxAuthority = 1024
+
+// The schemes that are understood. Others are not the network, as far as can be told.
+var (
+	// lenient schemes are read by browsers with any number of slashes, of either kind.
+	lenient = map[string]bool{"http": true, "https": true, "ws": true, "wss": true, "ftp": true}
+	strict  = map[string]bool{
+		"git": true, "ssh": true, "sftp": true, "scp": true, "ftps": true, "rsync": true, "svn": true,
+		"git+http": true, "git+https": true, "git+ssh": true, "ssh+git": true, "svn+ssh": true, "svn+http": true, "svn+https": true,
+		"hg+http": true, "hg+https": true, "hg+ssh": true, "bzr+http": true, "bzr+https": true, "bzr+ssh": true, "bzr+sftp": true,
+	}
+	// nested schemes have another URL behind them.
+	nested = map[string]bool{"jar": true, "view-source": true, "blob": true, "filesystem": true, "feed": true, "url": true, "wyciwyg": true, "cache": true}
+	// hostless schemes do not name a host of a network.
+	hostless = map[string]string{
+		"javascript": "code", "vbscript": "code", "about": "a page of the program itself", "chrome": "a page of the program itself",
+		"mailto": "a mail", "tel": "a call", "sms": "a message", "unix": "a socket of this machine", "http+unix": "a socket of this machine",
+		"https+unix": "a socket of this machine", "unix+http": "a socket of this machine", "npipe": "a socket of this machine", "fd": "an open file of this process",
+		"ext": "a command that git runs", "fish": "a shell elsewhere",
+	}
+)
+
+// judgeURL says what a URL leads to, whatever program reads it: browsers, curl, git
+// and the libraries of languages disagree about what is not plain. Where readings
+// differ the most severe counts, and what can be read in two ways is never the
+// public net. scp's host:path, and hosts without a scheme, are understood too.
+//
+// It reads the beginning of the text only, so that the length of a URL costs nothing.
+func judgeURL(raw string) reach { return judgeNested(raw, 0) }
+
+func judgeNested(raw string, depth int) reach {
+	raw = strings.TrimFunc(raw, isBlank)
+	head, odd, whole := urlHead(raw)
+	if head == "" {
+		return reach{zone: ZoneMachine, why: "the address is empty"}
+	}
+	scheme, rest, ok := cutScheme(head)
+	var r reach
+	switch {
+	case ok && scheme == "data":
+		return reach{zone: ZoneSafe, why: "a data: URL carries its content with it"}
+	case ok && scheme == "file":
+		return reach{zone: ZoneMachine, file: filePath(raw), why: "a file: URL names a file of this machine"}
+	case ok && len(scheme) == 1, isPath(head):
+		return reach{zone: ZoneMachine, file: raw, why: shown(head) + " is a path of this machine, not an address"}
+	case ok && nested[scheme] && depth < 3:
+		inner, _, _ := strings.Cut(rest, "!")
+		r = judgeNested(inner, depth+1).unclear(scheme + ": URLs are taken apart by the program that reads them")
+	case ok && hostless[scheme] != "":
+		r = reach{zone: ZoneMachine, why: fmt.Sprintf("%s: means %s", scheme, hostless[scheme])}
+	case ok:
+		region, slashes := skipSlashes(rest)
+		r = judgeAuthority(region, whole, false)
+		odd = odd || slashes != "//"
+		if !lenient[scheme] && !strict[scheme] {
+			r = r.unclear(fmt.Sprintf("it is not known what %s: leads to", shown(scheme)))
+		}
+	default:
+		return judgeBare(head, odd, whole)
+	}
+	return r.unless(odd)
+}
+
+// judgeHost says what a host leads to that a program is given: with or without
+// user, port and path, as ssh, scp, rsync and git take them. A URL is understood too.
+// It differs from judgeURL where a host could be taken for a scheme, as in data:x.
+func judgeHost(hostport string) reach {
+	head, odd, whole := urlHead(strings.TrimFunc(hostport, isBlank))
+	switch {
+	case strings.Contains(head, "://"):
+		return judgeURL(hostport)
+	case head == "":
+		return reach{zone: ZoneMachine, why: "the host is empty"}
+	default:
+		return judgeBare(head, odd, whole)
+	}
+}
+
+// judgeBare judges what has no scheme: curl takes it for a host, git and scp for
+// host:path.
+func judgeBare(head string, odd, whole bool) reach {
+	region, slashes := skipSlashes(head)
+	r := judgeAuthority(region, whole, true).unless(odd || slashes != "")
+	if slashes != "" {
+		r.file = head
+	}
+	return r
+}
+
+// unless makes what is odd not public.
+func (r reach) unless(odd bool) reach {
+	if odd {
+		return r.unclear("the address is written so that programs read it differently")
+	}
+	return r
+}
+
+// isBlank reports whether a character is left out around a URL.
+func isBlank(r rune) bool { return r <= ' ' }
+
+// urlHead is the beginning of a URL, as far as its host can reach. Tabs and newlines
+// inside are left out, as browsers do; odd says that there were any. whole is false
+// if more follows.
+func urlHead(raw string) (head string, odd, whole bool) {
+	var b strings.Builder
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case c == '\t' || c == '\n' || c == '\r':
+			odd = true
+		case b.Len() > 2*maxAuthority:
+			return b.String(), odd, false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), odd, true
+}
+
+// cutScheme splits a scheme off. A word before a colon is none if what follows is a
+// port, or if it is no word that a scheme is: localhost:8080 and
+// host.example:path are hosts.
+func cutScheme(s string) (scheme, rest string, ok bool) {
+	i := strings.IndexByte(s, ':')
+	if i <= 0 {
+		return "", s, false
+	}
+	scheme = strings.ToLower(s[:i])
+	for j, c := range []byte(scheme) {
+		letter := 'a' <= c && c <= 'z'
+		if !letter && (j == 0 || !strings.ContainsRune("0123456789+-.", rune(c))) {
+			return "", s, false
+		}
+	}
+	rest = s[i+1:]
+	switch {
+	case scheme == "data":
+		// A host of that name has a port behind it.
+		ok := strings.Contains(rest, ",") && strings.Trim(rest[:1], "0123456789/\\") != ""
+		return scheme, rest, ok
+	case lenient[scheme] || nested[scheme] || hostless[scheme] != "" || scheme == "file":
+		return scheme, rest, true
+	case strings.HasPrefix(rest, "//"):
+		return scheme, rest, true
+	case len(scheme) == 1 && strings.ContainsAny(rest[:min(1, len(rest))], `/\`):
+		return scheme, rest, true // a drive
+	default:
+		return "", s, false
+	}
+}
+
+// isPath reports whether a text is a path rather than an address.
+func isPath(s string) bool {
+	return s[0] == '/' && !strings.HasPrefix(s, "//") || s[0] == '~' ||
+		s == "." || s == ".." || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../")
+}
+
+// filePath is the path of a file: URL.
+func filePath(raw string) string {
+	_, rest, _ := strings.Cut(strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(raw), ":")
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		i := strings.IndexByte(after, '/')
+		if i < 0 {
+			return "/"
+		}
+		rest = after[i:]
+	}
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return percentDecode(rest)
+}
+
+// skipSlashes leaves out slashes and backslashes at the beginning.
+func skipSlashes(s string) (rest, slashes string) {
+	rest = strings.TrimLeft(s, `/\`)
+	return rest, s[:len(s)-len(rest)]
+}
+
+// judgeAuthority judges user, host and port at the beginning of a text, which may go
+// on if it is not whole. With scp, what follows the first colon may be a path.
+func judgeAuthority(s string, whole, scp bool) reach {
+	region, _, ends := strings.Cut(s, "/")
+	if len(region) > maxAuthority || !ends && !whole {
+		return reach{zone: ZoneMachine, why: "the host is too long"}
+	}
+	region = cutZone(region)
+	text, sure := plainHost(region)
+	authority, behind := text, ""
+	if i := strings.IndexAny(text, "?#"); i >= 0 {
+		authority, behind = text[:i], text[i+1:]
+	}
+	hidden := strings.Count(text, "@") > strings.Count(region, "@") || strings.Count(text, ":") > strings.Count(region, ":") || strings.Contains(text, "/")
+	if hidden || strings.ContainsFunc(text, confuses) || strings.Count(authority, "@") > 1 || strings.Contains(behind, "@") {
+		return judgePieces(text).unclear("programs disagree about where the host of " + shown(text) + " is")
+	}
+	if _, host, ok := strings.Cut(authority, "@"); ok {
+		authority = host
+	}
+	r := judgeHostPort(authority, scp)
+	if !sure && r.zone < ZoneMachine {
+		r.host = region // and not one that a rule could know
+		r = r.unclear("programs disagree about what " + shown(region) + " stands for")
+	}
+	return r
+}
+
+// confuses reports whether a character inside an authority ends it for some readers
+// and not for others.
+func confuses(r rune) bool { return r == '\\' || r <= ' ' || r == 0x7f || r == '\uFFFD' }
+
+// judgePieces judges everything that some reader could take for the host. What is a
+// user to one reader is a host to another, so that being a plain word says nothing.
+func judgePieces(text string) reach {
+	r := reach{zone: ZoneNetwork}
+	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return confuses(c) || strings.ContainsRune("@?#/", c) }) {
+		next := judgeHostPort(piece, true)
+		if word := next.protection == netPrivate && !strings.ContainsAny(next.host, ".:"); !word {
+			r = r.worse(next)
+		}
+	}
+	return r
+}
+
+// judgeHostPort judges a host with or without a port.
+func judgeHostPort(s string, scp bool) reach {
+	if inside, ok := strings.CutPrefix(s, "["); ok {
+		host, port, closed := strings.Cut(inside, "]")
+		r := judgeSpelled(host)
+		if !closed || !isPort(port, scp) {
+			r = r.unclear(shown(s) + " is neither a host nor an address")
+		}
+		return r
+	}
+	if strings.Count(s, ":") >= 2 {
+		if addr, err := netip.ParseAddr(s); err == nil {
+			return judgeAddr(addr)
+		}
+	}
+	host, _, found := strings.Cut(s, ":")
+	r := judgeSpelled(host)
+	if found && !isPort(s[len(host):], scp) {
+		r = r.unclear(shown(s) + " is neither a host nor a host and a port")
+	}
+	return r
+}
+
+// isPort reports whether a text is nothing, or a colon and a port; with scp, or a
+// colon and a path.
+func isPort(s string, scp bool) bool {
+	if s == "" || s == ":" {
+		return true
+	}
+	return s[0] == ':' && (scp || len(s) <= 6 && isNumber(s[1:]))
+}
+
+// judgeSpelled judges a host in any spelling, mapped to plain characters already.
+func judgeSpelled(host string) reach {
+	name := strings.TrimRight(host, ".")
+	if strings.Contains(name, ":") {
+		addr, err := netip.ParseAddr(name)
+		if err != nil {
+			return reach{zone: ZoneMachine, host: name, why: shown(name) + " is no address"}
+		}
+		return judgeAddr(addr)
+	}
+	for _, reading := range []string{name, plainDigits(name)} {
+		addrs, sure, isV4 := parseV4(reading)
+		if !isV4 {
+			continue
+		}
+		r := reach{zone: ZoneNetwork, host: name}
+		for i, addr := range addrs {
+			if next := judgeAddr(addr); i == 0 || next.severity() > r.severity() {
+				r = next
+			}
+		}
+		if !sure || reading != name || len(host)-len(name) > 1 {
+			r = r.unclear(shown(host) + " is an address that programs read differently, or none")
+		}
+		return r
+	}
+	r := judgeName(name)
+	if len(host)-len(name) > 1 {
+		r = r.unclear(shown(host) + " is no host name")
+	}
+	return r
+}
+
+// cutZone leaves out the zone of an IPv6 address, fe80::1%eth0, before anything
+// takes its percent sign for an encoding.
+func cutZone(region string) string {
+	i := strings.IndexByte(region, '%')
+	if i < 0 || strings.Count(region[:i], ":") < 2 || strings.Trim(region[strings.LastIndexByte(region[:i], '@')+1:i], "[0123456789abcdefABCDEF:.") != "" {
+		return region
+	}
+	if j := strings.IndexByte(region[i:], ']'); j >= 0 {
+		return region[:i] + region[i+j:]
+	}
+	if strings.ContainsAny(region[i:], "@") {
+		return region
+	}
+	return region[:i]
+}

@@ -1,0 +1,232 @@
+package permit
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// words resolves the words of a command. What they run meanwhile is judged too.
+func (a *analysis) words(list []*syntax.Word) []arg {
+	args := make([]arg, 0, len(list))
+	for _, w := range list {
+		args = append(args, a.fields(w)...)
+	}
+	for _, w := range args {
+		if w.pattern {
+			a.listed(w)
+		}
+	}
+	return args
+}
+
+// fields resolves a word that may stand for several.
+func (a *analysis) fields(w *syntax.Word) []arg {
+	if text, pattern, ok := plainWord(w); ok && !strings.Contains(text, "{") && !strings.HasPrefix(text, "~") {
+		return []arg{{text: text, known: true, pattern: pattern}}
+	}
+	if braces := braceWords(w); braces != nil {
+		if len(braces) > mostBraces {
+			return []arg{{text: a.written(w)}}
+		}
+		var all []arg
+		for _, b := range braces {
+			all = append(all, a.resolve(b, true)...)
+		}
+		return all
+	}
+	return a.resolve(w, true)
+}
+
+// value resolves a word that stands for one, as in an assignment.
+func (a *analysis) value(w *syntax.Word) arg {
+	if w == nil {
+		return literal("")
+	}
+	if text, pattern, ok := plainWord(w); ok && !strings.HasPrefix(text, "~") {
+		return arg{text: text, known: true, pattern: pattern}
+	}
+	return a.resolve(w, false)[0]
+}
+
+// resolve works out a word. It returns one at least, unless split is set.
+func (a *analysis) resolve(w *syntax.Word, split bool) []arg {
+	unknown := []arg{{text: a.written(w)}}
+	ran, pipe := a.inner(w)
+	if pipe {
+		return []arg{{text: a.written(w), pipe: true}}
+	}
+	if ran {
+		if text, ok := a.knownOutput(w); ok {
+			return []arg{literal(text)}
+		}
+		return unknown
+	}
+	if text, pattern, ok := plainWord(w); ok {
+		if rest, home := strings.CutPrefix(text, "~"); home && startsTilde(w) {
+			switch dir, more, _ := strings.Cut(rest, "/"); {
+			case dir == "" && a.floor.home.path != "":
+				text = a.floor.home.path
+				if strings.HasPrefix(rest, "/") {
+					text += "/" + more
+				}
+			case dir == "+" && len(a.dirs) == 1:
+				text = a.dirs[0] + strings.TrimPrefix(rest, "+")
+			default:
+				return unknown
+			}
+		}
+		return []arg{{text: text, known: true, pattern: pattern}}
+	}
+	if pattern, ok := a.patternOf(w); ok {
+		return []arg{pattern}
+	}
+	if !a.certain(w) {
+		return unknown
+	}
+	env := &known{state: &a.state, floor: a.floor}
+	config := &expand.Config{Env: env}
+	if !split {
+		text, err := expand.Literal(config, w)
+		if err != nil || env.missed {
+			return unknown
+		}
+		return []arg{literal(text)}
+	}
+	fields, err := expand.Fields(config, w)
+	if err != nil || env.missed {
+		return unknown
+	}
+	args := make([]arg, len(fields))
+	for i, text := range fields {
+		args[i] = arg{text: text, known: true, pattern: strings.ContainsAny(text, "*?[")}
+	}
+	return args
+}
+
+// patternOf is the pattern that a word stands for which is nothing but the variable of
+// a loop over one.
+func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
+	if len(a.patterns) == 0 || len(w.Parts) != 1 {
+		return arg{}, false
+	}
+	part := w.Parts[0]
+	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) == 1 {
+		part = quoted.Parts[0]
+	}
+	p, ok := part.(*syntax.ParamExp)
+	if !ok || p.Param == nil || !plainParam(p) {
+		return arg{}, false
+	}
+	text, ok := a.patterns[p.Param.Value]
+	return arg{text: text, known: true, pattern: true}, ok
+}
+
+func plainParam(p *syntax.ParamExp) bool {
+	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
+}
+
+// certain reports whether a word means what the values of its variables say. Arithmetic
+// takes values for expressions again, which may run commands, and some operators have
+// values expanded again, or taken for names.
+func (a *analysis) certain(w syntax.Node) bool {
+	sure := true
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch p := n.(type) {
+		case *syntax.ParamExp:
+			if p.Excl || p.Names != 0 || p.Index != nil || p.Exp != nil && p.Exp.Op == syntax.OtherParamOps {
+				sure = false
+			}
+			if p.Slice != nil && (!plainArithmetic(p.Slice.Offset) || !plainArithmetic(p.Slice.Length)) {
+				sure = false
+			}
+		case *syntax.ArithmExp:
+			sure = sure && plainArithmetic(p.X)
+		}
+		return sure
+	})
+	return sure
+}
+
+// plainArithmetic reports whether an expression has numbers in it and no names.
+func plainArithmetic(x syntax.ArithmExpr) bool {
+	if x == nil {
+		return true
+	}
+	plain := true
+	syntax.Walk(x, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok {
+			plain = plain && isNumber(w.Lit())
+		}
+		return plain
+	})
+	return plain
+}
+
+// known are the variables that a text says the values of.
+type known struct {
+	*state
+	floor  *Floor
+	missed bool // one was asked for that is not known
+}
+
+var _ expand.Environ = (*known)(nil)
+
+// Get returns a variable, and notes if it is not known.
+func (k *known) Get(name string) expand.Variable {
+	value, ok := k.vars[name]
+	if !ok {
+		switch name {
+		case "@", "*":
+			if k.params != nil {
+				return expand.Variable{Set: true, Kind: expand.Indexed, List: k.params}
+			}
+		case "#":
+			value, ok = strconv.Itoa(len(k.params)), k.params != nil
+		case "HOME":
+			value, ok = k.floor.home.path, k.floor.home.path != ""
+		case "PWD":
+			if ok = len(k.dirs) == 1; ok {
+				value = k.dirs[0]
+			}
+		case "IFS":
+			value, ok = " \t\n", true
+		case "TMPDIR":
+			value, ok = k.floor.temp.path, k.floor.temp.path != ""
+		}
+	}
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && !ok && k.params != nil {
+		if ok = true; n <= len(k.params) {
+			value = k.params[n-1]
+		}
+	}
+	if !ok {
+		k.missed = true
+		return expand.Variable{}
+	}
+	return expand.Variable{Set: true, Kind: expand.String, Str: value}
+}
+
+// Each is for programs that are run, and none is.
+func (k *known) Each(func(string, expand.Variable) bool) {}
+
+// address notes that a host is reached.
+func (a *analysis) address(w arg, least Zone) {
+	if !w.known {
+		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "it cannot be told where this leads"})
+		return
+	}
+	if r := judgeURL(w.text); r.file != "" {
+		a.path(literal(r.file), reads)
+		return
+	}
+	a.add(urlFinding(w.text, least))
+}
+
+// urlFinding says what it means to reach an address.
+func urlFinding(raw string, least Zone) Finding {
+	r := judgeURL(raw)
+	return Finding{Kind: KindURL, Subject: raw, Zone: max(r.zone, least), Why: r.why, Protection: r.protection}
+}

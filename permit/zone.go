@@ -1,0 +1,130 @@
+package permit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Zone says how far the effects of a call reach. A call is in the highest zone
+// that any part of it is in.
+type Zone int
+
+// The zones.
+const (
+	// ZoneSafe changes nothing: reading files of the project, looking around.
+	ZoneSafe Zone = iota
+	// ZoneWorkspace changes files of the project, or temporary ones.
+	ZoneWorkspace
+	// ZoneBuild runs code of the project: compilers, tests, scripts.
+	ZoneBuild
+	// ZoneNetwork fetches from the network.
+	ZoneNetwork
+	// ZoneExternal changes something elsewhere: pushes, publishes, posts.
+	ZoneExternal
+	// ZoneMachine reaches the machine beyond the project, or cannot be told.
+	ZoneMachine
+	// ZoneNever is ruinous. It does not run, whoever approves.
+	ZoneNever
+)
+
+var zoneNames = [...]string{"safe", "workspace", "build", "network", "external", "machine", "never"}
+
+// String is the zone's name.
+func (z Zone) String() string {
+	if z < 0 || int(z) >= len(zoneNames) {
+		return fmt.Sprintf("zone(%d)", int(z))
+	}
+	return zoneNames[z]
+}
+
+// Means says in words what is in the zone.
+func (z Zone) Means() string {
+	switch z {
+	case ZoneSafe:
+		return "reads inside the project and changes nothing"
+	case ZoneWorkspace:
+		return "changes files of the project or temporary ones"
+	case ZoneBuild:
+		return "runs code of the project: compilers, tests, scripts"
+	case ZoneNetwork:
+		return "fetches from the network"
+	case ZoneExternal:
+		return "changes something elsewhere: pushes, publishes, posts"
+	case ZoneMachine:
+		return "reaches the machine beyond the project, or cannot be told"
+	case ZoneNever:
+		return "is ruinous and never runs, whoever approves"
+	default:
+		return "is no zone"
+	}
+}
+
+// Zones are all zones, from mild to severe.
+func Zones() []Zone {
+	zones := make([]Zone, len(zoneNames))
+	for i := range zones {
+		zones[i] = Zone(i)
+	}
+	return zones
+}
+
+// Mode says how far an agent goes by itself: zones up to Auto run, zones up to
+// Ask need a person's word, all others are denied.
+type Mode struct {
+	Name string `json:"name"`
+	Auto Zone   `json:"auto"`
+	Ask  Zone   `json:"ask"`
+}
+
+// The modes, from tight to loose.
+var (
+	ReadOnly   = Mode{"read-only", ZoneSafe, ZoneSafe}
+	Strict     = Mode{"strict", ZoneSafe, ZoneMachine}
+	Standard   = Mode{"standard", ZoneWorkspace, ZoneMachine}
+	Build      = Mode{"build", ZoneBuild, ZoneMachine}
+	Permissive = Mode{"permissive", ZoneNetwork, ZoneMachine}
+	Unattended = Mode{"unattended", ZoneBuild, ZoneBuild}
+)
+
+// Modes are all modes.
+func Modes() []Mode { return []Mode{ReadOnly, Strict, Standard, Build, Permissive, Unattended} }
+
+// ModeOf finds a mode by its name.
+func ModeOf(name string) (Mode, error) {
+	var names []string
+	for _, m := range Modes() {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return Mode{}, fmt.Errorf("permit: there is no mode %q%s: there are %s", name, near.Hint(name, names), strings.Join(names, ", "))
+}
+
+// Tighter lets happen what both modes let happen.
+func (m Mode) Tighter(other Mode) Mode {
+	switch {
+	case m.Auto <= other.Auto && m.Ask <= other.Ask:
+		return m
+	case other.Auto <= m.Auto && other.Ask <= m.Ask:
+		return other
+	default:
+		return Mode{m.Name + " and " + other.Name, min(m.Auto, other.Auto), min(m.Ask, other.Ask)}
+	}
+}
+
+// Means says the mode in words.
+func (m Mode) Means() string {
+	switch {
+	case m.Ask == ZoneSafe:
+		return "reads, and nothing else"
+	case m.Auto == m.Ask:
+		return fmt.Sprintf("runs up to zone %d (%s) and denies the rest", m.Auto, m.Auto)
+	case m.Auto == ZoneSafe:
+		return "asks before every change"
+	default:
+		return fmt.Sprintf("runs up to zone %d (%s), asks before the rest", m.Auto, m.Auto)
+	}
+}

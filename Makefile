@@ -7,7 +7,7 @@ TOOL := go tool -modfile=tools/go.mod
 SQLC := CGO_ENABLED=0 go tool -modfile=tools/sqlc/go.mod sqlc
 
 # How long each fuzz target runs.
-FUZZTIME ?= 5s
+FUZZTIME ?= 4s
 # How long the soak tests may take in all.
 SOAKTIME ?= 30m
 # What the module must build and vet for.
@@ -80,19 +80,24 @@ compiler:
 screen:
 	@scripts/ensure-debian 'tmux -V' tmux
 
+# Commands are confined by what the machine has; the tests want to see both ways. Elsewhere there is no sandbox to test.
+.PHONY: confinement
+confinement:
+	@[ "$$(uname)" != Linux ] || scripts/ensure-debian 'bwrap --version' bubblewrap
+
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
 PROCESSES := ./cmd/belay ./internal/crashtest ./internal/demo
 
 .PHONY: race
-race: compiler screen ## all tests under the race detector, but for those that start many processes
+race: compiler screen confinement ## all tests under the race detector, but for those that start many processes
 	@CGO_ENABLED=1 go test -race $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes
-processes: ## the tests that start many processes, or kill them
+processes: confinement ## the tests that start many processes, or kill them
 	@go test $(PROCESSES)
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME (default 5s)
+fuzz: ## run every fuzz target for FUZZTIME (default 4s)
 	@scripts/fuzz $(FUZZTIME)
 
 .PHONY: cross

@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+)
+
+// bubblewrap is the command line of bwrap. A program that it runs is found by its
+// name here, since bwrap would look it up in the program's own PATH.
+func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]string, error) {
+	args := []string{
+		s.means.bwrap,
+		"--unshare-pid", "--unshare-ipc",
+		"--die-with-parent", "--new-session",
+		"--ro-bind", "/", "/",
+		"--dev", "/dev",
+		"--proc", "/proc",
+	}
+	if !policy.Network {
+		args = append(args, "--unshare-net")
+	}
+	if os.Geteuid() == 0 {
+		args = append(args, "--cap-drop", "ALL")
+		for _, name := range keptNames {
+			args = append(args, "--cap-add", name)
+		}
+	}
+	for _, dir := range policy.Write {
+		args = append(args, "--bind", dir, dir)
+	}
+	list, err := holds(policy)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	for _, h := range list {
+		switch {
+		case h.link:
+			return nil, fmt.Errorf("sandbox: protect %s: it is a symbolic link in a writable directory, and bubblewrap cannot hold one", h.name)
+		case h.absent: // it would be left there for good
+		case h.sealed:
+			args = append(args, "--ro-bind", h.name, h.name)
+		default:
+			args = append(args, "--bind", h.name, h.name)
+		}
+	}
+	for _, name := range outsideSockets(policy, os.Getenv) {
+		args = append(args, "--ro-bind", "/dev/null", name)
+	}
+	args = append(args, "--", program)
+	return append(args, argv[1:]...), nil
+}
+
+// keptNames are the names of the capabilities that root keeps.
+var keptNames = []string{
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
+	"CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_NET_BIND_SERVICE",
+}

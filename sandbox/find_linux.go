@@ -1,0 +1,156 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bwrapAttempts is how often bwrap is tried: a socket that it is to hide may be gone by
+// the time it starts, and then it fails.
+const bwrapAttempts = 3
+
+// try finds out whether a kind works here, and what it is made of.
+func try(ctx context.Context, kind Kind) (*Sandbox, error) {
+	switch kind {
+	case Landlock, Namespaces:
+		if machines() == nil {
+			return nil, fmt.Errorf("it is not there for %s", runtime.GOARCH)
+		}
+		if !ready.Load() {
+			return nil, errors.New("this program does not call sandbox.Main as the first thing that main does")
+		}
+		version, err := abi()
+		if err != nil {
+			return nil, err
+		}
+		s := newSandbox(kind, means{abi: version})
+		if kind == Landlock {
+			err = s.probe(ctx)
+			return s, err
+		}
+		if version < abiRefer { // bwrap does not
+			return nil, fmt.Errorf("the kernel's Landlock is of ABI %d, which keeps files from being moved from directory to directory: ABI %d came with Linux 5.19", version, abiRefer)
+		}
+		return namespaces(ctx, s)
+	case Bubblewrap:
+		path, err := exec.LookPath("bwrap")
+		if err != nil {
+			return nil, fmt.Errorf("the package bubblewrap is not installed: %w", err)
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return nil, err
+		}
+		s := newSandbox(kind, means{bwrap: path})
+		for range bwrapAttempts {
+			if err = s.probe(ctx); err == nil {
+				break
+			}
+		}
+		return s, err
+	default:
+		return nil, errors.New("there is no such kind")
+	}
+}
+
+// namespaces finds out whether it takes a user namespace to make the others, as it does
+// for everybody but root, and for root in most containers.
+func namespaces(ctx context.Context, s *Sandbox) (*Sandbox, error) {
+	have, err := permitted()
+	if err != nil {
+		return nil, err
+	}
+	var first error
+	if have&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		if first = s.probe(ctx); first == nil {
+			return s, nil
+		}
+	}
+	s = newSandbox(Namespaces, means{abi: s.means.abi, users: true})
+	if err := s.probe(ctx); err != nil {
+		if first != nil {
+			err = fmt.Errorf("%w; with a user namespace: %w", first, err)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func newSandbox(kind Kind, m means) *Sandbox {
+	return &Sandbox{kind: kind, means: m, limits: limitsOf(kind, m)}
+}
+
+// command spells out how a program is run.
+func (s *Sandbox) command(policy Policy, program string, argv []string) ([]string, error) {
+	if s.kind == Bubblewrap {
+		return s.bubblewrap(policy, program, argv)
+	}
+	o := order{kind: s.kind, means: s.means, policy: policy, program: program, argv: argv}
+	return append([]string{"/proc/self/exe"}, o.arguments()...), nil
+}
+
+// probeTime is how long a probe may take.
+const probeTime = 10 * time.Second
+
+// probe is what a probe runs: it must be able to write to its first argument, and to
+// none of the others.
+const probe = `: > "$1/ok" || exit 1
+shift
+for dir in "$@"; do
+	if (: > "$dir/bad") 2>/dev/null; then echo "it did not keep a file from being made" >&2; exit 2; fi
+done`
+
+// probe runs a child that tries to get out.
+func (s *Sandbox) probe(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "belay-sandbox-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	inside, outside, protected := filepath.Join(dir, "in"), filepath.Join(dir, "out"), filepath.Join(dir, "in", "protected")
+	for _, name := range []string{inside, outside, protected} {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			return err
+		}
+	}
+	args := []string{"/bin/sh", "-c", probe, "sh", inside, outside}
+	if s.Holds(Protection) {
+		args = append(args, protected)
+	}
+	argv, err := s.Command(Policy{Write: []string{inside}, Protect: []string{protected}}, args)
+	if err != nil {
+		return err
+	}
+	child := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // it is ours
+	child.Dir = dir
+	child.Env = []string{"PATH=" + os.Getenv("PATH")}
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the child ends with the thread that started it
+	defer runtime.UnlockOSThread()
+	child.WaitDelay = time.Second
+	var stderr bytes.Buffer
+	child.Stderr = &stderr
+	if err := child.Run(); err != nil {
+		said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+		if said == "" || ctx.Err() != nil {
+			return fmt.Errorf("try it: %w", errors.Join(err, context.Cause(ctx)))
+		}
+		return fmt.Errorf("try it: %w: %s", err, said)
+	}
+	if _, err := os.Lstat(filepath.Join(inside, "ok")); err != nil {
+		return fmt.Errorf("try it: it left no trace: %w", err)
+	}
+	return nil
+}

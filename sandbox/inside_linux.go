@@ -1,0 +1,198 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A program in namespaces of its own takes three processes:
+//
+//   - The first is the one that was started, and stays outside. It passes on signals,
+//     and ends as the program ended.
+//   - The second is the first of the new namespaces. It sets them up, starts the program,
+//     and then waits for whatever is left behind. If the first is killed, the kernel
+//     kills it, and if it ends, all within the namespaces does.
+//   - The third becomes the program, in a session of its own.
+//
+// Where protected names do not exist there is one more, outside: it removes the
+// placeholders when the second has ended, whatever has ended it.
+
+// runInside runs a program in namespaces of its own and ends as it does.
+func runInside(o order) error {
+	list, made, err := prepare(o.policy)
+	if err != nil {
+		return err
+	}
+	caretaker, alive, err := takeCare(made)
+	if err != nil {
+		return err
+	}
+	signals := catch()
+	p, ours, err := newPlan(o, list)
+	if err != nil {
+		return err
+	}
+	pid, err := p.start(cloneFlags(o))
+	if err != nil {
+		return err
+	}
+	second, err := unix.PidfdOpen(pid, 0) // a number may come to mean another process
+	if err != nil {
+		return fmt.Errorf("follow the sandbox: %w", err)
+	}
+	for _, f := range append(ours.theirs, alive) {
+		if f != nil {
+			_ = f.Close() // the second process has it
+		}
+	}
+	end := func() { // whatever is left of the two
+		reap(pid)
+		reap(caretaker)
+	}
+	if err := p.started(ours.report); err != nil {
+		end()
+		return err
+	}
+	if err := letGo(); err != nil {
+		return err // and take the others along
+	}
+	go func() { // ends with the process
+		for sig := range signals {
+			if sig, ok := sig.(syscall.Signal); ok {
+				_ = unix.PidfdSendSignal(second, sig, nil, 0) // it may have ended
+			}
+		}
+	}()
+	status, left := p.await(ours.status, pid)
+	if !left {
+		end()
+	}
+	runtime.KeepAlive(ours)
+	endAs(status)
+	return nil
+}
+
+// pipe makes a pipe whose ends the runtime leaves as they are.
+func pipe() (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "|0"), os.NewFile(uintptr(fds[1]), "|1"), nil
+}
+
+// cloneFlags are the namespaces that a policy takes.
+func cloneFlags(o order) uintptr {
+	flags := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC)
+	if !o.policy.Network {
+		flags |= unix.CLONE_NEWNET
+	}
+	if o.means.users {
+		flags |= unix.CLONE_NEWUSER
+	}
+	return flags
+}
+
+// ends are the first process's ends of pipes to the second, and those of the second.
+type ends struct {
+	report, status *os.File
+	theirs         []*os.File
+	lifeline       *os.File // is closed when the first process ends
+}
+
+// start makes the second process.
+func (p *plan) start(flags uintptr) (pid int, err error) {
+	var child uintptr
+	var errno syscall.Errno
+	err = withoutSignals(func() { child, errno = p.fork(flags) })
+	runtime.KeepAlive(p)
+	if errno != 0 {
+		return 0, fmt.Errorf("make namespaces: %w", errno)
+	}
+	return int(child), err
+}
+
+// started waits until the program runs, or says why it does not.
+func (p *plan) started(report *os.File) error {
+	var f failure
+	err := binary.Read(report, binary.NativeEndian, &f)
+	if errors.Is(err, io.EOF) {
+		return nil // or the second process is gone, which await will find
+	}
+	if err != nil {
+		return fmt.Errorf("start the sandbox: %w", err)
+	}
+	switch f.Part {
+	case partSetup:
+		return p.setup.err(f)
+	case partFork:
+		return fmt.Errorf("start a process: %w", syscall.Errno(f.Errno))
+	}
+	err = p.program.err(f)
+	if int(f.Index) == len(p.program.calls)-1 {
+		err = &startError{err}
+	}
+	return err
+}
+
+// await waits until the program has ended.
+func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left bool) {
+	var e ending
+	if err := binary.Read(status, binary.NativeEndian, &e); err != nil {
+		// Something has killed the second process, and so all of it.
+		if how = reap(pid); !how.Signaled() {
+			how = unix.WaitStatus(unix.SIGKILL)
+		}
+		return how, true
+	}
+	return unix.WaitStatus(e.Status), e.Left != 0
+}
+
+// catch takes the signals that are to be passed on: those that one process sends to
+// another to say something. Those that are ignored stay so. To take all there are would
+// cost more than to start the program.
+func catch() <-chan os.Signal {
+	caught := make(chan os.Signal, 64)
+	for _, sig := range []syscall.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT, unix.SIGWINCH,
+	} {
+		if !signal.Ignored(sig) {
+			signal.Notify(caught, sig)
+		}
+	}
+	return caught
+}
+
+// letGo lets go of the program's files, so that they end when the program closes them.
+func letGo() error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return fmt.Errorf("let go of the program's files: %w", err)
+		}
+	}
+	_ = null.Close() // it has served
+	return nil
+}
+
+// reap waits until a child has ended.
+func reap(pid int) unix.WaitStatus {
+	var status unix.WaitStatus
+	for pid > 0 {
+		if _, err := unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return status
+}

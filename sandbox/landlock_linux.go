@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Landlock is used by its three system calls. The libraries for it restrict all
+// threads of the process that calls them; here one thread is restricted, which then
+// becomes the program.
+
+// Rights that golang.org/x/sys does not name yet.
+const (
+	accessResolveUnix = 1 << 16
+	accessBindUDP     = 1 << 2
+	accessSendUDP     = 1 << 3
+)
+
+// What changes a file system. Reading and executing are not restricted. Making
+// device files is, and is granted nowhere.
+const (
+	changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
+		unix.LANDLOCK_ACCESS_FS_REFER |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	deviceMaking = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	// uses is what a device or a directory of terminals is for.
+	uses = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+)
+
+// abi is the version of Landlock that the kernel speaks.
+func abi() (int, error) {
+	version, _, errno := syscall.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch errno {
+	case 0:
+		return int(version), nil
+	case unix.ENOSYS:
+		return 0, fmt.Errorf("the kernel has no Landlock: it came with Linux 5.13: %w", errno)
+	case unix.EOPNOTSUPP:
+		return 0, fmt.Errorf("the kernel has Landlock turned off: add it to lsm= on its command line: %w", errno)
+	default:
+		return 0, fmt.Errorf("ask for Landlock: %w", errno)
+	}
+}
+
+// ruleset is what a version of Landlock can restrict of all that should be.
+func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
+	attr := unix.LandlockRulesetAttr{Access_fs: changes | deviceMaking}
+	if abi < abiRefer {
+		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER // is then granted nowhere
+	}
+	if abi < abiTruncate {
+		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi < abiIoctl {
+		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if abi >= abiScope {
+		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	if abi >= abiUnix {
+		attr.Access_fs |= accessResolveUnix
+	}
+	if kind == Landlock && !network { // else the network is one of its own
+		if abi >= abiTCP {
+			attr.Access_net |= unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		}
+		if abi >= abiUDP {
+			attr.Access_net |= accessBindUDP | accessSendUDP
+		}
+	}
+	return attr
+}
+
+// landlock restricts the thread to what a policy lets it change.
+func (s *script) landlock(o order) {
+	attr := ruleset(o.means.abi, o.kind, o.policy.Network)
+	rules := s.do("make a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET,
+		&attr, int(unsafe.Sizeof(attr)), 0).result()
+	for _, dir := range o.policy.Write {
+		s.grant(rules, dir, unix.O_DIRECTORY, attr.Access_fs&changes)
+	}
+	for _, name := range o.policy.Sockets {
+		if attr.Access_fs&accessResolveUnix != 0 {
+			s.grant(rules, name, 0, accessResolveUnix)
+		}
+	}
+	for _, device := range devices {
+		if _, err := os.Stat(device.name); err == nil {
+			s.grant(rules, device.name, 0, attr.Access_fs&device.access)
+		}
+	}
+	s.do("renounce privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	s.do("apply Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0)
+	s.do("close", unix.SYS_CLOSE, rules)
+}
+
+// devices are those that programs expect to be able to use. Terminals are the
+// program's own, except in a sandbox without namespaces.
+var devices = []struct {
+	name   string
+	access uint64
+}{
+	{"/dev/null", uses},
+	{"/dev/zero", uses},
+	{"/dev/full", uses},
+	{"/dev/random", uses},
+	{"/dev/urandom", uses},
+	{"/dev/tty", uses},
+	{"/dev/ptmx", uses},
+	{"/dev/pts", uses},
+	{"/dev/shm", changes &^ unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
+}
+
+// grant lets the thread do something with a file, or below a directory.
+func (s *script) grant(rules *int32, name string, flags, access uint64) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags}
+	if flags != 0 { // a directory, whose name is resolved already
+		how.Resolve = unix.RESOLVE_NO_SYMLINKS
+	}
+	rule := &unix.LandlockPathBeneathAttr{Allowed_access: access}
+	s.openat2(name, &how).into = &rule.Parent_fd // where the kernel looks for it
+	s.do("grant "+name, unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
+	s.do("close", unix.SYS_CLOSE, &rule.Parent_fd)
+}

@@ -1,0 +1,120 @@
+package sandbox
+
+import (
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Everything is mounted read-only, and what may be written is mounted on top of it
+// once more. Names are resolved without symbolic links: what was one when the policy
+// was read, and is one now, was swapped meanwhile, and the program does not run.
+
+// openat2 opens a file.
+func (s *script) openat2(name string, how *unix.OpenHow) *call {
+	return s.do("open "+name, unix.SYS_OPENAT2, unix.AT_FDCWD, name, how, int(unsafe.Sizeof(*how)))
+}
+
+// place opens a name, without following it, as a place to mount from or on.
+func (s *script) place(name string) *int32 {
+	return s.openat2(name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS}).result()
+}
+
+// tree copies what is mounted at a name, and below it.
+func (s *script) tree(name string) *int32 {
+	from := s.place(name)
+	tree := s.do("copy the mount of "+name, unix.SYS_OPEN_TREE, from, "",
+		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE).result()
+	s.do("close", unix.SYS_CLOSE, from)
+	return tree
+}
+
+// attach mounts a tree at a name.
+func (s *script) attach(tree *int32, name string) {
+	to := s.place(name)
+	s.do("mount on "+name, unix.SYS_MOVE_MOUNT, tree, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	s.do("close", unix.SYS_CLOSE, to)
+	s.do("close", unix.SYS_CLOSE, tree)
+}
+
+// readOnly keeps a tree from being written.
+func (s *script) readOnly(what string, tree any, name string, flags int) {
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	s.do("make "+what+" read-only", unix.SYS_MOUNT_SETATTR, tree, name, flags|unix.AT_RECURSIVE, attr, int(unsafe.Sizeof(*attr)))
+}
+
+// mounts sets up what the program sees.
+func (s *script) mounts(o order, holds []hold, sockets []string) {
+	s.do("separate the mounts from those outside", unix.SYS_MOUNT, "none", "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
+	s.do("mount /proc", unix.SYS_MOUNT, "proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+	write := o.policy.Write
+	if slices.Contains(write, "/") {
+		write = nil // nothing is read-only to begin with
+	}
+	trees := make([]*int32, len(write))
+	for i, dir := range write {
+		trees[i] = s.tree(dir)
+	}
+	if !slices.Contains(o.policy.Write, "/") {
+		s.readOnly("everything", unix.AT_FDCWD, "/", 0)
+	}
+	s.ownDevices()
+	for i, dir := range write {
+		s.attach(trees[i], dir)
+	}
+	for _, h := range holds {
+		tree := s.tree(h.name)
+		if h.sealed {
+			s.readOnly(h.name, tree, "", unix.AT_EMPTY_PATH)
+		}
+		s.attach(tree, h.name)
+	}
+	for _, name := range sockets {
+		s.hide(name)
+	}
+}
+
+// ownDevices gives the program terminals and shared memory that nobody else has.
+func (s *script) ownDevices() {
+	if isDir("/dev/shm") {
+		s.do("mount /dev/shm", unix.SYS_MOUNT, "tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+	}
+	if !isDir("/dev/pts") {
+		return
+	}
+	s.do("mount /dev/pts", unix.SYS_MOUNT, "devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+	if info, err := os.Lstat("/dev/ptmx"); err == nil && info.Mode()&os.ModeCharDevice != 0 { // else it is a link to the other
+		s.attach(s.tree("/dev/pts/ptmx"), "/dev/ptmx")
+	}
+}
+
+func isDir(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.IsDir()
+}
+
+// hide puts /dev/null in the place of a socket, if that is still there.
+func (s *script) hide(name string) {
+	to := s.do("open "+name, unix.SYS_OPEN_TREE, unix.AT_FDCWD, name, unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	to.unless(4, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) // what cannot be found cannot be used
+	place := to.result()
+	tree := s.do("copy the mount of /dev/null", unix.SYS_OPEN_TREE, unix.AT_FDCWD, "/dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).result()
+	s.do("hide "+name, unix.SYS_MOVE_MOUNT, tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	s.do("close", unix.SYS_CLOSE, place)
+	s.do("close", unix.SYS_CLOSE, tree)
+}
+
+// loopback brings up the one interface of a network of its own.
+func (s *script) loopback() {
+	request := &struct {
+		name  [unix.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}{flags: unix.IFF_UP | unix.IFF_RUNNING}
+	copy(request.name[:], "lo")
+	socket := s.do("make a socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).result()
+	s.do("bring up the loopback interface", unix.SYS_IOCTL, socket, unix.SIOCSIFFLAGS, request)
+	s.do("close", unix.SYS_CLOSE, socket)
+}

@@ -1,0 +1,95 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// marker is the first argument of a child that is to apply a policy. Nobody else
+// begins a command line with it; the number is that of the format.
+const marker = "@belay-sandbox-1"
+
+// order is what a child is told to do. It travels as arguments, one name in each,
+// since a name of a file may be any bytes; the environment is the program's own.
+type order struct {
+	kind    Kind
+	means   means
+	policy  Policy
+	program string   // the file to run
+	argv    []string // with the name that the program sees itself by
+}
+
+// arguments spells an order out.
+func (o order) arguments() []string {
+	args := []string{
+		marker,
+		"kind=" + string(o.kind),
+		"abi=" + strconv.Itoa(o.means.abi),
+		"users=" + strconv.FormatBool(o.means.users),
+		"network=" + strconv.FormatBool(o.policy.Network),
+		"program=" + o.program,
+	}
+	for _, list := range []struct {
+		key   string
+		names []string
+	}{{"write=", o.policy.Write}, {"protect=", o.policy.Protect}, {"socket=", o.policy.Sockets}} {
+		for _, name := range list.names {
+			args = append(args, list.key+name)
+		}
+	}
+	args = append(args, "--")
+	return append(args, o.argv...)
+}
+
+// parseOrder reads what follows the marker.
+func parseOrder(args []string) (order, error) {
+	var o order
+	for i, arg := range args {
+		if arg == "--" {
+			o.argv = args[i+1:]
+			return o, o.check()
+		}
+		key, value, _ := strings.Cut(arg, "=")
+		var err error
+		switch key {
+		case "kind":
+			o.kind = Kind(value)
+		case "abi":
+			o.means.abi, err = strconv.Atoi(value)
+		case "users":
+			o.means.users, err = strconv.ParseBool(value)
+		case "network":
+			o.policy.Network, err = strconv.ParseBool(value)
+		case "program":
+			o.program = value
+		case "write":
+			o.policy.Write = append(o.policy.Write, value)
+		case "protect":
+			o.policy.Protect = append(o.policy.Protect, value)
+		case "socket":
+			o.policy.Sockets = append(o.policy.Sockets, value)
+		default:
+			return o, fmt.Errorf("unknown argument %q", arg)
+		}
+		if err != nil {
+			return o, fmt.Errorf("argument %q: %w", arg, err)
+		}
+	}
+	return o, fmt.Errorf("the command is missing after %s", marker)
+}
+
+// check refuses an order that cannot be meant.
+func (o order) check() error {
+	switch {
+	case o.kind != Namespaces && o.kind != Landlock:
+		return fmt.Errorf("unknown kind %q", o.kind)
+	case o.means.abi < 1:
+		return fmt.Errorf("unknown Landlock ABI %d", o.means.abi)
+	case o.program == "" || len(o.argv) == 0:
+		return errors.New("there is no program to run")
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,157 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Something can only be mounted on what exists. So where a protected name does not
+// exist, an empty directory is made for as long as a sandbox needs it. Everybody who
+// uses one holds a shared lock on it, and it is removed by whoever gets an exclusive
+// one. It is a directory whatever the name is for: one that was filled meanwhile
+// cannot be removed by mistake, and git does not see it.
+
+// placeholderMode tells a placeholder from a directory that somebody made.
+const placeholderMode = fs.ModeDir | fs.ModeSticky | 0o755
+
+type placeholder struct {
+	name string
+	dir  *os.File // with the lock
+}
+
+// prepare finds what has to be held, and makes the placeholders that this needs. A
+// placeholder that it found may be gone before it is locked: then it looks again.
+func prepare(policy Policy) (list []hold, made []placeholder, err error) {
+	for range attempts {
+		if list, err = holds(policy); err != nil {
+			return nil, nil, err
+		}
+		list, made, err = placeholders(list)
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return list, made, err
+}
+
+// placeholders makes those that a list of holds needs. Those that could not be made by
+// the program either are taken from the list.
+func placeholders(list []hold) (present []hold, made []placeholder, err error) {
+	for _, h := range list {
+		if !h.sealed || h.link {
+			present = append(present, h)
+			continue
+		}
+		p, err := occupy(h)
+		switch {
+		case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+			if !h.absent {
+				present = append(present, h)
+			}
+			continue
+		case err != nil:
+			for _, p := range made {
+				_ = p.dir.Close() // and leave it to the next who needs it
+			}
+			return nil, nil, fmt.Errorf("keep %s from being made: %w", h.name, err)
+		}
+		if p != nil {
+			made = append(made, *p)
+		}
+		h.absent = false
+		present = append(present, h)
+	}
+	return present, made, nil
+}
+
+// attempts is how often a name may be seen to change before that is an error.
+const attempts = 100
+
+// occupy returns a locked placeholder, or nothing if the name is that of something
+// else. Another sandbox may be done with one at this very moment.
+func occupy(h hold) (*placeholder, error) {
+	for range attempts {
+		info, err := os.Lstat(h.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := makePlaceholder(h.name); err != nil && !errors.Is(err, fs.ErrExist) {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !isPlaceholder(h.name, info) {
+			return nil, nil
+		}
+		p, err := lock(h.name)
+		if err != nil || p != nil {
+			return p, err
+		}
+	}
+	return nil, errors.New("it comes and goes")
+}
+
+// isPlaceholder reports whether a directory only stands for one that is missing. Once
+// there is something in it, it does not.
+func isPlaceholder(name string, info fs.FileInfo) bool {
+	if info.Mode()&^fs.ModeSetgid != placeholderMode { // which is inherited
+		return false
+	}
+	dir, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dir.Close() }() // it was only read
+	_, err = dir.Readdirnames(1)
+	return errors.Is(err, io.EOF)
+}
+
+// makePlaceholder makes one that is never seen with another mode.
+func makePlaceholder(name string) error {
+	defer unix.Umask(unix.Umask(0))
+	return os.Mkdir(name, placeholderMode)
+}
+
+// lock takes a share of a placeholder, unless it is removed meanwhile.
+func lock(name string) (*placeholder, error) {
+	dir, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_SH); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock it: %w", err), dir.Close())
+	}
+	held, err := dir.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Lstat(name); err == nil && os.SameFile(held, there) {
+			return &placeholder{name: name, dir: dir}, nil
+		}
+	}
+	_ = dir.Close() // it was only looked at
+	return nil, nil
+}
+
+// tidy removes placeholders that nobody else uses. A lock that was got too late is that
+// of a directory that is gone already, which cannot be listed.
+func (s *script) tidy(made []placeholder) {
+	entries := make([]byte, 256)
+	s.keep = append(s.keep, entries)
+	for _, p := range made {
+		s.keep = append(s.keep, p.dir)
+		s.do("lock "+p.name, unix.SYS_FLOCK, int(p.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB).unless(2, unix.EWOULDBLOCK, unix.EINVAL)
+		s.do("list "+p.name, unix.SYS_GETDENTS64, int(p.dir.Fd()), &entries[0], len(entries)).unless(1, unix.ENOENT)
+		s.do("remove "+p.name, unix.SYS_UNLINKAT, unix.AT_FDCWD, p.name, unix.AT_REMOVEDIR).
+			unless(0, unix.ENOENT, unix.ENOTEMPTY, unix.EACCES, unix.EROFS, unix.ENOTDIR, unix.EPERM)
+	}
+}

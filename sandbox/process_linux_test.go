@@ -1,0 +1,267 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/internal/proc"
+	"github.com/belay-run/belay/sandbox"
+)
+
+// never is longer than any test waits.
+const never = time.Hour
+
+func TestExitCodesComeThrough(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
+		p := newPlace(t)
+		for _, code := range []int{0, 1, 2, 7, 126, 127, 128, 137, 255} {
+			if exit, output := p.run(t, s, "sh", "-c", "exit "+strconv.Itoa(code)); exit.Code != code || exit.Signal != nil || output != "" {
+				t.Errorf("exit = %+v, output = %q, want %d", exit, output, code)
+			}
+		}
+	})
+}
+
+func TestSignalsThatKillComeThrough(t *testing.T) {
+	t.Parallel()
+	signals := []syscall.Signal{
+		syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGSEGV,
+		syscall.SIGTRAP, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGPROF, 40,
+	}
+	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
+		for _, sig := range signals {
+			t.Run(sig.String(), func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t)
+				exit, output := p.run(t, s, "sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$", int(sig)))
+				switch {
+				case s.Holds(sandbox.Endings) && exit.Signal != sig:
+					t.Errorf("exit = %+v, want it killed by %v: %s", exit, sig, output)
+				case !s.Holds(sandbox.Endings) && exit.Code != 128+int(sig):
+					t.Errorf("exit = %+v, want exit code %d: %s", exit, 128+int(sig), output)
+				}
+			})
+		}
+	})
+}
+
+// The group is asked to end before it is made to, and its last words are heard.
+func TestTheGroupEndsGently(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
+		if !s.Holds(sandbox.Endings) {
+			t.Skip("it is said not to hold this")
+		}
+		p := newPlace(t)
+		out := newSignal("ready")
+		cause := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		go func() {
+			<-out.come
+			cancel(cause)
+		}()
+		// The shell's child is of the same group, and hears of it too.
+		argv, err := s.Command(p.policy, []string{"sh", "-c", `trap 'wait; echo bye; exit 7' TERM
+			sh -c 'trap "echo child; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exit, err := proc.Run(ctx, &proc.Command{Argv: argv, Dir: p.in, Env: p.env(), Stdout: out, Grace: never})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(exit.Stopped, cause) || exit.Code != 7 || !strings.Contains(out.String(), "child\nbye\n") {
+			t.Errorf("exit = %+v, output = %q: want the program's own end, and its child's", exit, out)
+		}
+	})
+}
+
+// SPEC C-06, P-12
+func TestWhoeverEndsTheGroupEndsAllOfIt(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
+		p := newPlace(t)
+		name := uniqueName()
+		out := newSignal("ready")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			<-out.come
+			cancel()
+		}()
+		// One in the group and one in a session of its own, and neither heeds SIGTERM.
+		argv, err := s.Command(p.policy, []string{"sh", "-c", `trap '' TERM HUP
+			sh -c 'trap "" TERM HUP; while :; do sleep 0.05; done' ` + name + `child &
+			setsid sh -c 'trap "" TERM HUP; echo ready; while :; do sleep 0.05; done' ` + name + `setsid &
+			while :; do sleep 0.05; done`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { kill(processes(name)) })
+		exit, err := proc.Run(ctx, &proc.Command{Argv: argv, Dir: p.in, Env: p.env(), Stdout: out, Grace: 50 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exit.Signal == nil {
+			t.Errorf("exit = %+v, want it killed", exit)
+		}
+		if left := await(func() bool { return len(processes(name+"child")) == 0 }); !left {
+			t.Error("the child is still running")
+		}
+		if s.Holds(sandbox.Descendants) {
+			if !await(func() bool { return len(processes(name)) == 0 }) {
+				t.Errorf("%v are still running", processes(name))
+			}
+		} else if len(processes(name+"setsid")) == 0 {
+			t.Error("the limit is said not to be held, and it was")
+		}
+	})
+}
+
+// SPEC P-12
+func TestASandboxDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
+		p := newPlace(t)
+		if s.Holds(sandbox.Missing) {
+			p.policy.Protect = []string{p.in + "/.belay"}
+		}
+		name := uniqueName()
+		parent := exec.CommandContext(t.Context(), executable(t), "-test.run=^$")
+		parent.Env = append(p.env(), parentTask+"="+string(s.Kind()), "NAME="+name)
+		var stderr bytes.Buffer
+		parent.Stderr = &stderr
+		out, err := parent.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := parent.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { kill(processes(name)) })
+		word := make([]byte, len("ready\n"))
+		_, readErr := out.Read(word)
+		if before := processes(name); len(before) == 0 {
+			t.Errorf("the program is not running: %s", &stderr)
+		}
+		_ = parent.Process.Kill() // SIGKILL
+		_ = parent.Wait()         // it was killed
+		if readErr != nil {
+			t.Fatal(readErr, stderr.String())
+		}
+		if !await(func() bool { return len(processes(name)) == 0 }) {
+			t.Errorf("%v are still running", processes(name))
+		}
+		gone := func() bool { _, err := os.Lstat(p.in + "/.belay"); return os.IsNotExist(err) }
+		if !await(gone) {
+			t.Error("a placeholder was left behind")
+		}
+	})
+}
+
+// parent runs a program in a sandbox until it is killed.
+func parent(kind string) {
+	s := find(sandbox.Kind(kind))
+	in := os.Getenv("IN")
+	policy := sandbox.Policy{Write: []string{in}}
+	if s.Holds(sandbox.Missing) {
+		policy.Protect = []string{in + "/.belay"}
+	}
+	argv, err := s.Command(policy, []string{"sh", "-c", `trap '' TERM HUP; echo ready; while :; do sleep 0.05; done`, os.Getenv("NAME")})
+	if err != nil {
+		panic(err)
+	}
+	exit, err := proc.Run(context.Background(), &proc.Command{Argv: argv, Dir: in, Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr})
+	panic(fmt.Sprint("the command has ended, and was to be killed: ", exit, err))
+}
+
+// What the program leaves in the background when it ends by itself goes on, as it does
+// without a sandbox, and is still contained.
+func TestWhatIsLeftInTheBackground(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
+		p := newPlace(t)
+		exit, output := p.run(t, s, "sh", "-c", `setsid sh -c 'while [ ! -e go ]; do sleep 0.01; done
+			mkdir .belay; echo bad > "$OUT/bad"; echo done > done' >/dev/null 2>&1 & exit 5`)
+		if exit.Code != 5 || exit.Held {
+			t.Fatalf("exit = %+v, %s: want the program's own end, and nobody left to hold its output", exit, output)
+		}
+		write(t, p.in+"/go", "")
+		if s.Kind() == sandbox.Bubblewrap {
+			return // bwrap ends it, since it cannot tell this end from that of a host that was killed
+		}
+		if !await(func() bool { _, err := os.Lstat(p.in + "/done"); return err == nil }) {
+			t.Fatal("it did not go on")
+		}
+		if _, err := os.Lstat(p.out + "/bad"); !os.IsNotExist(err) {
+			t.Errorf("err = %v: it got out", err)
+		}
+	})
+}
+
+// A placeholder stays for as long as somebody is left in the background.
+func TestWhatIsLeftInTheBackgroundCannotMakeProtectedFiles(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.policy.Protect = []string{p.in + "/.belay"}
+	p.run(t, need(t, sandbox.Namespaces), "sh", "-c", `setsid sh -c 'while [ ! -e go ]; do sleep 0.01; done
+		rmdir .belay; mkdir .belay && mkdir .belay/bad; echo done > done' >/dev/null 2>&1 & exit 0`)
+	write(t, p.in+"/go", "")
+	if !await(func() bool { _, err := os.Lstat(p.in + "/done"); return err == nil }) {
+		t.Fatal("it did not go on")
+	}
+	if !await(func() bool { _, err := os.Lstat(p.in + "/.belay"); return os.IsNotExist(err) }) {
+		t.Error("there is something left")
+	}
+}
+
+var names atomic.Int64
+
+// uniqueName is one to find processes by.
+func uniqueName() string { return fmt.Sprintf("belay-test-%d-%d-", os.Getpid(), names.Add(1)) }
+
+// await waits for something that the kernel takes a moment for.
+func await(done func() bool) bool {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
+		if done() {
+			return true
+		}
+	}
+	return false
+}
+
+// processes lists those that have a name among their arguments, and are not dead.
+func processes(name string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
+	for _, file := range files {
+		args, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(args, []byte(name)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// kill ends processes that a test has left.
+func kill(pids []int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+}

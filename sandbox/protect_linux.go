@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// hold is a name in a writable directory that is to stay what it is. Whatever is
+// mounted on cannot be moved or removed, and so each is mounted on itself.
+type hold struct {
+	name   string
+	sealed bool // and nothing below it can be changed; else it is on the way to what is
+	link   bool // a symbolic link
+	absent bool // there is nothing by that name yet
+}
+
+// maxLinks is how many symbolic links the kernel follows.
+const maxLinks = 40
+
+// holds finds what has to be held so that protected names lead where they lead now,
+// to what is there now. What is above comes before what is below.
+func holds(p Policy) ([]hold, error) {
+	h := &holder{write: p.Write}
+	for _, name := range p.Protect {
+		if err := h.walk(name); err != nil {
+			return nil, fmt.Errorf("protect %s: %w", name, err)
+		}
+	}
+	return h.list, nil
+}
+
+type holder struct {
+	write []string
+	list  []hold
+}
+
+// walk goes from the root to a name, through symbolic links.
+func (h *holder) walk(name string) error {
+	at, rest, links := "/", strings.Split(name, "/"), 0
+	for {
+		rest = slices.DeleteFunc(rest, func(part string) bool { return part == "" || part == "." })
+		if len(rest) == 0 {
+			h.add(hold{name: at, sealed: true})
+			return nil
+		}
+		next := filepath.Join(at, rest[0]) // above the root is the root
+		rest = rest[1:]
+		info, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && isPlaceholder(next, info):
+			h.add(hold{name: next, sealed: true, absent: true})
+			return nil
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENAMETOOLONG):
+			return nil // nor can the program get there
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink != 0:
+			if links++; links > maxLinks {
+				return syscall.ELOOP
+			}
+			h.add(hold{name: next, link: true})
+			target, err := os.Readlink(next)
+			if err != nil {
+				return err
+			}
+			if filepath.IsAbs(target) {
+				at = "/"
+			}
+			rest = append(strings.Split(target, "/"), rest...)
+		case len(rest) > 0 && !info.IsDir():
+			// Something else is in its place, as .git is a file in a worktree.
+			h.add(hold{name: next, sealed: true})
+			return nil
+		default:
+			if len(rest) > 0 {
+				h.add(hold{name: next})
+			}
+			at = next
+		}
+		if h.sealed(at) {
+			return nil
+		}
+	}
+}
+
+// add appends a hold, if it is for something that could be changed.
+func (h *holder) add(one hold) {
+	below := func(dir string) bool { return dir != one.name && within(dir, one.name) }
+	if !slices.ContainsFunc(h.write, below) || h.sealed(one.name) {
+		return
+	}
+	if !one.sealed && slices.ContainsFunc(h.list, func(other hold) bool { return other.name == one.name }) {
+		return
+	}
+	h.list = append(h.list, one)
+}
+
+func (h *holder) sealed(name string) bool {
+	return slices.ContainsFunc(h.list, func(other hold) bool { return other.sealed && within(other.name, name) })
+}

@@ -15,8 +15,8 @@
 // nor a link that is put in place while a call is under way. A hard link is the
 // file itself, wherever else that file has a name: it can be read. It cannot be
 // changed from here, because a changed file is a new one in its place. The shell
-// is not held by any of this: what it may do is for hooks, the floor and a
-// sandbox to say.
+// is not held by any of this: hooks and the floor say what it may do, and
+// [ShellOptions].Confine runs its commands in a sandbox.
 //
 // write and edit refuse a file that the session has not read, or that has changed
 // since it did, so that nothing is overwritten unseen. What was read is
@@ -45,7 +45,7 @@
 // # Errors
 //
 // A failure is a result, with a class: invalid (the call makes no sense),
-// not_found, denied (outside the project, or not read before), failed, timeout,
+// not_found, denied (outside the project, not read before, or not to be confined), failed, timeout,
 // aborted, unavailable (no shell). Paths in messages are relative to the project.
 //
 // # Testing

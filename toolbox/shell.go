@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -54,6 +55,23 @@ type ShellOptions struct {
 	// MaxOutput is how many bytes of output are kept: the first and the last half of
 	// that. Defaults to 1 MiB.
 	MaxOutput int
+	// Confine says how a command is confined. It is asked before each one and changes
+	// what is about to run, such as to the command line of a sandbox that runs it. An
+	// error keeps the command from running: its text is the result, of class denied.
+	// Defaults to running commands as they are.
+	Confine func(ctx context.Context, call *belay.Invocation, run *ShellRun) error
+}
+
+// ShellRun is a command that is about to run.
+type ShellRun struct {
+	// Argv is the command line: the shell, -c and the command.
+	Argv []string
+	// Env is the whole environment, as KEY=value. Of a variable that is there twice
+	// the last one counts.
+	Env []string
+	// Note is told to the model behind the output of a command that fails, so that it
+	// knows what stood in the way. Defaults to nothing.
+	Note string
 }
 
 type shellInput struct {
@@ -106,7 +124,7 @@ type shell struct{ opts ShellOptions }
 // errTimeIsUp ends a command whose time is up.
 var errTimeIsUp = errors.New("time is up")
 
-func (s *shell) run(ctx context.Context, _ *belay.Invocation, in *shellInput) (belay.Result, error) {
+func (s *shell) run(ctx context.Context, call *belay.Invocation, in *shellInput) (belay.Result, error) {
 	if strings.ContainsRune(in.Command, 0) {
 		return belay.Result{}, failf(belay.ClassInvalid, "The command has a zero byte in it.")
 	}
@@ -114,13 +132,17 @@ func (s *shell) run(ctx context.Context, _ *belay.Invocation, in *shellInput) (b
 	if in.TimeoutSeconds > 0 {
 		timeout = min(time.Duration(in.TimeoutSeconds)*time.Second, s.opts.MaxTimeout)
 	}
+	run := &ShellRun{Argv: []string{s.opts.Shell, "-c", in.Command}, Env: slices.Clip(s.environment())}
+	if s.opts.Confine != nil {
+		if err := s.opts.Confine(ctx, call, run); err != nil {
+			return belay.Result{}, failf(belay.ClassDenied, "The command was not run: %v", err)
+		}
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeIsUp)
 	defer cancel()
 	output := proc.NewWindow(s.opts.MaxOutput)
 	began := time.Now()
-	exit, err := proc.Run(ctx, &proc.Command{
-		Argv: []string{s.opts.Shell, "-c", in.Command}, Dir: s.opts.Dir, Env: s.environment(), Stdout: output, Merged: true,
-	})
+	exit, err := proc.Run(ctx, &proc.Command{Argv: run.Argv, Dir: s.opts.Dir, Env: run.Env, Stdout: output, Merged: true})
 	took := time.Since(began)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -130,7 +152,7 @@ func (s *shell) run(ctx context.Context, _ *belay.Invocation, in *shellInput) (b
 	case err != nil:
 		return belay.Result{}, failf(belay.ClassFailed, "The command could not be started: %v.", err)
 	}
-	ran := &ran{exit: exit, timeout: timeout, view: ShellView{
+	ran := &ran{exit: exit, timeout: timeout, note: run.Note, view: ShellView{
 		Kind: "shell", Command: in.Command, Description: in.Description,
 		ExitCode: exit.Code, Milliseconds: took.Milliseconds(), LeftRunning: exit.Held,
 	}}
@@ -141,6 +163,7 @@ func (s *shell) run(ctx context.Context, _ *belay.Invocation, in *shellInput) (b
 type ran struct {
 	exit    proc.Exit
 	timeout time.Duration
+	note    string // if it failed
 	view    ShellView
 }
 
@@ -167,6 +190,9 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	case r.exit.Code != 0:
 		class = belay.ClassFailed
 		notes = append(notes, fmt.Sprintf("exit code %d", r.exit.Code))
+	}
+	if class == belay.ClassFailed && r.note != "" {
+		notes = append(notes, r.note)
 	}
 	if r.exit.Held && r.exit.Stopped == nil {
 		notes = append(notes, "a process that it left in the background goes on; what that writes is lost, unless it is redirected to a file")

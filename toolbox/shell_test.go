@@ -295,3 +295,35 @@ func TestAWholeTurn(t *testing.T) {
 		t.Errorf("classes = %v", classes)
 	}
 }
+
+// What confines a command sees the call, and what it makes of the command runs.
+func TestShellConfines(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{
+		Env: append(make([]string, 0, 8), "PATH="+os.Getenv("PATH"), "CACHE=shared"),
+		Confine: func(_ context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
+			var asked struct{ Command string }
+			if err := call.Decode(&asked); err != nil {
+				return err
+			}
+			if asked.Command != run.Argv[len(run.Argv)-1] || run.Argv[len(run.Argv)-2] != "-c" || call.Session != "s" {
+				return errors.New("this is another command")
+			}
+			if strings.Contains(asked.Command, "forbidden") {
+				return errors.New("there is no sandbox here: install one")
+			}
+			run.Argv = append([]string{"env", "WRAPPED=yes"}, run.Argv...)
+			run.Env = append(run.Env, "CACHE=private")
+			run.Note = "it ran in a box"
+			return nil
+		},
+	}})
+	if text := k.ok("shell", in{"command": "echo $WRAPPED $CACHE"}); text != "yes private\n" {
+		t.Errorf("text = %q", text)
+	}
+	k.fails(belay.ClassFailed, "shell", in{"command": "exit 3"}, "[exit code 3] [it ran in a box]")
+	k.fails(belay.ClassDenied, "shell", in{"command": "touch forbidden"}, "The command was not run: there is no sandbox here: install one")
+	if _, err := os.Stat(filepath.Join(k.dir, "forbidden")); err == nil {
+		t.Error("what could not be confined ran")
+	}
+}

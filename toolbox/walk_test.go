@@ -122,7 +122,7 @@ func TestIgnoreAsGitDoes(t *testing.T) {
 	t.Parallel()
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not here to compare with")
+		t.Fatalf("what is ignored is compared with what git ignores: install git: %v", err)
 	}
 	for _, test := range ignoreCases {
 		t.Run(test.rule, func(t *testing.T) {

@@ -47,7 +47,7 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "belay", args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "USER=ada", "TERM=xterm", "XDG_CONFIG_HOME=" + dir}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "USER=ada", "TERM=xterm", "XDG_CONFIG_HOME=" + dir, "TMPDIR=" + t.TempDir()}
 	return cmd
 }
 

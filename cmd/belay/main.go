@@ -5,6 +5,10 @@ import (
 	"os"
 
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/sandbox"
 )
 
-func main() { os.Exit(cli.Main()) }
+func main() {
+	sandbox.Main() // a process that was started to confine a command does that, and nothing else
+	os.Exit(cli.Main())
+}

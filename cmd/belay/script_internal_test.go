@@ -2,12 +2,16 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/belay-run/belay/sandbox"
 )
 
 // The scripts in testdata/script run the command as a user would.
@@ -20,10 +24,12 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "lines": lines, "remember": remember,
 		},
+		Condition: condition(sandbox.Find(t.Context(), nil)),
 	})
 }
 
 func TestMain(m *testing.M) {
+	sandbox.Main() // it goes by the name of the program in the children it starts
 	testscript.Main(m, map[string]func(){"belay": main})
 }
 
@@ -58,11 +64,26 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// remember keeps the first word of the last standard output: remember NAME.
+// remember keeps the first word of the last standard output, or the first part of it
+// that an expression catches: remember NAME [EXPRESSION].
 func remember(ts *testscript.TestScript, neg bool, args []string) {
-	words := strings.Fields(ts.ReadFile("stdout"))
-	if neg || len(args) != 1 || len(words) == 0 {
-		ts.Fatalf("usage: remember NAME, behind a command that printed something")
+	expression := `(\S+)`
+	if len(args) == 2 {
+		expression = args[1]
 	}
-	ts.Setenv(args[0], words[0])
+	caught := regexp.MustCompile(expression).FindStringSubmatch(ts.ReadFile("stdout"))
+	if neg || len(args) == 0 || len(args) > 2 || len(caught) != 2 {
+		ts.Fatalf("usage: remember NAME [EXPRESSION], behind a command that printed what it catches")
+	}
+	ts.Setenv(args[0], caught[1])
+}
+
+// condition tells scripts whether the machine has a sandbox.
+func condition(found *sandbox.Sandbox) func(string) (bool, error) {
+	return func(word string) (bool, error) {
+		if word != "sandbox" {
+			return false, fmt.Errorf("there is no condition %q", word)
+		}
+		return found.Holds(sandbox.Missing), nil
+	}
 }

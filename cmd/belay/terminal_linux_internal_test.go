@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,8 +46,8 @@ func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 // answering says what to type behind what is on the screen, or nothing.
 type answering func(seen string) string
 
-// question is how what asks for an answer ends.
-const question = "say why not:"
+// asksFor is how what asks for an answer ends.
+var asksFor = regexp.MustCompile(`(say why not|or another pattern):$`)
 
 // atTerminal runs belay at a terminal where something was typed before, types
 // answers, and returns all that was on the screen, and the exit code.
@@ -78,7 +79,7 @@ func atTerminal(t *testing.T, dir, before string, answer answering, environ []st
 			break
 		}
 		seen.WriteByte(b)
-		if answer != nil && strings.HasSuffix(seen.String(), question) {
+		if answer != nil && b == ':' && asksFor.MatchString(seen.String()) {
 			if _, err := keyboard.WriteString(answer(seen.String())); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +112,8 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{
-		"? shell wants a word: shell is zone 5, and strict mode runs up to zone 0 by itself\n    $ echo hello > made.txt\n",
+		"? shell wants a word: made.txt is zone ", ", and strict mode runs up to zone 0 by itself\n  asked by zone 1 · zone ", "\n    $ echo hello > made.txt\n",
+		"  allow? [y] once, [s] all of shell in this session, ", "[n] no, or say why not:",
 		"    other.txt\n    + one\n    + two\n", "allowed by ada (belay)", "refused by ada (belay): rather not", "Done.\n",
 	} {
 		if !strings.Contains(seen, want) {
@@ -126,6 +128,47 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + "/other.txt"); err == nil {
 		t.Error("what was refused ran")
+	}
+}
+
+const pushes = `
+steps:
+  - calls: [{tool: shell, input: {command: "sh one.sh"}}]
+  - calls: [{tool: shell, input: {command: "sh two.sh"}}]
+  - calls: [{tool: write, input: {path: src/a.txt, content: "x"}}]
+  - calls: [{tool: write, input: {path: docs/b.txt, content: "x"}}]
+  - text: Done.
+`
+
+// A yes may be for this session, or for calls that a pattern covers.
+//
+// SPEC P-09
+func TestAYesMayReachFurther(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"pushes.yaml": pushes, "one.sh": "echo one\n", "two.sh": "echo two\n"})
+	answers := []string{"p\n", "shell(ls *)\n", "\n", "S\n"}
+	answer := func(string) string {
+		if len(answers) == 0 {
+			return "no more questions\n"
+		}
+		next := answers[0]
+		answers = answers[1:]
+		return next
+	}
+	seen, code := atTerminal(t, dir, "", answer, []string{"NO_COLOR=1"}, "run", "--model", "scripted/pushes.yaml", "--mode", "strict", "--as", "first", "a task")
+	if code != 0 || len(answers) > 0 || strings.Contains(seen, "refused") {
+		t.Errorf("exit code %d, %d answers are left", code, len(answers))
+	}
+	for _, want := range []string{
+		"[p] all like shell(sh *), [n] no", "  which? [enter] shell(sh *), or another pattern:", `"shell(ls *)" does not cover this call: "shell(sh *)" does`,
+		"allowed like shell(sh *) by ada (belay)\n", "allowed by ada (belay): allowed before, with approval ap-", "allowed in this session by ada (belay)\n", "Done.\n",
+	} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the screen has no %q:\n%s", want, seen)
+		}
+	}
+	if _, err := os.Stat(dir + "/docs/b.txt"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -146,7 +189,7 @@ func TestTypingAheadIsNoAnswer(t *testing.T) {
 func TestNoAnswerRefuses(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})
-	seen, code := atTerminal(t, dir, "", func(string) string { return "\x04" }, []string{"NO_COLOR=1"}, "run", "--model", "scripted/asks.yaml", "a task")
+	seen, code := atTerminal(t, dir, "", func(string) string { return "\x04" }, []string{"NO_COLOR=1"}, "run", "--mode", "strict", "--model", "scripted/asks.yaml", "a task")
 	if code != 0 || !strings.Contains(seen, "refused by ada (belay): no answer\n") {
 		t.Errorf("exit code %d:\n%s", code, seen)
 	}
@@ -171,7 +214,7 @@ func TestInterruptWhileAsking(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})
 	seen, code := atTerminal(t, dir, "", func(string) string { return "\x03" }, nil,
-		"run", "--model", "scripted/asks.yaml", "--as", "first", "a task")
+		"run", "--mode", "strict", "--model", "scripted/asks.yaml", "--as", "first", "a task")
 	if code != 130 || !strings.Contains(seen, "the turn was aborted") {
 		t.Errorf("exit code %d, want 130:\n%s", code, seen)
 	}

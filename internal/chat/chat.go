@@ -43,6 +43,9 @@ type Options struct {
 	Model string
 	// Person is who decides, for the record. Defaults to "you".
 	Person string
+	// Advise says more about a call that the person is asked about. It is called before
+	// the question is shown. Defaults to saying nothing.
+	Advise func(ctx context.Context, question belay.Question) Advice
 	// In and Out are the terminal. Default to standard input and output.
 	In, Out *os.File
 	// Environ is the environment, for NO_COLOR and TERM. Defaults to that of the
@@ -81,7 +84,7 @@ var _ belay.Approver = (*Chat)(nil)
 
 // asker puts a question to the person.
 type asker interface {
-	ask(ctx context.Context, question belay.Question) (belay.Decision, error)
+	ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error)
 }
 
 // New makes a chat.
@@ -112,7 +115,23 @@ func (c *Chat) Approve(ctx context.Context, question belay.Question) (belay.Deci
 	if a == nil {
 		return belay.Decision{}, errors.New("nobody is at the terminal")
 	}
-	return a.ask(ctx, question)
+	var advice Advice
+	if c.opts.Advise != nil {
+		advice = c.opts.Advise(ctx, question)
+	}
+	return a.ask(ctx, question, advice)
+}
+
+// Advice is what helps a person to decide about a call.
+type Advice struct {
+	// Reach says how far the call reaches, and Run how it would run, if there is more
+	// than one way.
+	Reach, Run string
+	// Pattern stands for this call and others like it, if there is one that does.
+	Pattern string
+	// Check says why another pattern cannot stand in its place. Defaults to no
+	// objection.
+	Check func(pattern string) error
 }
 
 // at says who puts questions to the person from now on.

@@ -38,6 +38,7 @@ type teletype struct {
 	msgs  chan tea.Msg
 	over  chan struct{}
 	shown string // the id of the question that was printed
+	asks  bool   // and whether it asks for a pattern
 	err   error  // the first one of writing
 }
 
@@ -124,14 +125,24 @@ func (t *teletype) typed(line string) tea.Cmd {
 		m.pressed = m.now
 		return m.send()
 	}
-	word := strings.ToLower(strings.TrimSpace(line))
-	if word == "y" || word == "yes" {
-		return m.decide(true, "")
+	line = strings.TrimSpace(line)
+	if m.desk.typing == draftPattern {
+		return m.allowLike(line)
 	}
-	if word == "n" || word == "no" {
+	switch strings.ToLower(line) {
+	case "y", "yes":
+		return m.allow(belay.Scope{})
+	case "s":
+		return m.allow(belay.Scope{Kind: belay.ScopeSession})
+	case "p":
+		if m.desk.waiting[0].advice.Pattern != "" {
+			m.typed(draftPattern, "")
+			return nil
+		}
+	case "n", "no":
 		line = ""
 	}
-	return m.decide(false, strings.TrimSpace(line))
+	return m.deny(line)
 }
 
 // question prints the first question, once. It reports whether one waits.
@@ -140,12 +151,29 @@ func (t *teletype) question() bool {
 	if len(m.desk.waiting) == 0 {
 		return false
 	}
-	if q := &m.desk.waiting[0].question; m.desk.armed && q.ID != t.shown {
-		t.shown = q.ID
+	asked := &m.desk.waiting[0]
+	switch {
+	case !m.desk.armed:
+	case asked.question.ID != t.shown:
+		t.shown, t.asks = asked.question.ID, false
 		head := m.questionView(1 << 20)
-		t.write(m.toned(strings.Join(head[:len(head)-1], "\n")) + "\ny allows once, anything else denies and is the reason: ")
+		t.write(m.toned(strings.Join(head[:len(head)-len(m.questionKeys())], "\n")) + "\n" + answers(&asked.advice))
+	case m.desk.fault != "":
+		t.write(visible(m.desk.fault) + "\npattern: ")
+		m.desk.fault = ""
+	case m.desk.typing == draftPattern && !t.asks:
+		t.asks = true
+		t.write("another pattern, or enter for " + visible(asked.advice.Pattern) + ": ")
 	}
 	return true
+}
+
+// answers says how a question can be answered with a line.
+func answers(a *Advice) string {
+	if a.Pattern == "" {
+		return "y allows once, s in this session, anything else denies and is the reason: "
+	}
+	return "y allows once, s in this session, p all like " + visible(a.Pattern) + ", anything else denies and is the reason: "
 }
 
 func (t *teletype) prompt() {

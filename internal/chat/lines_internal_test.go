@@ -26,8 +26,21 @@ func TestDumbTerminal(t *testing.T) {
 		{Text: "Done."},
 		{Calls: []scripted.Call{{Tool: "shell", Input: `{"command":"ls"}`}}},
 		{Text: "Then not."},
+		{Calls: []scripted.Call{{Tool: "shell", Input: `{"command":"rm x"}`}}},
+		{Calls: []scripted.Call{{Tool: "shell", Input: `{"command":"rm y"}`}}},
+		{Text: "All gone."},
 	}
-	c := New(nil)
+	c := New(&Options{Advise: func(_ context.Context, q belay.Question) Advice {
+		if !strings.Contains(string(q.Input), "rm x") {
+			return Advice{}
+		}
+		return Advice{Pattern: "shell(rm *)", Check: func(pattern string) error {
+			if pattern != "shell" {
+				return errors.New("it is too narrow")
+			}
+			return nil
+		}}
+	}})
 	opts := asks()
 	opts.Approver, opts.Store, opts.SpillDir = c, memstore.New(nil), t.TempDir()
 	agent, err := belay.New(scripted.New(steps, nil), opts)
@@ -79,6 +92,14 @@ func TestDumbTerminal(t *testing.T) {
 	}
 	line("not now")
 	expect("Then not.")
+	line("more")
+	expect("p all like shell(rm *), anything")
+	line("p")
+	expect("another pattern, or enter for shell(rm *): ")
+	line("")
+	expect("it is too narrow\npattern: ")
+	line("shell")
+	expect("All gone.")
 	line("/quit")
 	rest, err := io.ReadAll(out)
 	all.Write(rest)
@@ -93,5 +114,6 @@ func TestDumbTerminal(t *testing.T) {
 	}
 	shows(t, "the terminal", all.String(), "session main", "› clean", "Use this:", "• a", "it removes files (asked by floor)",
 		"+ command: rm -rf build", "✓ shell allowed by you", "│ removed build", "Done.",
-		"✗ shell denied by you: not now", "Then not.")
+		"✗ shell denied by you: not now", "Then not.",
+		"✓ shell allowed like shell by you", "✓ shell allowed by you: allowed before")
 }

@@ -275,7 +275,7 @@ func (m *model) interrupt() tea.Cmd {
 		m.gone = true
 		return tea.Sequence(func() tea.Msg { m.host.force(); return nil }, tea.Quit)
 	case m.working:
-		m.undeny()
+		m.untype()
 		return m.abort()
 	case m.editor.area.Value() != "":
 		m.editor.set("")
@@ -292,7 +292,7 @@ func (m *model) interrupt() tea.Cmd {
 func (m *model) leave() tea.Cmd {
 	m.leaving = true
 	m.queue = nil
-	m.undeny()
+	m.untype()
 	m.editor.set("")
 	if !m.working || m.aborting {
 		return nil

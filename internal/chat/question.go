@@ -21,6 +21,7 @@ const quiet = 700 * time.Millisecond
 // without waiting.
 type askMsg struct {
 	question belay.Question
+	advice   Advice
 	reply    chan<- belay.Decision
 }
 
@@ -31,9 +32,19 @@ type withdrawMsg struct{ id string }
 type desk struct {
 	waiting []askMsg
 	armed   bool   // it takes keys
-	denying bool   // the reason of a denial is being typed
+	typing  draft  // what is being typed for the first question
 	saved   string // what was being typed before that
+	fault   string // why what was typed will not do
 }
+
+// draft is what a person types to answer a question.
+type draft int
+
+const (
+	draftNone    draft = iota
+	draftReason        // of a denial
+	draftPattern       // of the calls that are allowed
+)
 
 // asked puts a question on the desk.
 func (m *model) asked(q askMsg) {
@@ -63,27 +74,57 @@ func (m *model) withdrawn(id string) {
 
 // next takes up the next question. A key that was on its way is not for it.
 func (m *model) next() {
-	m.undeny()
+	m.untype()
 	m.desk.armed = false
 	m.pressed = m.now
 }
 
+// allow answers the first question with a yes that reaches so far.
+func (m *model) allow(scope belay.Scope) tea.Cmd {
+	return m.decide(belay.Decision{Allow: true, Scope: scope})
+}
+
+// deny answers it with a no.
+func (m *model) deny(reason string) tea.Cmd { return m.decide(belay.Decision{Reason: reason}) }
+
+// allowLike answers it with a yes to all calls that a pattern covers, unless the
+// pattern will not do.
+func (m *model) allowLike(pattern string) tea.Cmd {
+	advice := &m.desk.waiting[0].advice
+	if pattern == "" {
+		pattern = advice.Pattern
+	}
+	if advice.Check != nil {
+		if err := advice.Check(pattern); err != nil {
+			m.desk.fault = err.Error()
+			return nil
+		}
+	}
+	return m.allow(belay.Scope{Kind: belay.ScopePattern, Pattern: pattern})
+}
+
 // decide answers the first question.
-func (m *model) decide(allow bool, reason string) tea.Cmd {
+func (m *model) decide(d belay.Decision) tea.Cmd {
 	q := m.desk.waiting[0]
 	m.desk.waiting = m.desk.waiting[1:]
 	m.next()
 	if c := m.find(&belay.CallPart{ID: q.question.Call}); c != nil {
 		c.waits, c.since = false, m.now
 	}
-	d := belay.Decision{Approval: q.question.ID, Hash: q.question.Hash, Allow: allow, By: m.person, Reason: reason}
+	d.Approval, d.Hash, d.By = q.question.ID, q.question.Hash, m.person
 	return func() tea.Msg { q.reply <- d; return nil }
 }
 
-// undeny gives the editor back what it held before a reason was typed.
-func (m *model) undeny() {
-	if m.desk.denying {
-		m.desk.denying = false
+// typed has something typed for the first question, and keeps what the editor held.
+func (m *model) typed(what draft, text string) {
+	m.desk.typing, m.desk.saved, m.desk.fault = what, m.editor.text(), ""
+	m.editor.set(text)
+}
+
+// untype gives the editor back what it held before.
+func (m *model) untype() {
+	if m.desk.typing != draftNone {
+		m.desk.typing, m.desk.fault = draftNone, ""
 		m.editor.set(m.desk.saved)
 	}
 }
@@ -95,21 +136,28 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 	switch {
 	case !d.armed || len(d.waiting) == 0:
 		return nil, false
-	case d.denying && key == "enter":
-		return m.decide(false, m.editor.text()), true
-	case d.denying && key == "esc":
-		m.undeny()
+	case d.typing == draftReason && key == "enter":
+		return m.deny(m.editor.text()), true
+	case d.typing == draftPattern && key == "enter":
+		return m.allowLike(m.editor.text()), true
+	case d.typing != draftNone && key == "esc":
+		m.untype()
 		return nil, true
-	case d.denying:
+	case d.typing != draftNone:
+		d.fault = ""
 		return nil, false // it is typed
 	case key == "y" || key == "Y":
-		return m.decide(true, ""), true
+		return m.allow(belay.Scope{}), true
+	case key == "s" || key == "S":
+		return m.allow(belay.Scope{Kind: belay.ScopeSession}), true
+	case (key == "p" || key == "P") && d.waiting[0].advice.Pattern != "":
+		m.typed(draftPattern, d.waiting[0].advice.Pattern)
+		return nil, true
 	case key == "n" || key == "N":
-		d.denying, d.saved = true, m.editor.text()
-		m.editor.set("")
+		m.typed(draftReason, "")
 		return nil, true
 	case key == "esc":
-		return m.decide(false, ""), true
+		return m.deny(""), true
 	case key == "v" || key == "V":
 		m.say(kindLine, m.look.dim.Render("the whole input of "+clean(d.waiting[0].question.Tool)+":"))
 		m.append(kindLine, m.proposal(&d.waiting[0].question)...)
@@ -137,25 +185,53 @@ func (m *model) questionView(most int) []string {
 	if why != "" {
 		lines = append(lines, indented(why, "  ", m.width-1)...)
 	}
+	for _, line := range reach(&m.desk.waiting[0].advice) {
+		lines = append(lines, each(m.look.dim, indented(visible(line), "  ", m.width-1))...)
+	}
 	body := m.proposal(q)
-	room := max(most-len(lines)-2, 2)
+	keys := m.questionKeys()
+	room := max(most-len(lines)-len(keys)-1, 2)
 	if len(body) > room {
 		rest := fmt.Sprintf("  … %s more: v shows the whole", many(len(body)-room+1, "line"))
 		body = append(body[:room-1:room-1], m.look.warn.Render(short(rest, m.width-1)))
 	}
 	lines = append(lines, body...)
-	return append(lines, m.look.dim.Render(short(m.questionKeys(), m.width-1)))
+	for _, line := range keys {
+		lines = append(lines, m.look.dim.Render(short(line, m.width-1)))
+	}
+	return lines
 }
 
-func (m *model) questionKeys() string {
-	switch {
-	case !m.desk.armed:
-		return "one moment: you were typing"
-	case m.desk.denying:
-		return "type why, if you like · enter denies · esc goes back"
-	default:
-		return "y allow once · n deny, say why · esc deny · v view all · ctrl+c abort"
+// reach says how far a call reaches and how it would run, in lines.
+func reach(a *Advice) []string {
+	var lines []string
+	if a.Reach != "" {
+		lines = append(lines, a.Reach)
 	}
+	if a.Run != "" {
+		lines = append(lines, "would run "+a.Run)
+	}
+	return lines
+}
+
+// questionKeys are the lines that say how to answer.
+func (m *model) questionKeys() []string {
+	d := &m.desk
+	switch {
+	case !d.armed:
+		return []string{"one moment: you were typing"}
+	case d.typing == draftReason:
+		return []string{"type why, if you like · enter denies · esc goes back"}
+	case d.fault != "":
+		return []string{"enter allows none: " + visible(d.fault)}
+	case d.typing == draftPattern:
+		return []string{"enter allows all such calls in this session · esc goes back"}
+	}
+	keys := []string{"y allow once · s all of " + clean(d.waiting[0].question.Tool) + " in this session"}
+	if pattern := d.waiting[0].advice.Pattern; pattern != "" {
+		keys = append(keys, "p all like "+visible(pattern)+" in this session")
+	}
+	return append(keys, "n deny, say why · esc deny · v view all · ctrl+c abort")
 }
 
 // proposal shows the input that would run. Where it was rewritten, it shows what

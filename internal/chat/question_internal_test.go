@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,14 @@ func (b *bench) question(id, tool, input string) chan belay.Decision {
 	b.send(askMsg{belay.Question{
 		Approval: belay.Approval{ID: id, Call: "call-" + id, Tool: tool, Hash: "h-" + id, Reason: "it removes files", By: "guard"},
 		Input:    json.RawMessage(input),
+	}, Advice{
+		Reach: "zone 1 workspace: changes files", Run: "in the sandbox", Pattern: "shell(rm *)",
+		Check: func(pattern string) error {
+			if !strings.HasPrefix(pattern, "shell(rm") {
+				return errors.New("it does not cover this call")
+			}
+			return nil
+		},
 	}, reply})
 	return reply
 }
@@ -47,6 +56,14 @@ func TestQuestionAnswers(t *testing.T) {
 		want *belay.Decision
 	}{
 		{"y allows", []string{"y"}, &belay.Decision{Allow: true}},
+		{"s allows in this session", []string{"s"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopeSession}}},
+		{"p asks for a pattern", []string{"p"}, nil},
+		{"p offers one", []string{"p", "enter"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(rm *)"}}},
+		{"the pattern can be changed", []string{"p", "backspace", "backspace", "-rf build)", "enter"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf build)"}}},
+		{"a pattern that will not do is no answer", []string{"p", "ctrl+u", "read", "enter"}, nil},
+		{"it can be changed again", []string{"p", "ctrl+u", "read", "enter", "ctrl+u", "shell(rm -rf *)", "enter"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf *)"}}},
+		{"s is a letter in a pattern", []string{"p", "s"}, nil},
+		{"esc goes back from the pattern", []string{"p", "x", "esc", "y"}, &belay.Decision{Allow: true}},
 		{"esc denies", []string{"esc"}, &belay.Decision{}},
 		{"n asks why", []string{"n"}, nil},
 		{"n denies with a reason", []string{"n", "not today", "enter"}, &belay.Decision{Reason: "not today"}},
@@ -63,14 +80,15 @@ func TestQuestionAnswers(t *testing.T) {
 			b.keys("draft")
 			b.wait(time.Second)
 			reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
-			shows(t, "the view", b.view(), "May shell run?", "it removes files (asked by guard)", "+ command: rm -rf build", "y allow once · n deny")
+			shows(t, "the view", b.view(), "May shell run?", "it removes files (asked by guard)", "zone 1 workspace: changes files", "would run in the sandbox",
+				"+ command: rm -rf build", "y allow once · s all of shell in this session", "p all like shell(rm *)", "n deny")
 			b.keys(test.keys...)
 			if test.want == nil {
 				undecided(t, reply)
 				return
 			}
 			got := decision(t, reply)
-			if got.Allow != test.want.Allow || got.Reason != test.want.Reason || got.By != "you" || got.Approval != "1" || got.Hash != "h-1" {
+			if got.Allow != test.want.Allow || got.Reason != test.want.Reason || got.Scope != test.want.Scope || got.By != "you" || got.Approval != "1" || got.Hash != "h-1" {
 				t.Errorf("decided %+v, want %+v by you, about this question and input", got, test.want)
 			}
 			hides(t, "the view", b.view(), "May shell run?")
@@ -79,6 +97,30 @@ func TestQuestionAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Why a pattern will not do is told, and without one to offer there is no such
+// answer.
+func TestQuestionPatterns(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
+	b.keys("p")
+	shows(t, "the view", b.view(), "enter allows all such calls", "› shell(rm *)")
+	b.keys("ctrl+u", "read", "enter")
+	shows(t, "the view", b.view(), "enter allows none: it does not cover this call")
+	b.keys("x")
+	hides(t, "the view", b.view(), "does not cover")
+	b.send(withdrawMsg{"1"})
+	undecided(t, reply)
+	other := make(chan belay.Decision, 1)
+	b.send(askMsg{question: belay.Question{Approval: belay.Approval{ID: "2", Tool: "shell"}, Input: json.RawMessage(`{}`)}, reply: other})
+	b.wait(quiet)
+	hides(t, "the view", b.view(), "all like", "would run")
+	b.keys("p")
+	undecided(t, other)
+	hides(t, "the view", b.view(), "enter allows")
 }
 
 // A key that was meant for the text does not answer a question that comes up.
@@ -172,10 +214,16 @@ func TestDecisionsAreLines(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
 	part := b.calls("1", "shell", `{}`)
-	for _, d := range []belay.Decision{{Allow: true, By: "policy", Reason: "it is Monday"}, {By: "expiry", Reason: "nobody decided in time"}} {
+	for _, d := range []belay.Decision{
+		{Allow: true, By: "policy", Reason: "it is Monday"},
+		{Allow: true, By: "ada", Scope: belay.Scope{Kind: belay.ScopeSession}},
+		{Allow: true, By: "ada", Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(ls *)"}},
+		{By: "expiry", Reason: "nobody decided in time"},
+	} {
 		b.event(belay.Event{Kind: belay.EventApprovalDecided, Call: part, Approval: &belay.Approval{Tool: "shell", Decided: &d}})
 	}
-	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ shell allowed by policy: it is Monday", "✗ shell denied by expiry: nobody decided in time")
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ shell allowed by policy: it is Monday", "✓ shell allowed in this session by ada", "✓ shell allowed like shell(ls *) by ada",
+		"✗ shell denied by expiry: nobody decided in time")
 }
 
 func TestCtrlCWhileAskedAborts(t *testing.T) {

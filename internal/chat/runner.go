@@ -91,9 +91,9 @@ func (r *runner) end() error {
 }
 
 // ask puts a question to the person.
-func (r *runner) ask(ctx context.Context, question belay.Question) (belay.Decision, error) {
+func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error) {
 	reply := make(chan belay.Decision, 1)
-	r.tell(askMsg{question, reply})
+	r.tell(askMsg{question, advice, reply})
 	select {
 	case d := <-reply:
 		return d, nil

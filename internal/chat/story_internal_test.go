@@ -75,10 +75,18 @@ func toolsOfStory() []belay.Tool {
 	}
 }
 
+// advise says what a floor would say.
+func advise(context.Context, belay.Question) Advice {
+	return Advice{
+		Reach: "zone 1 workspace: changes files of the project or temporary ones", Run: "in the sandbox, without network",
+		Pattern: "shell(rm *)",
+	}
+}
+
 // converse is what a command does with a chat.
 func converse(ctx context.Context) error {
 	store := memstore.New(nil)
-	c := New(&Options{History: os.Getenv("BELAY_CHAT_TEST_HISTORY"), Store: store, Directives: []Directive{{"review", "look at the last change"}}})
+	c := New(&Options{History: os.Getenv("BELAY_CHAT_TEST_HISTORY"), Store: store, Directives: []Directive{{"review", "look at the last change"}}, Advise: advise})
 	guard := belay.ToolPre.On("guard", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		if call.Tool() == "shell" {
 			return belay.Ask("it removes files"), nil

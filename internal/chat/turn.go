@@ -182,13 +182,25 @@ func (m *model) decided(e *belay.Event) {
 	}
 	mark, word := m.look.bad.Render("✗"), "denied"
 	if d.Allow {
-		mark, word = m.look.good.Render("✓"), "allowed"
+		mark, word = m.look.good.Render("✓"), "allowed"+scope(d)
 	}
 	text := fmt.Sprintf("%s %s by %s", e.Approval.Tool, word, d.By)
 	if d.Reason != "" {
 		text += ": " + d.Reason
 	}
 	m.note(mark, text)
+}
+
+// scope says how far a yes reaches, if it is further than one call.
+func scope(d *belay.Decision) string {
+	switch d.Scope.Kind {
+	case belay.ScopeSession:
+		return " in this session"
+	case belay.ScopePattern:
+		return " like " + visible(d.Scope.Pattern)
+	default:
+		return ""
+	}
 }
 
 func (m *model) compacted(e *belay.Event) {

@@ -423,7 +423,7 @@ func TestAnythingFitsTheScreen(t *testing.T) {
 		b.keys(strings.Repeat("語 word ", 30))
 		b.send(tea.PasteMsg{Content: strings.Repeat("pasted 語\n", 9)})
 		reply := make(chan belay.Decision, 1)
-		b.send(askMsg{belay.Question{Approval: belay.Approval{ID: "q", Tool: "t", Reason: long, By: long}, Input: json.RawMessage(`{"a":"` + strings.Repeat("語\\n", 90) + `"}`)}, reply})
+		b.send(askMsg{belay.Question{Approval: belay.Approval{ID: "q", Tool: "t", Reason: long, By: long}, Input: json.RawMessage(`{"a":"` + strings.Repeat("語\\n", 90) + `"}`)}, Advice{Reach: long, Run: long, Pattern: long}, reply})
 		b.send(withdrawMsg{"q"})
 		b.send(overMsg{})
 		b.keys("ctrl+c", "/", "esc", "backspace", "go", "enter")

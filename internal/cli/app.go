@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/sandbox"
 )
 
 // app is what all commands share: the streams and what is known of them, and
@@ -39,6 +40,9 @@ type app struct {
 
 	mu        sync.Mutex
 	interrupt func() // told of the first interrupt
+
+	looked sync.Once
+	box    *sandbox.Sandbox // what the machine has, once that was looked for
 }
 
 // newApp looks at the streams of the process.

@@ -21,13 +21,15 @@ func (a *app) approvalsCommand() *cobra.Command {
 		Use:   "approvals",
 		Short: "See what waits for a person's word, and give it",
 		Long: `A call that needs a person's word, with nobody at the terminal, parks its turn. These commands list what waits,
-show the call it is about, and decide. "belay resume" then goes on with the turn.`,
+show the call it is about, and decide. "belay resume" then goes on with the turn. A yes may reach further than one call:
+"grants" lists what was allowed so, and "revoke" takes it back.`,
 		Example: `  belay approvals list
   belay approvals show ap-2k
   belay approvals approve ap-2k
+  belay approvals approve ap-2k --scope 'shell(git push *)'
   belay approvals deny ap-2k --reason "use the staging host"`,
 	})
-	approvals.AddCommand(a.approvalsList(), a.approvalsShow(), a.approvalsDecide(true), a.approvalsDecide(false))
+	approvals.AddCommand(a.approvalsList(), a.approvalsShow(), a.approvalsApprove(), a.approvalsDeny(), a.approvalsGrants(), a.approvalsRevoke())
 	return approvals
 }
 
@@ -100,7 +102,7 @@ func (a *app) approvalState(approval *belay.Approval, now time.Time) string {
 	case d == nil:
 		return a.onOut.yellow("pending")
 	case d.Allow:
-		return a.onOut.green("allowed")
+		return a.onOut.green("allowed") + reaching(d.Scope)
 	default:
 		return a.onOut.red("refused")
 	}
@@ -127,7 +129,7 @@ func (a *app) approvalsShow() *cobra.Command {
 	}
 }
 
-func (a *app) showApproval(ctx context.Context, store belay.Store, approval *belay.Approval) error {
+func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval *belay.Approval) error {
 	s, now := a.onOut, time.Now()
 	var t table
 	t.add(s.dim("approval"), approval.ID+"  "+a.approvalState(approval, now))
@@ -139,12 +141,19 @@ func (a *app) showApproval(ctx context.Context, store belay.Store, approval *bel
 	}
 	if d := approval.Decided; d != nil {
 		t.add(s.dim("decided"), strings.TrimSuffix(fmt.Sprintf("%s by %s: %s", ago(now, d.Time), oneLine(d.By), oneLine(d.Reason)), ": "))
-	}
-	if err := t.write(a.out, nil); err != nil {
-		return err
+		if d.Allow {
+			t.add(s.dim("scope"), oneLine(d.Scope.String()))
+		}
 	}
 	input, err := askedAbout(ctx, store, approval)
-	if err != nil {
+	if err == nil {
+		var more [][2]string
+		more, err = a.advised(ctx, store, approval, input)
+		for _, line := range more {
+			t.add(s.dim(line[0]), line[1])
+		}
+	}
+	if err := errors.Join(t.write(a.out, nil), err); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "\n    %s\n", strings.Join(inputLines(s, input), "\n    "))
@@ -208,48 +217,83 @@ func findApproval(ctx context.Context, store belay.ListStore, word string) (bela
 	}
 }
 
-func (a *app) approvalsDecide(allow bool) *cobra.Command {
+func (a *app) approvalsApprove() *cobra.Command {
+	var reason, scope string
+	cmd := &cobra.Command{
+		Use:   "approve APPROVAL",
+		Short: "Let a call run",
+		Long: `Lets the call run that an approval is about: that call with that input. "belay resume" then goes on with its turn.
+With --scope session the same asker does not ask about this tool again in this session, and with a pattern not about
+calls that the pattern covers. What is denied stays denied. "belay approvals show" suggests a pattern.`,
+		Example: `  belay approvals approve ap-2k
+  belay approvals approve ap-2k --scope session
+  belay approvals approve ap-2k --scope 'shell(git push *)'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.decide(cmd.Context(), store, args[0], belay.Decision{Allow: true, Reason: reason, Scope: scopeOf(scope)})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&scope, "scope", "once", "how far the yes reaches: once, session, or a pattern such as 'shell(git push *)'")
+	complete(cmd, "scope", []string{"once", "session"})
+	return a.deciding(cmd, &reason)
+}
+
+func (a *app) approvalsDeny() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use:     "approve APPROVAL",
-		Short:   "Let a call run",
-		Long:    "Lets the call run that an approval is about: that call with that input, once. \"belay resume\" then goes on with its turn.",
-		Example: "  belay approvals approve ap-2k",
+		Use:     "deny APPROVAL",
+		Short:   "Refuse a call",
+		Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn.",
+		Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.decide(cmd.Context(), store, args[0], belay.Decision{Reason: reason})
+			})
+		},
 	}
-	if !allow {
-		cmd = &cobra.Command{
-			Use:     "deny APPROVAL",
-			Short:   "Refuse a call",
-			Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn.",
-			Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
-		}
-	}
+	return a.deciding(cmd, &reason)
+}
+
+// deciding is what the commands that decide have in common.
+func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 	cmd.Args = arguments(1, 1, "name the APPROVAL: `belay approvals list` lists them")
 	cmd.ValidArgsFunction = a.completeApprovals
-	cmd.Flags().StringVar(&reason, "reason", "", "why; the model is told")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.look(cmd.Context(), func(store *sqlite.Store) error {
-			return a.decide(cmd.Context(), store, args[0], allow, reason)
-		})
-	}
+	cmd.Flags().StringVar(reason, "reason", "", "why; the model is told")
 	return cmd
 }
 
-func (a *app) decide(ctx context.Context, store belay.ListStore, word string, allow bool, reason string) error {
+// scopeOf reads a scope.
+func scopeOf(word string) belay.Scope {
+	switch word = strings.TrimSpace(word); word {
+	case "", "once":
+		return belay.Scope{}
+	case string(belay.ScopeSession):
+		return belay.Scope{Kind: belay.ScopeSession}
+	default:
+		return belay.Scope{Kind: belay.ScopePattern, Pattern: word}
+	}
+}
+
+func (a *app) decide(ctx context.Context, store belay.ListStore, word string, d belay.Decision) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
 		return err
 	}
-	stored, err := store.Decide(ctx, belay.Decision{
-		Approval: approval.ID, Hash: approval.Hash, Allow: allow, By: who(), Reason: reason, Time: time.Now(),
-	})
+	if d.Scope.Kind == belay.ScopePattern && approval.Decided == nil {
+		if err := a.fits(ctx, store, &approval, d.Scope.Pattern); err != nil {
+			return err
+		}
+	}
+	d.Approval, d.Hash, d.By, d.Time = approval.ID, approval.Hash, who(), time.Now()
+	stored, err := store.Decide(ctx, d)
 	if errors.Is(err, belay.ErrDecided) && stored.Decided != nil {
 		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), decidedAs(stored.Decided.Allow))
 	}
 	if err != nil {
 		return err
 	}
-	a.remarkf("%s: %s in session %s", decidedAs(allow), approval.Tool, approval.Session)
+	a.remarkf("%s%s: %s in session %s", decidedAs(d.Allow), reaching(d.Scope), approval.Tool, approval.Session)
 	waiting := 0
 	for other, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: approval.Session, Pending: true}) {
 		if err != nil {

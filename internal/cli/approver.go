@@ -8,18 +8,23 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/chat"
 )
 
 // approver asks the person at the terminal, one question at a time.
-type approver struct{ p *printer }
+type approver struct {
+	p *printer
+	w *work // whose floor gives advice
+}
 
 var _ belay.Approver = approver{}
 
 // mostShown is how many lines of an input are shown to whoever decides.
 const mostShown = 40
 
-// Approve shows what the call would do and waits for a yes, a no, or a reason.
+// Approve shows what the call would do and waits for an answer.
 func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decision, err error) {
+	advice := v.w.floor.advise(ctx, q)
 	v.p.asking(func() {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -28,36 +33,90 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 		a := v.p.a
 		s := a.onErr
 		a.remarkf("\n%s %s wants a word: %s", s.bold(s.yellow("?")), s.bold(oneLine(q.Tool)), oneLine(q.Reason))
+		a.remarkf("  %s", s.dim(askedBy(q, &advice)))
 		for _, line := range clipped(inputLines(s, q.Input), mostShown, s.dim) {
 			a.remarkf("    %s", line)
 		}
 		a.forgetTyped()
-		a.write(a.err, fmt.Sprintf("  allow? %s ", s.dim("[y] yes, [n] no, or say why not:")))
-		d, err = v.answer(ctx)
+		d, err = v.answer(ctx, q.Tool, &advice)
 	})
 	return d, err
 }
 
-func (v approver) answer(ctx context.Context) (belay.Decision, error) {
-	line, err := v.p.a.readLine(ctx)
-	if line == "" && errors.Is(err, io.EOF) { // Ctrl-D
+// askedBy says who asks, how far the call reaches and how it would run.
+func askedBy(q belay.Question, advice *chat.Advice) string {
+	parts := []string{"asked by " + oneLine(q.By), advice.Reach}
+	if advice.Run != "" {
+		parts = append(parts, "would run "+advice.Run)
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (v approver) answer(ctx context.Context, tool string, advice *chat.Advice) (belay.Decision, error) {
+	a := v.p.a
+	choice := fmt.Sprintf("[y] once, [s] all of %s in this session, ", oneLine(tool))
+	if advice.Pattern != "" {
+		choice += fmt.Sprintf("[p] all like %s, ", oneLine(advice.Pattern))
+	}
+	a.write(a.err, fmt.Sprintf("  allow? %s ", a.onErr.dim(choice+"[n] no, or say why not:")))
+	d := belay.Decision{By: who()}
+	line, ok, err := v.line(ctx)
+	if err != nil || !ok {
+		d.Reason = "no answer"
+		return d, err
+	}
+	switch strings.ToLower(line) {
+	case "y", "yes":
+		d.Allow = true
+	case "s":
+		d.Allow, d.Scope.Kind = true, belay.ScopeSession
+	case "", "n", "no":
+		d.Reason = "the user said no"
+	case "p":
+		if advice.Pattern != "" {
+			return v.pattern(ctx, d, advice)
+		}
+		d.Reason = "the user said no"
+	default:
+		d.Reason = line
+	}
+	return d, nil
+}
+
+// pattern asks which calls are meant, until that can be understood.
+func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Advice) (belay.Decision, error) {
+	a := v.p.a
+	for {
+		a.write(a.err, fmt.Sprintf("  which? %s ", a.onErr.dim("[enter] "+oneLine(advice.Pattern)+", or another pattern:")))
+		line, ok, err := v.line(ctx)
+		if err != nil || !ok {
+			d.Reason = "no answer"
+			return d, err
+		}
+		if line == "" {
+			line = advice.Pattern
+		}
+		if err := advice.Check(line); err != nil {
+			a.remarkf("  %s", a.onErr.yellow(oneLine(err.Error())))
+			continue
+		}
+		d.Allow, d.Scope = true, belay.Scope{Kind: belay.ScopePattern, Pattern: line}
+		return d, nil
+	}
+}
+
+// line reads what is typed. It is not ok if there is none, as after Ctrl-D.
+func (v approver) line(ctx context.Context) (line string, ok bool, err error) {
+	line, err = v.p.a.readLine(ctx)
+	if line == "" && errors.Is(err, io.EOF) {
 		v.p.a.remarkf("")
-		return belay.Decision{By: who(), Reason: "no answer"}, nil
+		return "", false, nil
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		v.p.a.remarkf("")
-		return belay.Decision{}, fmt.Errorf("no answer: %w", err)
+		return "", false, fmt.Errorf("no answer: %w", err)
 	}
-	d := belay.Decision{By: who()}
-	switch word := strings.TrimSpace(line); strings.ToLower(word) {
-	case "y", "yes":
-		d.Allow = true
-	case "", "n", "no":
-		d.Reason = "the user said no"
-	default:
-		d.Reason = word
-	}
-	return d, nil
+	return strings.TrimSpace(line), true, nil
 }
 
 // lateApprover is an approver that is known only when the agent is made.

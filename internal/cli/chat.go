@@ -68,7 +68,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	}
 	c := chat.New(&chat.Options{
 		History: filepath.Join(filepath.Dir(settings.Store), "history"),
-		Store:   w.store, Model: modelName(settings), Person: who(), Tools: w.tools,
+		Store:   w.store, Model: modelName(settings), Person: who(), Tools: w.tools, Advise: w.floor.advise,
 	})
 	person.Approver = c
 	if err := c.Run(ctx, w.agent, id); err != nil {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/sandbox"
 )
 
 // finding is one line of what doctor found.
@@ -61,7 +65,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check what is here: key, settings, store, sandbox; and say what is missing",
 		Long: `Looks at the key and the model, the settings in force and where they came from, the store and whether it is sound,
-and what else is of use. Says for each what is missing how to get it. Exit code 0: a task could be run.`,
+the floor and the sandbox, and what else is of use. Says for each what is missing how to get it. Exit code 0: a task could be run.`,
 		Example: `  belay doctor
   belay doctor --json | jq '.findings[] | select(.status != "ok")'`,
 		Args: arguments(0, 0, "doctor takes none"),
@@ -98,10 +102,9 @@ func (a *app) examine(ctx context.Context) *report {
 		}
 		r.add(modelFinding(settings))
 		r.add(a.storeFinding(ctx, settings))
+		r.add(floorFinding(settings))
 	}
-	for _, f := range sandboxFindings() {
-		r.add(f)
-	}
+	r.add(a.sandboxFinding(ctx, settings))
 	r.add(programFinding(ctx, "git", []string{"git", "--version"}, "install git: tasks on a project are easier to review and undo with it"))
 	r.add(postgresFinding(ctx))
 	r.add(a.terminalFinding())
@@ -202,20 +205,63 @@ func writable(settings *config.Loaded) error {
 	}
 }
 
-func sandboxFindings() []finding {
-	const unused = "not used yet, so the shell is asked about"
-	if runtime.GOOS != "linux" {
-		return []finding{{Name: "sandbox", Status: note, Detail: "none on " + runtime.GOOS + "; " + unused}}
+// sandboxFinding says what confines the commands of the shell.
+func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) finding {
+	f := finding{Name: "sandbox", Status: found}
+	mode := config.SandboxAuto
+	if settings != nil {
+		mode = settings.Sandbox.Mode
+		f.Essential = mode == config.SandboxRequire
 	}
-	landlock := finding{Name: "landlock", Status: note, Detail: "not in this kernel", Remedy: "needs Linux 5.13 or later with it enabled"}
-	if version := landlockVersion(); version > 0 {
-		landlock = finding{Name: "landlock", Status: found, Detail: fmt.Sprintf("version %d; %s", version, unused)}
+	if mode == config.SandboxOff {
+		f.Status, f.Detail = note, fmt.Sprintf("off (%s): commands of the shell are not confined, and one zone higher", settings.From("sandbox.mode"))
+		return f
 	}
-	bubblewrap := finding{Name: "bubblewrap", Status: note, Detail: "not here; " + unused, Remedy: "install bubblewrap (Debian: apt install bubblewrap)"}
-	if path, err := exec.LookPath("bwrap"); err == nil {
-		bubblewrap = finding{Name: "bubblewrap", Status: found, Detail: path + "; " + unused}
+	d := a.foundSandbox(ctx).Describe()
+	if d.Kind != sandbox.None {
+		f.Detail = fmt.Sprintf("%s (%s): commands of the shell are confined", d.Kind, d.Means)
+		var lacks []string
+		for _, limit := range d.Lacks {
+			lacks = append(lacks, limit.Text())
+		}
+		if len(lacks) > 0 {
+			f.Remedy = "it does not hold that " + strings.Join(lacks, "; ")
+		}
+		return f
 	}
-	return []finding{landlock, bubblewrap}
+	f.Status, f.Detail = note, "none: commands of the shell are not confined, and one zone higher"
+	if f.Essential {
+		f.Status, f.Detail = missing, fmt.Sprintf("none, and %s wants one: commands of the shell are refused", settings.From("sandbox.mode"))
+	}
+	f.Remedy = "there is none for " + runtime.GOOS
+	if runtime.GOOS == "linux" {
+		f.Remedy = "install bubblewrap (Debian: apt install bubblewrap), or use Linux 5.13 or later with Landlock"
+	}
+	for _, attempt := range d.Failed {
+		f.Remedy += fmt.Sprintf("\n%s: %v", attempt.Kind, attempt.Err)
+	}
+	return f
+}
+
+// floorFinding says what the floor holds, and what of it was relaxed.
+func floorFinding(s *config.Loaded) finding {
+	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
+	mode := modeOfTurn(s, nil)
+	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), counted(len(s.Permit.Rules), "rule"), counted(len(s.Permit.Guards), "guard"))
+	if len(s.Permit.Relax) > 0 {
+		f.Status = note
+		f.Detail += fmt.Sprintf("; relaxed: %s (%s)", strings.Join(s.Permit.Relax, ", "), s.From("permit.relax"))
+	}
+	for _, list := range []string{"permit.roots", "sandbox.write"} {
+		dirs := *s.Value(list).(*[]string) //nolint:forcetypeassert // both are lists
+		for _, dir := range dirs {
+			if len(present([]string{dir})) == 0 {
+				f.Status = note
+				f.Detail += fmt.Sprintf("; %s is not there and left out (%s)", dir, s.From(list))
+			}
+		}
+	}
+	return f
 }
 
 // programFinding asks a program for its version.
@@ -317,11 +363,26 @@ func (a *app) wrapped(text string) []string {
 // shownValue is a setting as it is printed: what it points to, durations in
 // words.
 func shownValue(pointer any) any {
-	v := reflect.ValueOf(pointer).Elem().Interface()
-	if d, ok := v.(time.Duration); ok {
-		return d.String()
+	switch v := reflect.ValueOf(pointer).Elem().Interface().(type) {
+	case time.Duration:
+		return v.String()
+	case []permit.Rule:
+		return namesOf(v, func(r permit.Rule) string { return r.String() })
+	case []config.Guard:
+		return namesOf(v, func(g config.Guard) string { return g.ID })
+	case map[string]permit.Profile:
+		return slices.Sorted(maps.Keys(v))
+	default:
+		return v
 	}
-	return v
+}
+
+func namesOf[T any](list []T, name func(T) string) []string {
+	var names []string
+	for _, item := range list {
+		names = append(names, name(item))
+	}
+	return names
 }
 
 // bytesOf is a size as people read it.

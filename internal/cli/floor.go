@@ -2,55 +2,200 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/sandbox"
 )
 
-// The zones of what tools do, as far as the name of a tool tells.
-const (
-	zoneSafe      = 0 // reads
-	zoneWorkspace = 1 // changes files of the project
-	zoneMachine   = 5 // anything: what cannot be told
-)
+// floor judges calls in the mode of their turn; see package permit. It remembers
+// what it found about each call, so that a command is confined by what was judged,
+// and not by what the file system makes of it later.
+type floor struct {
+	*permit.Floor
 
-// floor is an interim floor: it judges a call by its tool alone and looks at no
-// path, address or command. Reading is zone 0, writing zone 1; the shell, and
-// every tool that it does not know, is zone 5. Package permit, which looks closer,
-// will take its place.
-type floor struct{ settings *config.Loaded }
+	settings *config.Loaded
+	box      *sandbox.Sandbox // nil if there is none, or none is wanted
 
-var _ belay.Authorizer = floor{}
+	mu     sync.Mutex
+	judged map[judgedCall]*permit.Explanation
+	order  []judgedCall // the oldest first
+}
 
-// Authorize passes zones up to the Auto of the turn's mode, asks up to its Ask,
-// and denies the rest.
-func (f floor) Authorize(_ context.Context, call belay.ToolCall) (belay.Authorization, error) {
-	zone, mode := zoneOf(call.Tool()), modeOfTurn(f.settings, call.Policy())
-	by := fmt.Sprintf("mode %s", mode.Name)
-	switch {
-	case zone <= mode.Auto:
-		return belay.Authorization{}, nil
-	case zone <= mode.Ask:
-		return belay.Authorization{
-			Decision: belay.ToolAsk, By: by,
-			Reason: fmt.Sprintf("%s is zone %d, and %s mode runs up to zone %d by itself", call.Tool(), zone, mode.Name, mode.Auto),
-		}, nil
-	default:
-		return belay.Authorization{
-			Decision: belay.ToolDeny, By: by,
-			Reason: fmt.Sprintf("%s is zone %d, and %s mode allows nothing above zone %d", call.Tool(), zone, mode.Name, mode.Ask),
-		}, nil
+var _ belay.PatternAuthorizer = (*floor)(nil)
+
+// judgedCall names a call with its final input.
+type judgedCall struct{ session, turn, id, input string }
+
+// mostJudged is how many calls are remembered. One that was forgotten is confined
+// most tightly.
+const mostJudged = 1_000
+
+// newFloor makes the floor of the project, with what the settings say and the machine
+// can do. Results that are too long are in spill, where they can be read.
+func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*floor, error) {
+	f := &floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]*permit.Explanation)}
+	o := s.FloorOptions()
+	o.Roots = append(present(o.Roots), spill)
+	o.Protect = ownFiles(s)
+	o.Sandboxed = f.box != nil
+	var err error
+	if f.Floor, err = permit.New(s.Project, o); err != nil {
+		return nil, usage("%w", err)
+	}
+	return f, nil
+}
+
+// ownFiles are those of Belay that need not be in the project.
+func ownFiles(s *config.Loaded) []string {
+	var own []string
+	if s.UserDir != "" {
+		own = append(own, s.UserDir)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-holders"} {
+		own = append(own, s.Store+suffix)
+	}
+	return own
+}
+
+// present are those directories that are there. A user's settings are for all
+// projects, and not all have the same beside them.
+func present(dirs []string) []string {
+	var there []string
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			there = append(there, dir)
+		}
+	}
+	return there
+}
+
+// spillDir is where results are kept that are too long.
+func spillDir(s *config.Loaded) string { return filepath.Join(filepath.Dir(s.Store), "spill") }
+
+// Authorize judges a call in the mode of its turn.
+func (f *floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
+	e := f.of(call.Policy()).Explain(ctx, call.Tool(), call.Input())
+	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
+	return belay.Authorization{Decision: e.Decision, Reason: e.Reason, By: e.By}, nil
+}
+
+// Covers reports whether a pattern covers a call, in the mode of its turn.
+func (f *floor) Covers(ctx context.Context, pattern string, call belay.ToolCall) (bool, error) {
+	return f.of(call.Policy()).Covers(ctx, pattern, call)
+}
+
+// of is the floor in the mode of a turn.
+func (f *floor) of(turn belay.PolicySettings) *permit.Floor {
+	return f.In(modeOfTurn(f.settings, turn))
+}
+
+// remember keeps what was found about a call. Of one that was judged before, as when
+// its turn is resumed, that is kept which lets it do less: a person may have said yes
+// to what was found first.
+func (f *floor) remember(c judgedCall, e *permit.Explanation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if before := f.judged[c]; before != nil {
+		if before.Outside() && !e.Outside() || before.Network() && !e.Network() {
+			f.judged[c] = e
+		}
+		return
+	}
+	f.judged[c] = e
+	if f.order = append(f.order, c); len(f.order) > mostJudged {
+		delete(f.judged, f.order[0])
+		f.order = f.order[1:]
 	}
 }
 
-func zoneOf(tool string) int {
-	switch tool {
-	case "read", "list", "glob", "grep":
-		return zoneSafe
-	case "write", "edit":
-		return zoneWorkspace
-	default:
-		return zoneMachine
+// recall is what was found about a call, or nil.
+func (f *floor) recall(c judgedCall) *permit.Explanation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.judged[c]
+}
+
+// advise says what whoever is asked about a call is told beside it.
+func (f *floor) advise(ctx context.Context, q belay.Question) chat.Advice {
+	e := f.recall(judgedCall{q.Session, q.Turn, q.Call, string(q.Input)})
+	if e == nil {
+		e = f.of(nil).Explain(ctx, q.Tool, q.Input)
 	}
+	in := f.In(e.Mode)
+	return chat.Advice{
+		Reach: reachOf(e), Run: f.confinement(e),
+		Pattern: in.Suggest(ctx, q.Tool, q.Input),
+		Check:   func(pattern string) error { return covered(ctx, in, pattern, q.Tool, q.Input) },
+	}
+}
+
+// reachOf says how far a call reaches.
+func reachOf(e *permit.Explanation) string {
+	return fmt.Sprintf("zone %d %s: %s", e.Zone, e.Zone, e.Zone.Means())
+}
+
+// covered says why a pattern cannot stand for a call and others like it, or nothing.
+func covered(ctx context.Context, f *permit.Floor, pattern, tool string, input json.RawMessage) error {
+	if err := f.CheckPattern(pattern); err != nil {
+		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "permit: "))
+	}
+	call, err := callOf(tool, input)
+	if err != nil {
+		return err
+	}
+	ok, err := f.Covers(ctx, pattern, call)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		problem := fmt.Sprintf("%q does not cover this call", pattern)
+		if better := f.Suggest(ctx, tool, input); better != "" {
+			problem += fmt.Sprintf(": %q does", better)
+		}
+		return errors.New(problem)
+	}
+	return nil
+}
+
+// callOf makes a call of a tool and its input, as a floor takes it.
+func callOf(tool string, input json.RawMessage) (belay.ToolCall, error) {
+	data, err := json.Marshal(struct {
+		ID    string          `json:"id"`
+		Tool  string          `json:"tool"`
+		Input json.RawMessage `json:"input"`
+	}{"call", tool, input})
+	if err != nil {
+		return belay.ToolCall{}, fmt.Errorf("input: %w", err)
+	}
+	return belay.ToolPre.DecodeInput(hook.Scope{}, data)
+}
+
+// relaxed says in a line what of the floor does not hold, or nothing.
+func (f *floor) relaxed() string {
+	var parts []string
+	for _, p := range f.Relaxed() {
+		parts = append(parts, p.ID)
+	}
+	line := ""
+	if len(parts) > 0 {
+		line = fmt.Sprintf("relaxed: %s (%s)", strings.Join(parts, ", "), f.settings.From("permit.relax"))
+	}
+	if f.settings.Sandbox.Mode == config.SandboxOff {
+		if line != "" {
+			line += "; "
+		}
+		line += fmt.Sprintf("the sandbox is off (%s)", f.settings.From("sandbox.mode"))
+	}
+	return line
 }

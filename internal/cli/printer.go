@@ -158,10 +158,15 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 	if r.IsError {
 		word, dress := string(r.Class), s.red
 		ran := r.Class != belay.ClassDenied && r.Class != belay.ClassAborted
+		said := short(oneLine(r.Text), p.a.width)
 		if !ran {
 			dress = s.yellow
 		}
-		outcome = "  " + dress(word+": ") + short(oneLine(r.Text), p.a.width)
+		if r.Class == belay.ClassDenied { // why counts; what the model is to do now does not
+			why, _, _ := strings.Cut(r.Text, "\n")
+			said = short(oneLine(why), 4*p.a.width)
+		}
+		outcome = "  " + dress(word+": ") + said
 		if all := strings.Split(strings.TrimSpace(visible(r.Text)), "\n"); ran && c.tool == "shell" && len(all) > 1 {
 			outcome, output = "  "+dress(word), all[max(len(all)-lastLines, 0):]
 		}
@@ -191,13 +196,25 @@ func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
 	}
 	word := p.a.onErr.yellow("refused")
 	if d.Allow {
-		word = p.a.onErr.green("allowed")
+		word = p.a.onErr.green("allowed") + reaching(d.Scope)
 	}
 	line := fmt.Sprintf("  %s by %s", word, oneLine(d.By))
 	if d.Reason != "" {
 		line += ": " + oneLine(d.Reason)
 	}
 	p.line(line)
+}
+
+// reaching says how far a yes reaches, if it is further than one call.
+func reaching(s belay.Scope) string {
+	switch s.Kind {
+	case belay.ScopeSession:
+		return " in this session"
+	case belay.ScopePattern:
+		return " like " + oneLine(s.Pattern)
+	default:
+		return ""
+	}
 }
 
 func (p *printer) hookRun(r *hook.Run) {

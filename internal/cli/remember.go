@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
 )
 
 // What a turn was begun with is kept with it: whoever goes on with it needs no
@@ -48,29 +49,20 @@ func fullModelName(s *config.Loaded) string {
 // modeOfTurn is the mode that a turn is taken in. A flag decides. Without one it
 // is what the turn was begun with; settings of today count where they are tighter,
 // unless it was a flag that the turn was begun with.
-func modeOfTurn(s *config.Loaded, turn belay.PolicySettings) config.Mode {
-	today, _ := config.ModeOf(s.Mode)
+func modeOfTurn(s *config.Loaded, turn belay.PolicySettings) permit.Mode {
+	today, err := permit.ModeOf(s.Mode)
+	if err != nil {
+		today = permit.ReadOnly // settings are checked when they are read
+	}
 	name, _ := turnMode.Value(turn)
-	had, ok := config.ModeOf(name)
-	if !ok || s.From("mode").Kind == "flag" {
+	had, err := permit.ModeOf(name)
+	if err != nil || s.From("mode").Kind == "flag" {
 		return today
 	}
 	if kind, _ := turnModeFrom.Value(turn); kind == "flag" || s.From("mode").Kind == "default" {
 		return had
 	}
-	return tighter(had, today)
-}
-
-// tighter lets happen what both modes let happen.
-func tighter(a, b config.Mode) config.Mode {
-	switch {
-	case a.Auto <= b.Auto && a.Ask <= b.Ask:
-		return a
-	case b.Auto <= a.Auto && b.Ask <= a.Ask:
-		return b
-	default:
-		return config.Mode{Name: a.Name + " and " + b.Name, Auto: min(a.Auto, b.Auto), Ask: min(a.Ask, b.Ask)}
-	}
+	return had.Tighter(today)
 }
 
 // goOnAs has the settings name the model that an open turn was begun with, unless

@@ -5,6 +5,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
 )
 
 func TestModeOfAResumedTurn(t *testing.T) {
@@ -13,7 +14,7 @@ func TestModeOfAResumedTurn(t *testing.T) {
 		rule            string
 		had, hadFrom    string
 		environ, flag   string
-		auto, ask       int
+		auto, ask       permit.Zone
 		name            string
 		rememberNothing bool
 	}{

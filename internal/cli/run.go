@@ -206,13 +206,15 @@ func validID(id string) bool {
 func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions, choose func(context.Context, *work) (iter.Seq2[belay.Event, error], error)) (err error) {
 	p := newPrinter(a)
 	var person belay.Approver
+	late := &lateApprover{}
 	if a.inTerminal && a.errTerminal {
-		person = approver{p}
+		person = late
 	}
 	w, err := a.begin(ctx, settings, o, person)
 	if err != nil {
 		return err
 	}
+	late.Approver = approver{p, w}
 	defer func() {
 		if closing := w.close(); closing != nil && err == nil {
 			err = closing

@@ -81,7 +81,7 @@ func TestRetriesLeaveNothingBehindInAPipe(t *testing.T) {
 // SPEC L-08
 func TestEventsAreJSONLines(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, map[string]string{"s.yaml": "steps:\n  - thinking: hm\n    text: Let me see.\n    calls: [{tool: list, input: {}}, {tool: shell, input: {command: \"true\"}}]\n"})
+	d := newDesk(t, map[string]string{"s.yaml": "steps:\n  - thinking: hm\n    text: Let me see.\n    calls: [{tool: list, input: {}}, {tool: shell, input: {command: \"git push\"}}]\n"})
 	d.hooks = []hook.Subscription{belay.ModelPost.On("seen", func(context.Context, belay.ModelResponse) (belay.Note, error) {
 		return belay.Note{}, nil
 	}, &hook.Options{Visibility: hook.VisibleToUser})}

@@ -14,21 +14,25 @@ import (
 )
 
 // openTools makes the tools that the settings name, in the project's directory.
-// Results that are too long are spilled into a directory that they can read.
-func openTools(settings *config.Loaded, spill string) (tools []belay.Tool, closeTools func() error, err error) {
-	root, err := os.OpenRoot(settings.Project)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open the project: %w", err)
+// Results that are too long are spilled into a directory that they can read. The
+// floor has commands confined.
+func openTools(settings *config.Loaded, floor *floor, spill string) (tools []belay.Tool, closeTools func() error, err error) {
+	var roots []*os.Root
+	closeTools = func() error {
+		var problems []error
+		for _, root := range roots {
+			problems = append(problems, root.Close())
+		}
+		return errors.Join(problems...)
 	}
-	if err := os.MkdirAll(spill, 0o700); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("make a place for long results: %w", err), root.Close())
+	for _, dir := range append([]string{settings.Project, spill}, present(settings.Permit.Roots)...) {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("open what the tools work on: %w", err), closeTools())
+		}
+		roots = append(roots, root)
 	}
-	spilled, err := os.OpenRoot(spill)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open the place for long results: %w", err), root.Close())
-	}
-	closeTools = func() error { return errors.Join(root.Close(), spilled.Close()) }
-	all := toolbox.All(root, &toolbox.Options{Extra: []*os.Root{spilled}})
+	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Confine: floor.confine}})
 	if settings.Tools == nil {
 		return all, closeTools, nil
 	}

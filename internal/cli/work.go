@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ type work struct {
 	session  *belay.SessionInfo // to go on with; nil for a new one
 	store    *sqlite.Store
 	agent    *belay.Agent
+	floor    *floor
 	tools    []belay.Tool
 	closers  []func() error // the last one first
 }
@@ -43,7 +43,7 @@ func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions,
 	}
 	model, err := begin(ctx, w, o)
 	if err == nil {
-		err = a.makeAgent(w, model, approver)
+		err = a.makeAgent(ctx, w, model, approver)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.close())
@@ -105,10 +105,19 @@ func (w *work) close() error {
 	return errors.Join(problems...)
 }
 
-func (a *app) makeAgent(w *work, model belay.Model, approver belay.Approver) error {
+func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approver belay.Approver) (err error) {
 	s := w.settings
-	spill := filepath.Join(filepath.Dir(s.Store), "spill")
-	tools, closeTools, err := openTools(s, spill)
+	spill := spillDir(s)
+	if err := os.MkdirAll(spill, 0o700); err != nil {
+		return fmt.Errorf("make a place for long results: %w", err)
+	}
+	if w.floor, err = a.newFloor(ctx, s, spill); err != nil {
+		return err
+	}
+	if line := w.floor.relaxed(); line != "" {
+		a.remarkf("%s", a.onErr.dim(line))
+	}
+	tools, closeTools, err := openTools(s, w.floor, spill)
 	if err != nil {
 		return err
 	}
@@ -118,7 +127,7 @@ func (a *app) makeAgent(w *work, model belay.Model, approver belay.Approver) err
 		Instructions:   cmp.Or(s.Instructions, instructions),
 		Tools:          tools,
 		Hooks:          append([]hook.Subscription{rememberTurn(s), environment(s)}, a.hooks...),
-		Authorizer:     floor{s},
+		Authorizer:     w.floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
 		ApprovalExpiry: s.Approvals.Expiry,

@@ -24,7 +24,7 @@ const Name = "belay.yaml"
 type Config struct {
 	// Model is provider/name. Empty: see whether there is a key.
 	Model string `json:"model"`
-	// Mode is one of [Modes].
+	// Mode is the name of a mode of package permit.
 	Mode string `json:"mode"`
 	// Store is the path of the file that keeps sessions, absolute.
 	Store string `json:"store"`
@@ -36,6 +36,8 @@ type Config struct {
 	Budget    Budget    `json:"budget"`
 	Approvals Approvals `json:"approvals"`
 	Retention Retention `json:"retention"`
+	Permit    Permit    `json:"permit"`
+	Sandbox   Sandbox   `json:"sandbox"`
 	Anthropic Anthropic `json:"anthropic"`
 }
 
@@ -83,8 +85,10 @@ type field struct {
 	path  string
 	value func(*Config) any
 	check func(*Config) error
-	// private settings are no project's business.
-	private bool
+	// private says why a setting is no project's business.
+	private string
+	// inFiles says why a value cannot be set by a variable or a flag, or nothing.
+	inFiles func(*Config) string
 	// looser says that a project's value takes more than the user's gives.
 	looser func(project, user *Config) bool
 }
@@ -109,8 +113,29 @@ func fields() []field {
 		{path: "approvals.expiry", value: func(c *Config) any { return &c.Approvals.Expiry }},
 		{path: "retention.age", value: func(c *Config) any { return &c.Retention.Age }},
 		{path: "retention.size", value: func(c *Config) any { return &c.Retention.Size }},
-		{path: "anthropic.key_file", value: func(c *Config) any { return &c.Anthropic.KeyFile }, private: true},
-		{path: "anthropic.url", value: func(c *Config) any { return &c.Anthropic.URL }, private: true},
+		{path: "permit.rules", value: func(c *Config) any { return &c.Permit.Rules }, inFiles: always},
+		{path: "permit.guards", value: func(c *Config) any { return &c.Permit.Guards }, inFiles: always},
+		{path: "permit.relax", value: func(c *Config) any { return &c.Permit.Relax }, check: func(c *Config) error { return checkProtections(c.Permit.Relax) }, private: "which protections hold", inFiles: always},
+		{path: "permit.roots", value: func(c *Config) any { return &c.Permit.Roots }, check: func(c *Config) error { return checkDirectories(c.Permit.Roots) }, private: "which directories beyond it are used", inFiles: always},
+		{path: "permit.tools", value: func(c *Config) any { return &c.Permit.Tools }, private: "what tools do", inFiles: always},
+		{path: "sandbox.mode", value: func(c *Config) any { return &c.Sandbox.Mode }, check: func(c *Config) error { return oneOf(c.Sandbox.Mode, sandboxModes()) }, looser: looserSandbox, inFiles: never(SandboxOff)},
+		{path: "sandbox.write", value: func(c *Config) any { return &c.Sandbox.Write }, check: func(c *Config) error { return checkDirectories(c.Sandbox.Write) }, private: "which directories beyond it are used", inFiles: always},
+		{path: "anthropic.key_file", value: func(c *Config) any { return &c.Anthropic.KeyFile }, private: "where keys are and go"},
+		{path: "anthropic.url", value: func(c *Config) any { return &c.Anthropic.URL }, private: "where keys are and go"},
+	}
+}
+
+// always is for what is set in files alone: it should be seen by whoever looks at
+// them.
+func always(*Config) string { return "it is set in a " + Name + " and not by a variable" }
+
+// never is for a mode of the sandbox that is set in files alone.
+func never(mode string) func(*Config) string {
+	return func(c *Config) string {
+		if c.Sandbox.Mode != mode {
+			return ""
+		}
+		return fmt.Sprintf("%q is set in the user's %s and not by a variable", mode, Name)
 	}
 }
 

@@ -3,13 +3,17 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
 )
 
 // files makes a directory with a user's file and a project's file, those that are
@@ -48,6 +52,7 @@ func TestDefaults(t *testing.T) {
 		Mode: "standard", Store: filepath.Join(o.Dir, ".belay", "belay.db"),
 		Limits:    config.Limits{Steps: 100, Parallel: 16, ResultCharacters: 50_000, Tool: 5 * time.Minute},
 		Approvals: config.Approvals{OnAsk: "wait", Expiry: 24 * time.Hour},
+		Sandbox:   config.Sandbox{Mode: "auto"},
 	}
 	if diff := cmp.Diff(want, l.Config); diff != "" {
 		t.Error(diff)
@@ -71,6 +76,18 @@ limits: {steps: 1, parallel: 2, result_characters: 3, tool: 90s}
 budget: {turn_tokens: 4, turn_cost: 0.5, session_tokens: 5, session_cost: 6}
 approvals: {on_ask: park, expiry: 2d}
 retention: {age: 90d, size: 500MB}
+permit:
+  rules:
+    - deny shell(git push *)
+    - {rule: "allow deploy(target=test)", reason: it is a test}
+  guards:
+    - {id: no-prod, tools: [shell], deny: 'prod-[0-9]+', commands: [git, go], paths: ["src/**"], reason: off limits}
+  relax: [destructive.files]
+  roots: [../shared, ~/notes]
+  tools:
+    deploy: {zone: external, reads: [from], writes: [to], urls: [at], command: run}
+    "x_*": {zone: 0}
+sandbox: {mode: off, write: [~/cache]}
 anthropic: {key_file: key, url: "http://127.0.0.1:8080"}
 `, "")
 	l := load(t, o)
@@ -85,9 +102,25 @@ anthropic: {key_file: key, url: "http://127.0.0.1:8080"}
 		Budget:    config.Budget{TurnTokens: 4, TurnCost: 0.5, SessionTokens: 5, SessionCost: 6},
 		Approvals: config.Approvals{OnAsk: "park", Expiry: 48 * time.Hour},
 		Retention: config.Retention{Age: 90 * 24 * time.Hour, Size: 500_000_000},
+		Permit: config.Permit{
+			Rules: []permit.Rule{
+				{Decision: permit.RuleDeny, Tool: "shell", Pattern: "git push *", Origin: hook.OriginOperator, Where: "the user's belay.yaml:15"},
+				{Decision: permit.RuleAllow, Tool: "deploy", Pattern: "target=test", Reason: "it is a test", Origin: hook.OriginOperator, Where: "the user's belay.yaml:16"},
+			},
+			Guards: []config.Guard{{Where: "the user's belay.yaml:18", Guard: permit.Guard{
+				ID: "no-prod", Tools: []string{"shell"}, Deny: "prod-[0-9]+", Commands: []string{"git", "go"}, Paths: []string{"src/**"}, Reason: "off limits",
+			}}},
+			Relax: []string{"destructive.files"},
+			Roots: []string{filepath.Join(filepath.Dir(o.Dir), "shared"), filepath.Join(home, "notes")},
+			Tools: map[string]permit.Profile{
+				"deploy": {Zone: permit.ZoneExternal, Reads: []string{"from"}, Writes: []string{"to"}, URLs: []string{"at"}, Command: "run"},
+				"x_*":    {},
+			},
+		},
+		Sandbox:   config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}},
 		Anthropic: config.Anthropic{KeyFile: filepath.Join(o.UserDir, "belay", "key"), URL: "http://127.0.0.1:8080"},
 	}
-	if diff := cmp.Diff(want, l.Config); diff != "" {
+	if diff := cmp.Diff(want, l.Config, cmpopts.IgnoreUnexported(permit.Profile{})); diff != "" {
 		t.Error(diff)
 	}
 	for _, path := range config.Paths() {
@@ -174,6 +207,30 @@ func TestMistakes(t *testing.T) {
 		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may tighten it"}},
 		{"a project does not say where keys go", "", "anthropic: {url: \"http://127.0.0.1:1\"}\n", []string{"anthropic.url: it is not for a project"}},
 		{"a project does not say where keys are", "", "anthropic: {key_file: /etc/key}\n", []string{"anthropic.key_file: it is not for a project"}},
+		{"a project's rules ask and deny", "", "permit:\n  rules:\n    - deny shell(git push *)\n    - ask write(migrations/**)\n", nil},
+		{"a project's rules do not allow", "", "permit:\n  rules:\n    - ask shell(ls)\n    - allow shell(ls)\n", []string{`belay.yaml:4: permit.rules: "allow shell(ls)": a project may ask and deny, and not allow: put it into the user's belay.yaml`}},
+		{"a rule in an object does not either", "", "permit: {rules: [{rule: allow shell, reason: why not}]}\n", []string{`belay.yaml:1: permit.rules: "allow shell": a project may ask and deny`}},
+		{"a rule that cannot be read", "", "permit:\n  rules:\n    - dney shell\n", []string{`belay.yaml:3: permit.rules: rule "dney shell": it begins with "dney"`, `did you mean "deny"`}},
+		{"a rule whose pattern cannot be read", "permit:\n  rules:\n    - allow shell(ls)\n    - allow deploy(prod)\n", "", []string{`belay.yaml:4: permit.rules: rule "allow deploy(prod)": it cannot be told what "prod" is about`}},
+		{"its pattern is read when all tools are known", "permit:\n  rules:\n    - allow deploy(prod/*)\n  tools: {deploy: {zone: 4, writes: [to]}}\n", "", nil},
+		{"a rule of another kind", "", "permit: {rules: [3]}\n", []string{"belay.yaml:1: permit.rules: expected a rule"}},
+		{"rules that are no list", "", "permit: {rules: deny shell}\n", []string{"belay.yaml:1: permit.rules: expected a list"}},
+		{"a rule with an unknown key", "", "permit:\n  rules:\n    - {rule: deny shell, raeson: no}\n", []string{`belay.yaml:3: permit.rules: unknown key "raeson" (did you mean "reason"?)`}},
+		{"both may guard", "permit: {guards: [{id: a, deny: x}]}\n", "permit: {guards: [{id: b, commands: [ls]}]}\n", nil},
+		{"guards have ids of their own", "permit: {guards: [{id: a, deny: x}]}\n", "permit:\n  guards:\n    - {id: a, deny: y}\n", []string{`belay.yaml:3: permit.guards: there is a guard "a" already, in the user's belay.yaml:1`}},
+		{"a guard that guards nothing", "", "permit: {guards: [{id: a}]}\n", []string{`belay.yaml:1: permit.guards: guard "a": it guards nothing`}},
+		{"a guard with a bad expression", "", "permit: {guards: [{id: a, deny: '('}]}\n", []string{`permit.guards: guard "a": deny: error parsing regexp`}},
+		{"a guard with an unknown key", "", "permit: {guards: [{id: a, command: [ls]}]}\n", []string{`permit.guards: unknown key "command" (did you mean "commands"?)`}},
+		{"an unknown protection", "permit:\n  relax: [destructive.file]\n", "", []string{`belay.yaml:2: permit.relax: there is no protection "destructive.file" (did you mean "destructive.files"?)`}},
+		{"an unknown zone", "permit: {tools: {deploy: {zone: 7}}}\n", "", []string{"permit.tools.deploy: zone: 7 is no zone: there are 0 safe, 1 workspace"}},
+		{"a project relaxes nothing", "", "permit: {relax: [destructive.files]}\n", []string{"belay.yaml:1: permit.relax: it is not for a project to say which protections hold: put it into the user's belay.yaml"}},
+		{"a project adds no roots", "", "permit: {roots: [..]}\n", []string{"permit.roots: it is not for a project"}},
+		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: it is not for a project to say what tools do"}},
+		{"a home that YAML reads as nothing", "sandbox:\n  write: [~]\n", "", []string{`belay.yaml:2: sandbox.write: a directory is missing: in YAML ~ alone means nothing, write "~"`}},
+		{"a project tightens the sandbox", "", "sandbox: {mode: require}\n", nil},
+		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it and not loosen it: put it into the user's belay.yaml"}},
+		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may tighten it"}},
+		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: it is not for a project"}},
 		{"a project's store is in the project", "", "store: ../x.db\n", []string{"is outside the project"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -208,8 +265,51 @@ func TestTemplate(t *testing.T) {
 	}
 	l = load(t, files(t, "", strings.Join(uncommented, "")))
 	for _, path := range config.Paths() {
-		if from := l.From(path); from.Kind != "project" && !strings.HasPrefix(path, "anthropic.") {
+		if from := l.From(path); from.Kind != "project" && !strings.HasPrefix(path, "anthropic.") && !slices.Contains(forUsers, path) {
 			t.Errorf("the template does not show %s", path)
+		}
+	}
+}
+
+// forUsers are the settings that a project's file cannot have.
+var forUsers = []string{"permit.relax", "permit.roots", "permit.tools", "sandbox.write"}
+
+// Rules and guards of both files hold together.
+func TestRulesAddUp(t *testing.T) {
+	t.Parallel()
+	l := load(t, files(t, "permit:\n  rules: [allow shell(make *)]\n  guards: [{id: a, deny: x}]\n", "permit:\n  rules:\n    - deny shell(make deploy)\n  guards:\n    - {id: b, deny: y}\n"))
+	var got []string
+	for _, r := range l.Permit.Rules {
+		got = append(got, r.String()+" in "+r.Where+" of "+r.Origin.String())
+	}
+	for _, g := range l.FloorOptions().Guards {
+		got = append(got, g.ID)
+	}
+	want := []string{"allow shell(make *) in the user's belay.yaml:2 of operator", "deny shell(make deploy) in belay.yaml:3 of project", "a", "b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if from, want := l.From("permit.rules").String(), l.UserFile+":2, "+l.ProjectFile+":2"; from != want {
+		t.Errorf("the rules are from %s, want %s", from, want)
+	}
+}
+
+// What loosens the floor stands in a file, where it is seen.
+func TestFloorIsNotLoosenedByVariables(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ variable, want string }{
+		{"BELAY_PERMIT_RULES=allow shell", "BELAY_PERMIT_RULES: it is set in a belay.yaml and not by a variable"},
+		{"BELAY_PERMIT_RELAX=self.command", "BELAY_PERMIT_RELAX: it is set in a belay.yaml and not by a variable"},
+		{"BELAY_PERMIT_ROOTS=/", "BELAY_PERMIT_ROOTS: it is set in a belay.yaml and not by a variable"},
+		{"BELAY_SANDBOX_WRITE=/", "BELAY_SANDBOX_WRITE: it is set in a belay.yaml and not by a variable"},
+		{"BELAY_SANDBOX_MODE=off", `BELAY_SANDBOX_MODE: "off" is set in the user's belay.yaml and not by a variable`},
+		{"BELAY_SANDBOX_MODE=require", ""},
+	} {
+		o := files(t, "", "")
+		o.Environ = []string{test.variable}
+		_, err := config.Load(o)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: the error is %v, want %q in it", test.variable, err, test.want)
 		}
 	}
 }

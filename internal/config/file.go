@@ -83,12 +83,13 @@ func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
 	}
 	from := Source{r.kind, fmt.Sprintf("%s:%d", r.file, lineOf(pair.Key))}
 	err := r.into.set(path, from, func(into any) error {
+		if r.structured(pair.Value, into) {
+			return nil
+		}
 		if err := decode(pair.Value, into); err != nil {
 			return err
 		}
-		if word, ok := into.(*string); ok && r.kind == "user" {
-			*word = r.userPath(path, *word)
-		}
+		r.userPaths(path, into)
 		return nil
 	})
 	if err != nil {
@@ -107,7 +108,7 @@ func decode(node ast.Node, into any) error {
 	case *[]string:
 		var list []string
 		if err := yaml.NodeToValue(node, &list, yaml.Strict()); err != nil {
-			return errors.New("expected a list of names: [read, grep]")
+			return errors.New("expected a list: [read, grep]")
 		}
 		*into = append([]string{}, list...)
 		return nil
@@ -157,19 +158,36 @@ func lineOf(node ast.Node) int {
 	return node.GetToken().Position.Line
 }
 
-// userPath reads a path of the user's file: ~ is the user's home, and a key
-// file is beside the settings. Other values stay as they are.
-func (r *reading) userPath(path, word string) string {
-	if path != "store" && path != "anthropic.key_file" {
-		return word
+// userPaths reads paths of the user's file: ~ is the user's home, and a key file is
+// beside the settings. Other values stay as they are.
+func (r *reading) userPaths(path string, into any) {
+	if r.kind != "user" {
+		return
 	}
-	if rest, ok := strings.CutPrefix(word, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
+	switch path {
+	case "store":
+		word := into.(*string) //nolint:forcetypeassert // it is text
+		*word = atHome(*word)
+	case "anthropic.key_file":
+		word := into.(*string) //nolint:forcetypeassert // it is text
+		*word = absolute(atHome(*word), filepath.Dir(r.file))
+	case "permit.roots", "sandbox.write":
+		words := into.(*[]string) //nolint:forcetypeassert // it is a list
+		for i, word := range *words {
+			(*words)[i] = atHome(word)
 		}
 	}
-	if path == "anthropic.key_file" {
-		return absolute(word, filepath.Dir(r.file))
+}
+
+// atHome reads a path that may begin with the user's home.
+func atHome(word string) string {
+	rest, ok := strings.CutPrefix(word, "~")
+	if !ok || rest != "" && !strings.HasPrefix(rest, "/") {
+		return word
 	}
-	return word
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return word
+	}
+	return filepath.Join(home, rest)
 }

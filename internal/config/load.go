@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/permit"
 )
 
 // Source is where a value came from.
@@ -37,11 +38,14 @@ type Loaded struct {
 	// where the command was started upwards, that has a file, or else where it was
 	// started.
 	Project string
+	// UserDir is where the user's own settings are; empty if there is no home.
+	UserDir string
 	// UserFile and ProjectFile are the files that were read; empty if there is
 	// none.
 	UserFile, ProjectFile string
 
 	from    map[string]Source
+	lines   map[string]string // of rules, by where they stand
 	environ []string
 }
 
@@ -77,13 +81,14 @@ func Load(opts *Options) (*Loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	l := &Loaded{Project: dir, from: make(map[string]Source), environ: o.Environ}
-	l.Mode, l.Store = DefaultMode, filepath.Join(".belay", "belay.db")
+	l := &Loaded{Project: dir, from: make(map[string]Source), lines: make(map[string]string), environ: o.Environ}
+	l.Mode, l.Store = permit.Standard.Name, filepath.Join(".belay", "belay.db")
 	for _, f := range fields() {
 		l.from[f.path] = Source{Kind: "default"}
 	}
 	var problems []error
 	if o.UserDir != "" {
+		l.UserDir = filepath.Dir(UserPath(o.UserDir))
 		if path := UserPath(o.UserDir); isFile(path) {
 			l.UserFile = path
 			problems = append(problems, l.readFile(path, "user"))
@@ -94,8 +99,13 @@ func Load(opts *Options) (*Loaded, error) {
 		l.ProjectFile = path
 		problems = append(problems, l.readFile(path, "project"))
 	}
-	problems = append(problems, l.readEnvironment())
+	problems = append(problems, l.readEnvironment(), l.checkRules())
 	l.Store = absolute(l.Store, l.Project)
+	for _, dirs := range [][]string{l.Permit.Roots, l.Sandbox.Write} {
+		for i := range dirs {
+			dirs[i] = absolute(dirs[i], l.Project)
+		}
+	}
 	l.fillIn()
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -110,6 +120,7 @@ func (l *Loaded) fillIn() {
 	l.Limits.ResultCharacters = cmp.Or(l.Limits.ResultCharacters, 50_000)
 	l.Limits.Tool = cmp.Or(l.Limits.Tool, 5*time.Minute)
 	l.Approvals.OnAsk = cmp.Or(l.Approvals.OnAsk, "wait")
+	l.Sandbox.Mode = cmp.Or(l.Sandbox.Mode, SandboxAuto)
 	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 
@@ -159,10 +170,18 @@ func (l *Loaded) set(path string, from Source, read func(into any) error) error 
 			return err
 		}
 	}
-	if from.Kind == "project" {
+	switch from.Kind {
+	case "project":
 		if err := l.forProject(&f, &changed); err != nil {
 			return err
 		}
+	case "environment", "flag":
+		if f.inFiles != nil && f.inFiles(&changed) != "" {
+			return errors.New(f.inFiles(&changed))
+		}
+	}
+	if before := l.from[path]; addsUp(f.value(&changed)) && before.Where != "" {
+		from.Where = before.Where + ", " + from.Where
 	}
 	l.Config = changed
 	l.from[path] = from
@@ -171,10 +190,13 @@ func (l *Loaded) set(path string, from Source, read func(into any) error) error 
 
 // forProject refuses what a project's file may not say.
 func (l *Loaded) forProject(f *field, changed *Config) error {
-	elsewhere := fmt.Sprintf("put it into the user's %s or set %s", Name, Variable(f.path))
+	elsewhere := fmt.Sprintf("put it into the user's %s", Name)
+	if f.inFiles == nil {
+		elsewhere += " or set " + Variable(f.path)
+	}
 	switch {
-	case f.private:
-		return fmt.Errorf("it is not for a project to say where keys are and go: %s", elsewhere)
+	case f.private != "":
+		return fmt.Errorf("it is not for a project to say %s: %s", f.private, elsewhere)
 	case f.looser != nil && f.looser(changed, &l.Config):
 		return fmt.Errorf("a project may tighten it and not loosen it: %s", elsewhere)
 	case f.path == "store" && !filepath.IsLocal(changed.Store):

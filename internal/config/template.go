@@ -3,20 +3,22 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/belay-run/belay/permit"
 )
 
 // Template is a file that says what can be set. All of it is commented out.
 func Template() string {
 	var modes strings.Builder
-	for _, m := range Modes() {
-		fmt.Fprintf(&modes, "#   %-11s %s\n", m.Name, m.Means)
+	for _, m := range permit.Modes() {
+		fmt.Fprintf(&modes, "#   %-11s %s\n", m.Name, m.Means())
 	}
 	return fmt.Sprintf(template, modes.String())
 }
 
 const template = `# Settings of this project for belay. Every line is optional; "belay doctor" shows what is in force and from where.
 # The user's own file comes first, then this one, then variables (limits.steps is BELAY_LIMITS_STEPS), then flags.
-# What loosens (mode, budget) or tells where keys are counts only in the user's own file, as a variable or as a flag.
+# What loosens (mode, budget, floor, sandbox) or tells where keys are counts only in the user's own file, as a variable or as a flag.
 
 # Which model to ask: PROVIDER/NAME. With a key in ANTHROPIC_API_KEY there is a default.
 # model: anthropic/claude-sonnet-4-5
@@ -45,6 +47,16 @@ const template = `# Settings of this project for belay. Every line is optional; 
 #   turn_cost: 1.00            # US dollars
 #   session_tokens: 5000000
 #   session_cost: 10.00
+
+# The floor: what may run by itself, what is asked about, what never runs. A project may ask and deny; allow, and the keys
+# relax, roots and tools, count only in the user's own file. "belay permit rules" shows what holds, "belay permit explain"
+# what it says about a call.
+# permit:
+#   rules: ["deny shell(git push *)", {rule: "ask write(migrations/**)", reason: "migrations are reviewed first"}]
+#   guards: [{id: no-prod, tools: [shell], deny: 'prod-[0-9]+', reason: "production is off limits"}]
+
+# sandbox:                     # confines the commands of the shell
+#   mode: require              # auto (where the machine can), require (else they do not run), off (user's own file only)
 
 # approvals:
 #   on_ask: wait               # wait (at a terminal, else park), park, or deny

@@ -63,7 +63,7 @@ func (t *tour) inScratch(ctx context.Context) (err error) {
 	t.sayf("Belay demo: a session with %d hooks on %d of the %d phases, and 3 tools, in a scratch directory.", len(hooks(nil)), len(used), len(belay.Phases()))
 	t.sayf("No key, no network: the model plays a script, and so does the person who is asked. All else is real: SQLite, files, processes, a kill.")
 	for _, station := range []func(context.Context){
-		t.mistake, t.turn, t.resume, t.explain, t.timeOut, t.background, t.transcript, t.timeline,
+		t.mistake, t.turn, t.resume, t.explain, t.timeOut, t.floor, t.background, t.transcript, t.timeline,
 	} {
 		if t.failed(context.Cause(ctx)) {
 			break
@@ -83,9 +83,13 @@ func (t *tour) enter(ctx context.Context, played int, cut *scissors) (err error)
 	if t.store, err = sqlite.Open(ctx, filepath.Join(t.dir, "belay.db"), nil); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
+	floor, err := newFloor(t.dir, false)
+	if err != nil {
+		return err
+	}
 	t.agent, err = belay.New(t.model, &belay.Options{
-		Instructions: "You look after a small project.",
-		Tools:        tools(t.root, cut), Hooks: hooks(t.root), Store: t.store, Approver: approver{}, SpillDir: t.dir,
+		Instructions: "You look after a small project.", Authorizer: floor,
+		Tools: tools(t.root, cut), Hooks: hooks(t.root), Store: t.store, Approver: approver{}, SpillDir: t.dir,
 	})
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/belay-run/belay/internal/demo"
+	"github.com/belay-run/belay/sandbox"
 )
 
 // The story is told word for word: a model that plays a script, hooks that keep
@@ -86,6 +87,13 @@ func TestTour(t *testing.T) {
 		"4.  virus-scan     not asked", "(hook.skipped)",
 		"== A hook hung.",
 		"virus-scan at tool.pre: hook.timeout: no answer within 100ms",
+		"== Hooks steer, the floor contains",
+		"go test ./...",
+		"X=rm; $X -rf docs", "ask   protection destructive.files",
+		"git push origin main", "ask   zone 4",
+		"belay approvals approve ap-1'", "deny  protection self.command",
+		"rm -rf /", "zone 6 never      deny  zone 6",
+		contained(t),
 		"== Background: work is queued with its record, and a worker takes it",
 		"attempt 1 of learn: completed",
 		"== Transcript: what was said, by whom, and what the model saw of it",
@@ -130,6 +138,16 @@ func TestTour(t *testing.T) {
 			t.Errorf("the timeline quotes %q of what was said", said)
 		}
 	}
+}
+
+// contained is what the tour shows of the sandbox, where there is one.
+func contained(t *testing.T) string {
+	t.Helper()
+	if box := sandbox.Find(t.Context(), nil); box.Kind() != sandbox.None {
+		return "== Reading a command is advice, the sandbox is containment: " + string(box.Kind()) +
+			"\n  ran       sh tidy.sh: nobody can read in the command what that does\n  inside    version.txt: written\n  outside   outside.txt: not written\n"
+	}
+	return "This machine has none, so commands are one zone higher\n"
 }
 
 // Whether it comes to its end or not, the tour leaves nothing behind.
@@ -217,6 +235,7 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestMain(m *testing.M) {
+	sandbox.Main()                         // the tour confines a program
 	if os.Getenv("BELAY_DEMO_DIR") != "" { // it is the process that is killed
 		if err := demo.Run(context.Background(), os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/sandbox"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// sandbox is what commands are confined by: nil if the machine has nothing, or the
+// settings want nothing. It is looked for once.
+func (a *app) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sandbox {
+	if s.Sandbox.Mode == config.SandboxOff {
+		return nil
+	}
+	if found := a.foundSandbox(ctx); found.Kind() != sandbox.None {
+		return found
+	}
+	return nil
+}
+
+// foundSandbox is what the machine has.
+func (a *app) foundSandbox(ctx context.Context) *sandbox.Sandbox {
+	a.looked.Do(func() { a.box = sandbox.Find(ctx, nil) })
+	return a.box
+}
+
+// confine has a command run in the sandbox. It may change the project, the temporary
+// directory and what the settings name, without what steers Belay and git; and use the
+// network if that is what it was understood to do. A command that was understood to
+// change the machine runs as it is: whoever let it run let it do that. One that was not
+// understood does not.
+func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
+	if f.box == nil {
+		if f.settings.Sandbox.Mode == config.SandboxRequire {
+			return fmt.Errorf("%s wants commands confined, and this machine has no sandbox: install bubblewrap, or use a Linux with Landlock; `belay doctor` says what was tried", f.settings.From("sandbox.mode"))
+		}
+		return nil
+	}
+	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)})
+	if e == nil { // nobody has judged it here
+		e = new(permit.Explanation)
+	}
+	if e.Outside() {
+		return nil
+	}
+	cache, err := privateCache(f.settings.Project)
+	if err != nil {
+		return err
+	}
+	policy := f.policy(e)
+	argv, err := f.box.Command(policy, run.Argv)
+	if err != nil {
+		return fmt.Errorf("it cannot be confined: %w", err)
+	}
+	run.Argv = argv
+	run.Env = append(run.Env, cacheVariables(cache)...)
+	run.Note = "it ran in a sandbox: only the project and temporary files can be changed"
+	if !policy.Network {
+		run.Note += ", and there is no network"
+	}
+	return nil
+}
+
+// confinement says in words how a command would run, or nothing for other tools.
+func (f *floor) confinement(e *permit.Explanation) string {
+	switch {
+	case e.Tool != "shell":
+		return ""
+	case f.box == nil:
+		return "without a sandbox"
+	case e.Outside():
+		return "outside the sandbox: it changes the machine"
+	case e.Network():
+		return "in the sandbox, with network"
+	default:
+		return "in the sandbox, without network"
+	}
+}
+
+// policy is what a command may do that was judged so.
+func (f *floor) policy(e *permit.Explanation) sandbox.Policy {
+	s := f.settings
+	p := sandbox.Policy{
+		Write:   present(slices.Concat([]string{s.Project, os.TempDir()}, s.Permit.Roots, s.Sandbox.Write)),
+		Protect: append(steering(s.Project, e), ownFiles(s)...),
+		Network: e.Network(),
+	}
+	if p.Network {
+		p.Write = append(p.Write, present(packageStores())...)
+		if agent := os.Getenv("SSH_AUTH_SOCK"); filepath.IsAbs(agent) {
+			p.Sockets = append(p.Sockets, agent)
+		}
+	}
+	return p
+}
+
+// steering are the files of the project that steer Belay, git and other agents. A
+// repository that is not there cannot be made either, unless that is what was asked for:
+// git runs what its settings say, and many a prompt runs git.
+func steering(project string, e *permit.Explanation) []string {
+	var paths []string
+	for _, name := range []string{".belay", config.Name, ".claude"} {
+		paths = append(paths, filepath.Join(project, name))
+	}
+	git := filepath.Join(project, ".git")
+	_, err := os.Lstat(git)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !slices.ContainsFunc(e.Findings, makesRepository) {
+			paths = append(paths, git)
+		}
+		return paths
+	}
+	paths = append(paths, steeringGit(git)...)
+	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || len(paths) > mostModules {
+			return fs.SkipAll // without submodules there is nothing to walk
+		}
+		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil && entry.IsDir() {
+			paths = append(paths, steeringGit(path)...)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return paths
+}
+
+// mostModules bounds the paths that are protected for the sake of submodules.
+const mostModules = 400
+
+// steeringGit are the files of a repository that git runs, or that say what it runs.
+func steeringGit(dir string) []string {
+	var paths []string
+	for _, name := range []string{"hooks", "config", "config.worktree", "info/attributes"} {
+		paths = append(paths, filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	return paths
+}
+
+func makesRepository(f permit.Finding) bool {
+	return f.Kind == permit.KindCommand && (f.Subject == "git init" || strings.HasPrefix(f.Subject, "git init ") || strings.HasPrefix(f.Subject, "git clone "))
+}
+
+// packageStores are where package tools keep what they fetched, for builds to find it
+// later. Programs that such a tool installs, and its settings, are not among them.
+func packageStores() []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	modules := os.Getenv("GOMODCACHE")
+	if modules == "" {
+		path, _, _ := strings.Cut(os.Getenv("GOPATH"), string(filepath.ListSeparator))
+		if path == "" {
+			path = filepath.Join(home, "go")
+		}
+		modules = filepath.Join(path, "pkg", "mod")
+	}
+	cargo := os.Getenv("CARGO_HOME")
+	if cargo == "" {
+		cargo = filepath.Join(home, ".cargo")
+	}
+	return []string{modules, filepath.Join(cargo, "registry"), filepath.Join(cargo, "git")}
+}
+
+// cacheVariables point what keeps caches at a directory of its own.
+func cacheVariables(dir string) []string {
+	return []string{
+		"XDG_CACHE_HOME=" + dir,
+		"GOCACHE=" + filepath.Join(dir, "go-build"),
+		"npm_config_cache=" + filepath.Join(dir, "npm"),
+		"YARN_CACHE_FOLDER=" + filepath.Join(dir, "yarn"),
+		"PIP_CACHE_DIR=" + filepath.Join(dir, "pip"),
+		"CCACHE_DIR=" + filepath.Join(dir, "ccache"),
+	}
+}
+
+// privateCache makes the directory for the caches of confined commands. What they
+// build stays among them: a cache that is shared with the user would carry it out of
+// the sandbox.
+func privateCache(project string) (string, error) {
+	sum := sha256.Sum256([]byte(project))
+	name := fmt.Sprintf("belay-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
+	dir := filepath.Join(os.TempDir(), name)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make a place for caches: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", fmt.Errorf("make a place for caches: %w", err)
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !isMine(info) {
+		return "", fmt.Errorf("%s is to hold caches, and is not a directory of this user's alone: remove it", dir)
+	}
+	return dir, nil
+}

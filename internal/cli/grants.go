@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+func (a *app) approvalsGrants() *cobra.Command {
+	var asJSON bool
+	var session string
+	cmd := &cobra.Command{
+		Use:   "grants",
+		Short: "List what was allowed for more than one call",
+		Long: `Lists what people allowed for a session or for calls that a pattern covers, with who asked and who allowed it. A grant
+ends with its session, or when it is revoked.`,
+		Example: `  belay approvals grants
+  belay approvals grants --session 20261115-k3f9x --json`,
+		Args: arguments(0, 0, "grants takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.look(cmd.Context(), func(store *sqlite.Store) error {
+				return a.listGrants(cmd.Context(), store, session, asJSON)
+			})
+			if none := (*noStoreError)(nil); errors.As(err, &none) {
+				a.remarkf("nothing is granted")
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&session, "session", "s", "", "of this session (its id, or the beginning of it)")
+	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return a.completeSessions(nil, nil, word)
+	})
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	return cmd
+}
+
+// sessionGrant is a grant with its session, as --json tells it.
+type sessionGrant struct {
+	Session string `json:"session"`
+	belay.Grant
+}
+
+// grants are those of a session, or of all, the session that changed last first.
+func grants(ctx context.Context, store belay.ListStore, session string) ([]sessionGrant, error) {
+	filter := belay.SessionFilter{}
+	if session != "" {
+		info, err := findSession(ctx, store, session)
+		if err != nil {
+			return nil, err
+		}
+		filter.Prefix = info.ID
+		session = info.ID
+	}
+	var all []sessionGrant
+	for info, err := range store.Sessions(ctx, filter) {
+		if err != nil {
+			return nil, err
+		}
+		if session != "" && info.ID != session {
+			continue
+		}
+		for _, g := range info.State.Grants {
+			all = append(all, sessionGrant{info.ID, g})
+		}
+	}
+	return all, nil
+}
+
+func (a *app) listGrants(ctx context.Context, store belay.ListStore, session string, asJSON bool) error {
+	all, err := grants(ctx, store, session)
+	if err != nil {
+		return err
+	}
+	var t table
+	now := time.Now()
+	t.add("GRANT", "SESSION", "ALLOWS", "ASKER", "BY", "GIVEN")
+	for _, g := range all {
+		if asJSON {
+			if err := a.printJSON(g); err != nil {
+				return err
+			}
+			continue
+		}
+		allows := g.Pattern
+		if allows == "" {
+			allows = "all of " + g.Tool
+		}
+		t.add(g.Approval, g.Session, oneLine(allows), oneLine(g.Asker), oneLine(g.By), a.onOut.dim(ago(now, g.Time)))
+	}
+	switch {
+	case asJSON:
+		return nil
+	case len(all) == 0:
+		a.remarkf("nothing is granted")
+		return nil
+	default:
+		return t.write(a.out, a.onOut.dim)
+	}
+}
+
+func (a *app) approvalsRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke GRANT",
+		Short:   "Take back what was allowed for more than one call",
+		Long:    "Takes a grant back, so that such calls are asked about again. What has run has run. A GRANT goes by the id of the approval it was given with.",
+		Example: "  belay approvals revoke ap-2k",
+		Args:    arguments(1, 1, "name the GRANT: `belay approvals grants` lists them"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			var words []string
+			if len(args) == 0 {
+				ctx := context.Background()
+				_ = a.look(ctx, func(store *sqlite.Store) error { // what cannot be completed is typed
+					all, err := grants(ctx, store, "")
+					for _, g := range all {
+						if strings.HasPrefix(g.Approval, word) {
+							words = append(words, g.Approval+"\t"+g.Session)
+						}
+					}
+					return err
+				})
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.look(cmd.Context(), func(store *sqlite.Store) error { return a.revoke(cmd.Context(), store, args[0]) })
+		},
+	}
+}
+
+func (a *app) revoke(ctx context.Context, store *sqlite.Store, word string) (err error) {
+	all, err := grants(ctx, store, "")
+	if err != nil {
+		return err
+	}
+	var meant []sessionGrant
+	var ids []string
+	for _, g := range all {
+		ids = append(ids, g.Approval)
+		switch {
+		case g.Approval == word:
+			meant = []sessionGrant{g}
+		case strings.HasPrefix(g.Approval, word) && (len(meant) != 1 || meant[0].Approval != word):
+			meant = append(meant, g)
+		}
+	}
+	switch len(meant) {
+	case 0:
+		return fmt.Errorf("there is no grant %q%s: `belay approvals grants` lists them", word, near.Hint(word, ids))
+	case 1:
+	default:
+		return fmt.Errorf("%q begins the ids of %d grants: write more of it", word, len(meant))
+	}
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store, Busy: belay.BusyRefuse, Logger: a.logger()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, agent.Close(context.WithoutCancel(ctx))) }()
+	if err := agent.Session(meant[0].Session).Revoke(ctx, meant[0].Approval); err != nil {
+		return err
+	}
+	a.remarkf("revoked: %s in session %s", meant[0].Approval, meant[0].Session)
+	return nil
+}
+
+// floorOf is the floor in the mode of the turn that an approval is about.
+func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*floor, *permit.Floor, error) {
+	settings, err := a.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := a.newFloor(ctx, settings, spillDir(settings))
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := findSession(ctx, store, approval.Session)
+	if err != nil {
+		return nil, nil, err
+	}
+	var policy belay.PolicySettings
+	if open := info.State.Turn; open != nil && open.ID == approval.Turn {
+		policy = open.Policy
+	}
+	in := f.of(policy)
+	return f, in, nil
+}
+
+// advised says what an approval's call would do, and which pattern stands for calls
+// like it.
+func (a *app) advised(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) ([][2]string, error) {
+	f, in, err := a.floorOf(ctx, store, approval)
+	if err != nil {
+		return nil, err
+	}
+	e := in.Explain(ctx, approval.Tool, input)
+	lines := [][2]string{{"reach", reachOf(e)}}
+	if run := f.confinement(e); run != "" {
+		lines = append(lines, [2]string{"would run", run})
+	}
+	if approval.Decided == nil {
+		if pattern := in.Suggest(ctx, approval.Tool, input); pattern != "" {
+			lines = append(lines, [2]string{"pattern", oneLine(pattern)})
+		}
+	}
+	return lines, nil
+}
+
+// fits says why a pattern cannot be the scope of an approval, or nothing.
+func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.Approval, pattern string) error {
+	_, in, err := a.floorOf(ctx, store, approval)
+	if err != nil {
+		return err
+	}
+	input, err := askedAbout(ctx, store, approval)
+	if err != nil {
+		return err
+	}
+	if err := covered(ctx, in, pattern, approval.Tool, input); err != nil {
+		return usage("--scope: %w%s", err, near.Hint(pattern, []string{"once", "session"}))
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+)
+
+func (a *app) permitCommand() *cobra.Command {
+	cmd := parent(&cobra.Command{
+		Use:   "permit",
+		Short: "See what the floor lets run, and why",
+		Long: `Every call of a tool passes the floor: guards, protections, rules and the mode say whether it runs, is asked about or is
+refused. Hooks steer and can tighten that; the floor contains. Commands of the shell also run in a sandbox, where the
+machine has one. These commands tell what holds here, and what the floor says about a call, without running anything.`,
+		Example: `  belay permit explain -- git push --force
+  belay permit rules`,
+	})
+	cmd.AddCommand(a.permitExplain(), a.permitRules())
+	return cmd
+}
+
+func (a *app) permitExplain() *cobra.Command {
+	var tool, input, mode string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain [--tool TOOL --input JSON | -- COMMAND...]",
+		Short: "Say what the floor decides about a call, and why",
+		Long: `Says which zone a call is in, what it was found to do, who has a say about it and who decides, and how a command would
+run. A COMMAND is one of the shell: a single argument is taken as it is, several are taken as its words. Nothing runs.`,
+		Example: `  belay permit explain -- git push --force
+  belay permit explain 'curl https://example.com | sh' --mode build
+  belay permit explain --tool write --input '{"path": ".git/hooks/pre-commit", "content": "…"}' --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			call, err := callToExplain(tool, input, args)
+			if err != nil {
+				return err
+			}
+			settings, err := a.settings()
+			if err == nil && mode != "" {
+				err = settings.Override("mode", "mode", mode)
+			}
+			if err != nil {
+				return asUsage(err)
+			}
+			return a.explain(cmd.Context(), settings, call, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&tool, "tool", "", "the tool that is called; shell if left out")
+	flags.StringVar(&input, "input", "", "what it is called with, as JSON")
+	flags.StringVar(&mode, "mode", "", "in this mode instead of that of the settings: "+strings.Join(config.ModeNames(), ", "))
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	complete(cmd, "mode", config.ModeNames())
+	complete(cmd, "tool", []string{"read", "list", "glob", "grep", "write", "edit", "shell"})
+	return cmd
+}
+
+// explainedCall is a call that the floor is asked about.
+type explainedCall struct {
+	tool  string
+	input json.RawMessage
+}
+
+// callToExplain is the call that a command line means.
+func callToExplain(tool, input string, words []string) (explainedCall, error) {
+	call := explainedCall{cmp.Or(tool, "shell"), json.RawMessage(input)}
+	switch {
+	case len(words) > 0 && input != "":
+		return call, usage("give a COMMAND or --input, not both")
+	case len(words) > 0 && call.tool != "shell":
+		return call, usage("a COMMAND is for the shell: give %s its --input", call.tool)
+	case len(words) == 0 && input == "":
+		return call, &exitError{
+			code: exitUsage, err: errors.New("there is no call to explain: give a COMMAND of the shell, or --tool and --input"),
+			hint: `such as: belay permit explain -- git push --force`,
+		}
+	case len(words) == 0 && !json.Valid(call.input):
+		return call, usage(`--input is not JSON: write %s`, `'{"path": "notes.md"}'`)
+	case len(words) == 0:
+		return call, nil
+	}
+	command := words[0]
+	if len(words) > 1 {
+		quoted := make([]string, len(words))
+		for i, word := range words {
+			var err error
+			if quoted[i], err = syntax.Quote(word, syntax.LangBash); err != nil {
+				return call, usage("%q cannot be a word of a command: %w", word, err)
+			}
+		}
+		command = strings.Join(quoted, " ")
+	}
+	var err error
+	call.input, err = json.Marshal(struct {
+		Command string `json:"command"`
+	}{command})
+	if err != nil {
+		return call, fmt.Errorf("input: %w", err)
+	}
+	return call, nil
+}
+
+// asUsage makes an error one of usage, unless it is.
+func asUsage(err error) error {
+	if exitCode(err) == exitUsage {
+		return err
+	}
+	return usage("%w", err)
+}
+
+// explained is an explanation as --json tells it.
+type explained struct {
+	*permit.Explanation
+
+	Decision string `json:"decision"`
+	// Pattern stands for this call and others like it.
+	Pattern string `json:"pattern,omitempty"`
+	// Runs says how a command would run.
+	Runs string `json:"runs,omitempty"`
+}
+
+func (a *app) explain(ctx context.Context, settings *config.Loaded, call explainedCall, asJSON bool) error {
+	f, err := a.newFloor(ctx, settings, spillDir(settings))
+	if err != nil {
+		return err
+	}
+	in := f.of(nil)
+	e := in.Explain(ctx, call.tool, call.input)
+	told := explained{Explanation: e, Decision: cmp.Or(string(e.Decision), "pass"), Runs: f.confinement(e)}
+	if e.Decision == belay.ToolAsk {
+		told.Pattern = in.Suggest(ctx, call.tool, call.input)
+	}
+	if e.Decision == belay.ToolDeny {
+		told.Runs = ""
+	}
+	if asJSON {
+		return a.printJSON(told)
+	}
+	var text bytes.Buffer
+	text.WriteString(e.String())
+	if told.Pattern != "" {
+		fmt.Fprintf(&text, "  calls like it: %s\n", told.Pattern)
+	}
+	if told.Runs != "" {
+		fmt.Fprintf(&text, "  would run %s\n", told.Runs)
+	}
+	if _, err := fmt.Fprint(a.out, visible(text.String())); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}

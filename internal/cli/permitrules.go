@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+)
+
+func (a *app) permitRules() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "List what holds here: rules, guards, protections, zones and modes",
+		Long: `Lists the rules and guards of the user's file and the project's, the built-in protections with those that are relaxed,
+the zones and the modes, with where each came from. Guards and protections come first, then rules (deny before ask before
+allow), then the mode.`,
+		Example: `  belay permit rules
+  belay permit rules --json | jq '.protections[] | select(.relaxed)'`,
+		Args: arguments(0, 0, "rules takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			r, err := a.inForce(cmd.Context(), settings)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(r)
+			}
+			return a.showInForce(r)
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	return cmd
+}
+
+// inForce is what holds in a project, as --json tells it.
+type inForce struct {
+	Project     string            `json:"project"`
+	Mode        permit.Mode       `json:"mode"`
+	ModeFrom    string            `json:"mode_from"`
+	Sandbox     string            `json:"sandbox"`
+	Rules       []ruleInForce     `json:"rules"`
+	Guards      []guardInForce    `json:"guards"`
+	Tools       []toolInForce     `json:"tools"`
+	Roots       []string          `json:"roots"`
+	Protections []protectionHolds `json:"protections"`
+	Zones       []zoneInForce     `json:"zones"`
+	Modes       []permit.Mode     `json:"modes"`
+}
+
+type ruleInForce struct {
+	Rule   string `json:"rule"`
+	Reason string `json:"reason,omitempty"`
+	From   string `json:"from"`
+}
+
+type guardInForce struct {
+	ID       string   `json:"id"`
+	Tools    []string `json:"tools,omitempty"`
+	Deny     string   `json:"deny,omitempty"`
+	Commands []string `json:"commands,omitempty"`
+	Paths    []string `json:"paths,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	From     string   `json:"from"`
+}
+
+type toolInForce struct {
+	Name    string      `json:"name"`
+	Zone    permit.Zone `json:"zone"`
+	Reads   []string    `json:"reads,omitempty"`
+	Writes  []string    `json:"writes,omitempty"`
+	URLs    []string    `json:"urls,omitempty"`
+	Command string      `json:"command,omitempty"`
+	From    string      `json:"from"`
+}
+
+type protectionHolds struct {
+	permit.Protection
+
+	// Relaxed is where it was relaxed; empty: it holds.
+	Relaxed string `json:"relaxed,omitempty"`
+}
+
+type zoneInForce struct {
+	Zone  permit.Zone `json:"zone"`
+	Name  string      `json:"name"`
+	Means string      `json:"means"`
+}
+
+func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
+	f, err := a.newFloor(ctx, s, spillDir(s))
+	if err != nil {
+		return nil, err
+	}
+	r := &inForce{
+		Project: s.Project, Mode: modeOfTurn(s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.sandboxed(),
+		Rules: []ruleInForce{}, Guards: []guardInForce{}, Tools: []toolInForce{}, Roots: append([]string{}, present(s.Permit.Roots)...), Modes: permit.Modes(),
+	}
+	for _, decision := range []permit.RuleDecision{permit.RuleDeny, permit.RuleAsk, permit.RuleAllow} {
+		for i := range s.Permit.Rules {
+			if rule := &s.Permit.Rules[i]; rule.Decision == decision {
+				r.Rules = append(r.Rules, ruleInForce{rule.String(), rule.Reason, rule.Where})
+			}
+		}
+	}
+	for i := range s.Permit.Guards {
+		g := &s.Permit.Guards[i]
+		r.Guards = append(r.Guards, guardInForce{g.ID, g.Tools, g.Deny, g.Commands, g.Paths, g.Reason, g.Where})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Permit.Tools)) {
+		p := s.Permit.Tools[name]
+		r.Tools = append(r.Tools, toolInForce{name, p.Zone, p.Reads, p.Writes, p.URLs, p.Command, s.From("permit.tools").String()})
+	}
+	relaxed := f.Relaxed()
+	for _, p := range permit.Protections() {
+		held := protectionHolds{Protection: p}
+		if slices.Contains(relaxed, p) {
+			held.Relaxed = s.From("permit.relax").String()
+		}
+		r.Protections = append(r.Protections, held)
+	}
+	for _, z := range permit.Zones() {
+		r.Zones = append(r.Zones, zoneInForce{z, z.String(), z.Means()})
+	}
+	return r, nil
+}
+
+// sandboxed says in words what confines commands.
+func (f *floor) sandboxed() string {
+	switch {
+	case f.settings.Sandbox.Mode == config.SandboxOff:
+		return fmt.Sprintf("off (%s): commands are one zone higher", f.settings.From("sandbox.mode"))
+	case f.box != nil:
+		return string(f.box.Kind())
+	case f.settings.Sandbox.Mode == config.SandboxRequire:
+		return "none, and commands are refused without one"
+	default:
+		return "none: commands are one zone higher"
+	}
+}
+
+// section is a part of a listing.
+type section struct {
+	title string
+	rows  [][]string
+}
+
+func (a *app) showInForce(r *inForce) error {
+	for i, part := range a.sections(r) {
+		if i > 0 {
+			a.write(a.out, "\n")
+		}
+		if len(part.rows) == 0 {
+			part.rows = [][]string{{"none"}}
+		}
+		var t table
+		for _, row := range part.rows {
+			row[0] = "  " + row[0]
+			t.add(row...)
+		}
+		a.write(a.out, a.onOut.dim(part.title)+"\n")
+		if err := t.write(a.out, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) sections(r *inForce) []section {
+	s := a.onOut
+	here := section{title: "here", rows: [][]string{
+		{"project", r.Project},
+		{"mode", r.Mode.Name + ": " + r.Mode.Means(), s.dim(r.ModeFrom)},
+		{"sandbox", r.Sandbox},
+	}}
+	for _, dir := range r.Roots {
+		here.rows = append(here.rows, []string{"root", dir})
+	}
+	guards := section{title: "guards: they deny, before anyone is asked"}
+	for i := range r.Guards {
+		guards.rows = append(guards.rows, []string{r.Guards[i].ID, r.Guards[i].String(), s.dim(r.Guards[i].From)})
+	}
+	protections := section{title: "protections: built in"}
+	for _, p := range r.Protections {
+		word := string(p.Decision)
+		if p.Relaxed != "" {
+			word, p.Means = s.yellow("relaxed"), p.Means+s.dim("  "+p.Relaxed)
+		}
+		protections.rows = append(protections.rows, []string{p.ID, word, p.Means})
+	}
+	rules := section{title: "rules: deny before ask before allow"}
+	for _, rule := range r.Rules {
+		rules.rows = append(rules.rows, []string{oneLine(rule.Rule), s.dim(rule.From), oneLine(rule.Reason)})
+	}
+	tools := section{title: "tools that are not stock: they are zone 5 unless listed here"}
+	for _, tool := range r.Tools {
+		tools.rows = append(tools.rows, []string{tool.Name, fmt.Sprintf("zone %d", tool.Zone), s.dim(tool.From)})
+	}
+	zones := section{title: "zones"}
+	for _, z := range r.Zones {
+		zones.rows = append(zones.rows, []string{strconv.Itoa(int(z.Zone)), z.Name, z.Means})
+	}
+	modes := section{title: "modes: run up to zone, ask up to zone"}
+	for _, m := range r.Modes {
+		modes.rows = append(modes.rows, []string{m.Name, fmt.Sprintf("%d, %d", m.Auto, m.Ask), m.Means()})
+	}
+	return []section{here, guards, protections, rules, tools, zones, modes}
+}
+
+// String says what a guard guards.
+func (g *guardInForce) String() string {
+	var parts []string
+	for _, part := range []struct {
+		name string
+		list []string
+	}{{"tools", g.Tools}, {"only commands", g.Commands}, {"only paths", g.Paths}} {
+		if part.list != nil {
+			parts = append(parts, part.name+" "+strings.Join(part.list, ", "))
+		}
+	}
+	if g.Deny != "" {
+		parts = append(parts, "deny "+g.Deny)
+	}
+	if g.Reason != "" {
+		parts = append(parts, g.Reason)
+	}
+	return oneLine(strings.Join(parts, "; "))
+}

@@ -1,0 +1,319 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/permit"
+)
+
+// Permit is what the floor is told. Rules and guards of the user's file and of the
+// project's hold together; a project may ask and deny, and not allow.
+type Permit struct {
+	// Rules know where they stand.
+	Rules []permit.Rule `json:"rules"`
+	// Relax names protections that do not hold.
+	Relax []string `json:"relax"`
+	// Roots are further directories for the file tools, absolute.
+	Roots  []string `json:"roots"`
+	Guards []Guard  `json:"guards"`
+	// Tools say what tools do that are not stock.
+	Tools map[string]permit.Profile `json:"tools"`
+}
+
+// Guard is a guard that knows where it stands.
+type Guard struct {
+	permit.Guard
+
+	Where string
+}
+
+// Sandbox says how commands are confined.
+type Sandbox struct {
+	// Mode is auto (where the machine can), require (else they do not run) or off.
+	Mode string `json:"mode"`
+	// Write are further directories that confined commands may change, absolute.
+	Write []string `json:"write"`
+}
+
+// The modes of the sandbox, from loose to tight.
+const (
+	SandboxOff     = "off"
+	SandboxAuto    = "auto"
+	SandboxRequire = "require"
+)
+
+func sandboxModes() []string { return []string{SandboxOff, SandboxAuto, SandboxRequire} }
+
+// looserSandbox says whether a project's mode confines less than its user's.
+func looserSandbox(project, user *Config) bool {
+	mode := user.Sandbox.Mode
+	if mode == "" {
+		mode = SandboxAuto
+	}
+	return slices.Index(sandboxModes(), project.Sandbox.Mode) < slices.Index(sandboxModes(), mode)
+}
+
+// ModeNames are the names of the modes.
+func ModeNames() []string {
+	var names []string
+	for _, m := range permit.Modes() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// looserMode says whether a project's mode lets more happen than its user's.
+func looserMode(project, user *Config) bool {
+	p, err := permit.ModeOf(project.Mode)
+	u, unset := permit.ModeOf(user.Mode)
+	if unset != nil {
+		u = permit.Standard
+	}
+	return err == nil && (p.Auto > u.Auto || p.Ask > u.Ask)
+}
+
+// addsUp reports whether a setting of the project's file goes with that of the
+// user's, and does not take its place.
+func addsUp(into any) bool {
+	switch into.(type) {
+	case *[]permit.Rule, *[]Guard:
+		return true
+	default:
+		return false
+	}
+}
+
+// structured reads a value that has parts into a setting of the floor. It reports
+// whether it is such a setting. What is wrong with a part is told with its line.
+func (r *reading) structured(node ast.Node, into any) bool {
+	switch into := into.(type) {
+	case *[]permit.Rule:
+		*into = append(slices.Clip(*into), r.rules(node)...)
+	case *[]Guard:
+		*into = append(slices.Clip(*into), r.guards(node, *into)...)
+	case *map[string]permit.Profile:
+		*into = r.profiles(node)
+	default:
+		return false
+	}
+	return true
+}
+
+// items are those of a list.
+func (r *reading) items(what string, node ast.Node) []ast.Node {
+	list, ok := node.(*ast.SequenceNode)
+	if !ok {
+		r.refusef(node, "%s: expected a list", what)
+		return nil
+	}
+	return list.Values
+}
+
+// members reads the keys of an object, each by its own function.
+func (r *reading) members(what string, node ast.Node, keys map[string]func(ast.Node) error) {
+	object, ok := node.(ast.MapNode)
+	if !ok {
+		r.refusef(node, "%s: expected keys with values", what)
+		return
+	}
+	known := slices.Sorted(maps.Keys(keys))
+	for pairs := object.MapRange(); pairs.Next(); {
+		name := pairs.Key().String()
+		read, ok := keys[name]
+		if !ok {
+			hint := near.Hint(name, known)
+			if hint == "" {
+				hint = ": use one of " + strings.Join(known, ", ")
+			}
+			r.refusef(pairs.Key(), "%s: unknown key %q%s", what, name, hint)
+			continue
+		}
+		if err := read(pairs.Value()); err != nil {
+			r.refusef(pairs.Key(), "%s: %s: %w", what, name, err)
+		}
+	}
+}
+
+// text and texts read into a string and a list of strings.
+func text(into *string) func(ast.Node) error {
+	return func(node ast.Node) error { return decode(node, into) }
+}
+
+func texts(into *[]string) func(ast.Node) error {
+	return func(node ast.Node) error { return decode(node, into) }
+}
+
+// where says whose file it is, and which line, as the model and people are told.
+func (r *reading) where(node ast.Node) string {
+	if r.kind == "project" {
+		return fmt.Sprintf("%s:%d", Name, lineOf(node))
+	}
+	return fmt.Sprintf("the user's %s:%d", Name, lineOf(node))
+}
+
+func (r *reading) rules(node ast.Node) []permit.Rule {
+	const what = "permit.rules"
+	var rules []permit.Rule
+	for _, item := range r.items(what, node) {
+		var line, reason string
+		if _, ok := item.(ast.MapNode); ok {
+			r.members(what, item, map[string]func(ast.Node) error{"rule": text(&line), "reason": text(&reason)})
+		} else if err := decode(item, &line); err != nil {
+			r.refusef(item, `%s: expected a rule, such as deny shell(git push *), or {rule: "…", reason: "…"}`, what)
+			continue
+		}
+		rule, err := permit.ParseRule(line)
+		if err != nil {
+			r.refusef(item, "%s: %w", what, plainly(err))
+			continue
+		}
+		rule.Reason, rule.Where, rule.Origin = reason, r.where(item), hook.OriginOperator
+		if r.kind == "project" {
+			rule.Origin = hook.OriginProject
+		}
+		if rule.Decision == permit.RuleAllow && r.kind == "project" {
+			r.refusef(item, "%s: %q: a project may ask and deny, and not allow: put it into the user's %s", what, rule.String(), Name)
+			continue
+		}
+		r.into.lines[rule.Where] = fmt.Sprintf("%s:%d", r.file, lineOf(item))
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+func (r *reading) guards(node ast.Node, have []Guard) []Guard {
+	const what = "permit.guards"
+	var guards []Guard
+	for _, item := range r.items(what, node) {
+		g := Guard{Where: r.where(item)}
+		before := len(r.problems)
+		r.members(what, item, map[string]func(ast.Node) error{
+			"id": text(&g.ID), "tools": texts(&g.Tools), "deny": text(&g.Deny), "commands": texts(&g.Commands), "paths": texts(&g.Paths), "reason": text(&g.Reason),
+		})
+		if len(r.problems) > before {
+			continue
+		}
+		for _, other := range append(slices.Clip(have), guards...) {
+			if other.ID == g.ID && g.ID != "" {
+				r.refusef(item, "%s: there is a guard %q already, in %s: give it another id", what, g.ID, other.Where)
+			}
+		}
+		if _, err := permit.New(r.into.Project, &permit.Options{Guards: []permit.Guard{g.Guard}}); err != nil {
+			r.refusef(item, "%s: %w", what, plainly(err))
+		}
+		guards = append(guards, g)
+	}
+	return guards
+}
+
+func (r *reading) profiles(node ast.Node) map[string]permit.Profile {
+	const what = "permit.tools"
+	object, ok := node.(ast.MapNode)
+	if !ok {
+		r.refusef(node, "%s: expected tools with what they do: {deploy: {zone: 4}}", what)
+		return nil
+	}
+	tools := make(map[string]permit.Profile)
+	for pairs := object.MapRange(); pairs.Next(); {
+		name := pairs.Key().String()
+		if unquoted, err := strconv.Unquote(name); err == nil {
+			name = unquoted
+		}
+		if _, err := path.Match(name, ""); err != nil || name == "" {
+			r.refusef(pairs.Key(), "%s: %q is no name of tools: write one, with * and ? for what varies", what, name)
+		}
+		var p permit.Profile
+		r.members(what+"."+name, pairs.Value(), map[string]func(ast.Node) error{
+			"zone": zone(&p.Zone), "reads": texts(&p.Reads), "writes": texts(&p.Writes), "urls": texts(&p.URLs), "command": text(&p.Command),
+		})
+		tools[name] = p
+	}
+	return tools
+}
+
+// zone reads the number of a zone, or its name.
+func zone(into *permit.Zone) func(ast.Node) error {
+	return func(node ast.Node) error {
+		var word any
+		if err := yaml.NodeToValue(node, &word); err != nil {
+			return errors.New("expected a zone")
+		}
+		var names []string
+		for _, z := range permit.Zones() {
+			if said := fmt.Sprint(word); said == z.String() || said == strconv.Itoa(int(z)) {
+				*into = z
+				return nil
+			}
+			names = append(names, fmt.Sprintf("%d %s", z, z))
+		}
+		return fmt.Errorf("%v is no zone: there are %s", word, strings.Join(names, ", "))
+	}
+}
+
+// plainError is an error of package permit without the name of the package.
+type plainError struct{ error }
+
+func plainly(err error) error { return plainError{err} }
+
+func (e plainError) Error() string { return strings.ReplaceAll(e.error.Error(), "permit: ", "") }
+func (e plainError) Unwrap() error { return e.error }
+
+func checkProtections(ids []string) error {
+	var known []string
+	for _, p := range permit.Protections() {
+		known = append(known, p.ID)
+	}
+	for _, id := range ids {
+		if !slices.Contains(known, id) {
+			return fmt.Errorf("there is no protection %q%s: `belay permit rules` lists them", id, near.Hint(id, known))
+		}
+	}
+	return nil
+}
+
+func checkDirectories(dirs []string) error {
+	if slices.Contains(dirs, "") {
+		return errors.New(`a directory is missing: in YAML ~ alone means nothing, write "~"`)
+	}
+	return nil
+}
+
+// FloorOptions are the options for the floor of the project, but for its mode and
+// what the machine can do.
+func (l *Loaded) FloorOptions() *permit.Options {
+	o := &permit.Options{Rules: slices.Clone(l.Permit.Rules), Relax: slices.Clone(l.Permit.Relax), Tools: maps.Clone(l.Permit.Tools), Roots: slices.Clone(l.Permit.Roots)}
+	for _, g := range l.Permit.Guards {
+		o.Guards = append(o.Guards, g.Guard)
+	}
+	return o
+}
+
+// checkRules has each rule tried, now that all tools are known.
+func (l *Loaded) checkRules() error {
+	if len(l.Permit.Rules) == 0 {
+		return nil
+	}
+	if _, err := permit.New(l.Project, &permit.Options{Rules: l.Permit.Rules, Tools: l.Permit.Tools}); err == nil {
+		return nil
+	}
+	var problems []error
+	for _, rule := range l.Permit.Rules {
+		where := rule.Where
+		rule.Where = ""
+		if _, err := permit.New(l.Project, &permit.Options{Rules: []permit.Rule{rule}, Tools: l.Permit.Tools}); err != nil {
+			problems = append(problems, fmt.Errorf("%s: permit.rules: %w", l.lines[where], plainly(err)))
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/sandbox"
+)
+
+// newFloor makes the floor of the tour's project.
+func newFloor(dir string, sandboxed bool) (*permit.Floor, error) {
+	floor, err := permit.New(filepath.Join(dir, "project"), &permit.Options{
+		Mode: permit.Build, Sandboxed: sandboxed,
+		Tools: map[string]permit.Profile{"search": {Zone: permit.ZoneSafe}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("demo: %w", err)
+	}
+	return floor, nil
+}
+
+// commands are what the floor is asked about.
+var commands = []string{
+	"go test ./...",
+	"X=rm; $X -rf docs",
+	"git push origin main",
+	"sh -c 'belay approvals approve ap-1'",
+	"rm -rf /",
+}
+
+// floor shows what the floor says about commands, and what the sandbox does to one that
+// nobody can read.
+func (t *tour) floor(ctx context.Context) {
+	t.heading("Hooks steer, the floor contains: every call passed it, behind the hooks. What it says about commands, in build mode")
+	box := sandbox.Find(ctx, nil)
+	floor, err := newFloor(t.dir, box.Kind() != sandbox.None)
+	if t.failed(err) {
+		return
+	}
+	for _, command := range commands {
+		input, err := json.Marshal(map[string]string{"command": command})
+		if t.failed(err) {
+			return
+		}
+		e := floor.Explain(ctx, "shell", input)
+		word := string(e.Decision)
+		if word == "" {
+			word = "pass"
+		}
+		t.sayf("  %-36s  zone %d %-9s  %-4s  %s", command, e.Zone, e.Zone, word, e.By)
+	}
+	if box.Kind() == sandbox.None {
+		t.heading("Reading a command is advice, a sandbox is containment. This machine has none, so commands are one zone higher")
+		return
+	}
+	t.heading("Reading a command is advice, the sandbox is containment: " + string(box.Kind()))
+	t.contain(ctx, box)
+}
+
+// contain runs a program of the project that tries to get out.
+func (t *tour) contain(ctx context.Context, box *sandbox.Sandbox) {
+	project, outside := filepath.Join(t.dir, "project"), filepath.Join(t.dir, "outside.txt")
+	script := fmt.Sprintf("echo 1.2 > version.txt\necho hello > %s\n", outside)
+	if t.failed(os.WriteFile(filepath.Join(project, "tidy.sh"), []byte(script), 0o600)) {
+		return
+	}
+	argv, err := box.Command(sandbox.Policy{Write: []string{project}}, []string{"sh", "tidy.sh"})
+	if t.failed(err) {
+		return
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the sandbox says how
+	cmd.Dir = project
+	said, err := cmd.CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.failed(err)
+		return
+	}
+	t.sayf("  ran       sh tidy.sh: nobody can read in the command what that does")
+	t.sayf("  inside    version.txt: %s", t.there(filepath.Join(project, "version.txt")))
+	t.sayf("  outside   outside.txt: %s", t.there(outside))
+	t.sayf("  said      %s", strings.TrimSpace(strings.ReplaceAll(string(said), t.dir+string(filepath.Separator), "")))
+}
+
+// there says whether a file was written.
+func (t *tour) there(name string) string {
+	_, err := os.Stat(name)
+	switch {
+	case err == nil:
+		return "written"
+	case errors.Is(err, fs.ErrNotExist):
+		return "not written"
+	default:
+		t.failed(err)
+		return "unknown"
+	}
+}

@@ -108,6 +108,12 @@ cross: ## build and vet for each of PLATFORMS, without cgo
 bench: ## measure each promise about speed; one line per promise, last
 	@go run ./internal/bench
 
+# Whoever has a key can show what the real service says; the tests replay it from then on.
+.PHONY: record
+record: ## have short conversations with a real service (PROVIDER=openai or gemini, and its key) and keep them
+	@[ -n "$(PROVIDER)" ] || { echo "which one? make record PROVIDER=openai"; exit 2; }
+	@BELAY_RECORD=1 go test -run Recordings -count 1 -v ./provider/$(PROVIDER)
+
 .PHONY: soak
 soak: compiler ## the long tests (build tag soak), bounded by SOAKTIME
 	@CGO_ENABLED=1 go test -race -tags soak -run '^TestSoak' -count 1 -timeout $(SOAKTIME) ./...

@@ -171,7 +171,10 @@ func (c *anthropicChecked) checkTools(tools []json.RawMessage) error {
 			return err
 		}
 		var schema struct {
-			Type string `json:"type"`
+			Type  string          `json:"type"`
+			AnyOf json.RawMessage `json:"anyOf"` //nolint:tagliatelle // JSON Schema spells it so
+			OneOf json.RawMessage `json:"oneOf"` //nolint:tagliatelle // likewise
+			AllOf json.RawMessage `json:"allOf"` //nolint:tagliatelle // likewise
 		}
 		switch err := json.Unmarshal(t.InputSchema, &schema); {
 		case !toolName.MatchString(t.Name):
@@ -184,6 +187,8 @@ func (c *anthropicChecked) checkTools(tools []json.RawMessage) error {
 			return fmt.Errorf("%s.input_schema: field required", at)
 		case err != nil || schema.Type != "object":
 			return fmt.Errorf("%s.input_schema.type: must be object", at)
+		case schema.AnyOf != nil || schema.OneOf != nil || schema.AllOf != nil:
+			return fmt.Errorf("%s.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level", at)
 		}
 		seen[t.Name] = true
 		if err := c.mark(at, t.CacheControl); err != nil {

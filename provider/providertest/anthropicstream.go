@@ -1,24 +1,13 @@
 package providertest
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 )
-
-// frame is an event of a stream.
-type frame struct {
-	name  string
-	data  []byte
-	piece bool // it carries a scripted piece
-}
 
 // newFrame makes an event. Its data repeats the name.
 func newFrame(name string, fields map[string]any) frame {
@@ -51,99 +40,13 @@ func isRedacted(data string) bool {
 	return err == nil && ok && len(rest) == len(signature(""))
 }
 
-// stream answers with the events of a reply.
-func (a *Anthropic) stream(w http.ResponseWriter, r *http.Request, request *Request, reply *Reply) {
-	out := &outlet{w: w, flush: http.NewResponseController(w).Flush, size: reply.Flush}
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	pieces, held := 0, reply.Hold == nil
-	for i, f := range a.frames(reply) {
-		if !held && pieces == reply.Hold.After {
-			held = true
-			if !a.hold(r.Context(), reply.Hold) {
-				return
-			}
-		}
-		if b := reply.Break; b != nil && b.After == i {
-			a.mu.Lock()
-			request.Broken = true
-			a.mu.Unlock()
-			breakOff(out, b)
-			return
-		}
-		if reply.Delay > 0 && !a.wait(r.Context(), time.After(reply.Delay)) {
-			return
-		}
-		out.send(f)
-		if f.piece {
-			pieces++
-		}
-	}
-}
-
-// breakOff ends a stream early.
-func breakOff(out *outlet, b *Break) {
-	if e, ok := anthropicErrors[b.Error]; ok {
-		out.send(frame{name: "error", data: e.body()})
-	}
-	if !b.Clean && b.Error == "" {
-		panic(http.ErrAbortHandler) // drops the connection without a word
-	}
-	_ = out.flush() // so that an answer without events has its headers
-}
-
-// hold waits and reports whether to go on.
-func (a *Anthropic) hold(ctx context.Context, h *Hold) bool {
-	if h.Reached != nil {
-		close(h.Reached)
-	}
-	select {
-	case <-h.Until:
-		return true
-	case <-ctx.Done():
-	case <-a.closing:
-	}
-	return false
-}
-
-// wait waits for a moment and reports whether to go on.
-func (a *Anthropic) wait(ctx context.Context, moment <-chan time.Time) bool {
-	select {
-	case <-moment:
-		return true
-	case <-ctx.Done():
-	case <-a.closing:
-	}
-	return false
-}
-
-// outlet writes events, whole or in pieces of some bytes.
-type outlet struct {
-	w     http.ResponseWriter
-	flush func() error
-	size  int
-}
-
-// send sends an event. A client that has left is noticed elsewhere.
-func (o *outlet) send(f frame) {
-	text := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", f.name, f.data)
-	for len(text) > 0 {
-		n := len(text)
-		if o.size > 0 {
-			n = min(n, o.size)
-		}
-		_, _ = o.w.Write(text[:n])
-		_ = o.flush()
-		text = text[n:]
-	}
-}
-
 // frames returns the events of a reply.
-func (a *Anthropic) frames(reply *Reply) []frame {
+func (w anthropicWire) frames(reply *Reply) []frame {
 	usage := reply.usage()
 	early := usage
 	early.Out = 1 // what comes out is counted as it comes
 	frames := []frame{
-		newFrame("message_start", map[string]any{"message": a.message([]any{}, nil, anthropicUsage(early))}),
+		newFrame("message_start", map[string]any{"message": w.message([]any{}, nil, anthropicUsage(early))}),
 		newFrame("ping", nil),
 	}
 	for i, p := range reply.Parts {
@@ -196,8 +99,8 @@ func anthropicParts(p Part) (block map[string]any, deltas []delta) {
 	return block, deltas
 }
 
-// whole answers without a stream.
-func (a *Anthropic) whole(w http.ResponseWriter, reply *Reply) {
+// whole returns a reply that is not streamed.
+func (w anthropicWire) whole(reply *Reply) []byte {
 	content := []any{}
 	for _, p := range reply.Parts {
 		block, _ := anthropicParts(p)
@@ -215,12 +118,11 @@ func (a *Anthropic) whole(w http.ResponseWriter, reply *Reply) {
 		}
 		content = append(content, block)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(encodeJSON(a.message(content, stopWord(reply), anthropicUsage(reply.usage())))) // a client that has left is no fault
+	return encodeJSON(w.message(content, stopWord(reply), anthropicUsage(reply.usage())))
 }
 
 // message returns a message of the service.
-func (a *Anthropic) message(content []any, stop any, usage map[string]any) map[string]any {
+func (anthropicWire) message(content []any, stop any, usage map[string]any) map[string]any {
 	return map[string]any{
 		"id": "msg_of_a_test", "type": "message", "role": "assistant", "model": "model-of-a-test",
 		"content": content, "stop_reason": stop, "stop_sequence": nil, "usage": usage,

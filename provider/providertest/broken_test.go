@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/probetest"
 	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/openai"
 	"github.com/belay-run/belay/provider/providertest"
 )
 
@@ -142,11 +143,7 @@ func pouring(m belay.Model) belay.Model {
 const impatience = 300 * time.Millisecond
 
 // faults are broken models, each with rules that must find the fault.
-var faults = []struct {
-	fault string
-	model func(belay.Model) belay.Model
-	rules []string
-}{
+var faults = []fault{
 	{"tells all at the end", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		return belay.Chunk{Response: c.Response}, err
 	}), []string{"text arrives in pieces and then whole", "the input of parallel calls arrives in pieces that name their call", "a slow stream is told as it comes", "cancelling a slow stream ends the request"}},
@@ -163,7 +160,7 @@ var faults = []struct {
 	}, []string{"the last chunk alone carries the response"}},
 	{"puts calls first", responding(func(r *belay.Response) {
 		slices.SortStableFunc(r.Parts, func(a, b belay.Part) int { return len(b.Type) - len(a.Type) })
-	}), []string{"thinking, text and calls keep their order"}},
+	}), []string{"thinking, text and calls keep their order", "text between calls keeps its place"}},
 	{"leaves a missing input missing", calls(func(c *belay.CallPart) {
 		if string(c.Input) == "{}" {
 			c.Input = nil
@@ -182,7 +179,7 @@ var faults = []struct {
 	}), []string{"an input of a megabyte arrives and is sent back"}},
 	{"hides what is malformed", calls(func(c *belay.CallPart) { c.Malformed = "" }), []string{"a call that is cut off by the bound on the response is malformed", "an input that is JSON but no object is malformed"}},
 	{"knows one stop reason", responding(func(r *belay.Response) { r.StopReason = belay.StopEnd }), []string{"a refusal is a response", "a response that is cut off by its bound says so"}},
-	{"counts no cached tokens", responding(func(r *belay.Response) { r.Usage.CacheRead, r.Usage.CacheWrite = 0, 0 }), []string{"tokens are counted, cached ones apart"}},
+	{"counts no cached tokens", responding(func(r *belay.Response) { r.Usage.CacheRead, r.Usage.CacheWrite = 0, 0 }), []string{"tokens are counted, those read from a cache apart", "tokens written to a cache are counted apart"}},
 	{"does not bear an empty response", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		if c.Response != nil && len(c.Response.Parts) == 0 {
 			return belay.Chunk{}, errors.New("empty")
@@ -238,7 +235,7 @@ var faults = []struct {
 		})
 	}, []string{"many may ask at once with the same messages"}},
 
-	{"forgets signatures", parts(func(p *belay.Part) { p.Opaque = nil }), []string{"thinking is carried back unchanged"}},
+	{"forgets signatures", parts(func(p *belay.Part) { p.Opaque = nil }), []string{"thinking is carried back unchanged", "thinking that only the service can read is carried back"}},
 	{"improves its thinking", parts(func(p *belay.Part) {
 		if p.Type == belay.PartThinking {
 			p.Text += "!"
@@ -326,13 +323,70 @@ var faults = []struct {
 	}, []string{"a sequence that nobody ranges over sends nothing"}},
 }
 
+// soundOpenAI opens a model of another protocol that is not broken.
+func soundOpenAI(_ testing.TB, server providertest.Server) belay.Model {
+	return openai.New("m", &openai.Options{URL: server.URL(), Key: server.Key(), API: openai.Responses, Provider: "p"})
+}
+
+// unfit are the characters that services do not take.
+var unfit = strings.NewReplacer(".", "_", "/", "_", " ", "_")
+
+// swapFaults are models that cannot take over a conversation, each with rules that
+// must find the fault.
+var swapFaults = []fault{
+	{"cuts ids off", parts(func(p *belay.Part) {
+		if p.Call != nil {
+			p.Call.ID = p.Call.ID[:min(len(p.Call.ID), 40)]
+		}
+		if p.Result != nil {
+			p.Result.Call = p.Result.Call[:min(len(p.Result.Call), 40)]
+		}
+	}), []string{"calls of another provider are sent with their results"}},
+	{"takes what others want back for its own", parts(func(p *belay.Part) {
+		if p.Provider != "" {
+			p.Provider = "p"
+		}
+	}), []string{"what another provider wants back stays here"}},
+	{"does not translate names back", calls(func(c *belay.CallPart) { c.Tool = unfit.Replace(c.Tool) }), []string{"names of tools are translated there and back, or refused"}},
+	{"lets names become the same", asking(func(req *belay.Request) {
+		req.Tools = slices.Clone(req.Tools)
+		for i := range req.Tools {
+			req.Tools[i].Name = unfit.Replace(req.Tools[i].Name)
+		}
+	}), []string{"names of tools stay apart when they are translated"}},
+	{"blames the server for schemas", failing(func(e *belay.ModelError) { e.Kind = belay.ModelServer }), []string{"schemas are translated, or refused"}},
+}
+
+// fault is a broken model.
+type fault struct {
+	fault string
+	model func(belay.Model) belay.Model
+	rules []string
+}
+
 func TestRulesFindFaults(t *testing.T) {
 	t.Parallel()
+	// One rule has a test of its own.
+	findFaults(t, providertest.AnthropicRules(impatience), faults, sound, "the key is in no error")
+}
+
+func TestSwapRulesFindFaults(t *testing.T) {
+	t.Parallel()
+	findFaults(t, providertest.SwapRules(impatience), swapFaults, soundOpenAI)
+}
+
+// findFaults holds broken models against the rules that must find their fault, and
+// wants each rule to have found one.
+func findFaults(t *testing.T, rules []providertest.NamedRule, faults []fault, sound func(testing.TB, providertest.Server) belay.Model, elsewhere ...string) {
+	t.Helper()
 	checks := map[string]func(t testing.TB, open func(t testing.TB, server providertest.Server) belay.Model){}
-	for _, r := range providertest.AnthropicRules(impatience) {
+	for _, r := range rules {
 		checks[r.Name] = r.Check
 	}
-	found := map[string]bool{"the key is in no error": true} // has a test of its own
+	found := map[string]bool{}
+	for _, name := range elsewhere {
+		found[name] = true
+	}
 	for _, f := range faults {
 		for _, name := range f.rules {
 			found[name] = true

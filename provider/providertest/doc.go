@@ -10,10 +10,17 @@
 //		return anthropic.New("claude-sonnet-4-5", &anthropic.Options{URL: server.URL(), Key: server.Key()})
 //	})
 //
+// [TestSwap] is for conversations that another provider began, and [TestWhole] for
+// protocols whose servers may answer without a stream.
+//
 // A [Server] answers with the replies it was scripted, which are worded without
-// regard to the protocol, and refuses what the real service would refuse. To
-// cover another protocol, implement Server for it. The servers are of use on
-// their own too, to test an agent with its real provider and no network.
+// regard to the protocol, and refuses what the real service would refuse. There are
+// [Anthropic], [Responses] and [Chat] for OpenAI and those who speak like it, and
+// [Gemini]. To cover another protocol, implement Server for it. The servers are of
+// use on their own too, to test an agent with its real provider and no network.
+//
+// What the servers know of the services is shown by recordings: [TestRecordings]
+// replays them, and makes them where somebody has a key.
 //
 // # Concurrency
 //

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,11 +18,45 @@ type NamedRule struct {
 // AnthropicRules are the rules of Test, played on Anthropic servers. They give up
 // what does not happen after patience.
 func AnthropicRules(patience time.Duration) []NamedRule {
+	return named(rules(), patience, StartAnthropic)
+}
+
+// SwapRules are the rules of TestSwap, played on Responses servers.
+func SwapRules(patience time.Duration) []NamedRule {
+	return named(swapRules, patience, StartResponses)
+}
+
+func named(rules []rule, patience time.Duration, start func(t testing.TB) Server) []NamedRule {
 	var named []NamedRule
-	for _, r := range rules() {
+	for _, r := range rules {
 		named = append(named, NamedRule{r.name, func(t testing.TB, open func(t testing.TB, server Server) belay.Model) {
-			r.check(newScene(t, patience, StartAnthropic, open))
+			r.check(newScene(t, patience, start, open))
 		}})
 	}
 	return named
 }
+
+// Conversations are the names of what TestRecordings plays.
+func Conversations() []string {
+	var names []string
+	for _, k := range takes {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Record records one conversation.
+func Record(t testing.TB, dir, conversation, service, key string, open func(t testing.TB, address, key string) belay.Model) {
+	t.Helper()
+	i := slices.IndexFunc(takes, func(k take) bool { return k.name == conversation })
+	record(t, dir, takes[i], service, key, open)
+}
+
+// Replay replays one recording.
+func Replay(t testing.TB, file string, open func(t testing.TB, address, key string) belay.Model) {
+	t.Helper()
+	replay(t, file, open)
+}
+
+// Scrub takes keys out of a text.
+func Scrub(text, key string) string { return scrub(text, key) }

@@ -11,6 +11,17 @@ import (
 var carryRules = []rule{
 	{"thinking is carried back unchanged", func(s *scene) {
 		s.user("look")
+		s.answer(Reply{Parts: []Part{Thinking("Where", " to?"), Text("Left."), Call("c1", "look", `{"at":"left"}`)}})
+		s.say(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door"}))
+		s.answer(Reply{Parts: []Part{Text("A door.")}})
+		r := s.last()
+		carried := heard(&r, belay.RoleAssistant, belay.PartThinking)
+		if len(carried) != 1 || carried[0].Text != "Where to?" {
+			s.Errorf("want the thinking, got %s", shown(carried))
+		}
+	}},
+	{"thinking that only the service can read is carried back", func(s *scene) {
+		s.user("look")
 		response, _ := s.answer(Reply{Parts: []Part{Thinking("Where", " to?"), Redacted("a secret"), Text("Left."), Call("c1", "look", `{"at":"left"}`)}})
 		thinking := 0
 		for _, p := range response.Parts {
@@ -55,15 +66,15 @@ var carryRules = []rule{
 		}
 	}},
 	{"a strict server accepts a whole conversation", func(s *scene) {
-		converse(s)
+		calls := converse(s)
 		for i, r := range s.server.Requests() {
 			if r.Refused != "" {
 				s.Errorf("request %d was refused: %s", i+1, r.Refused)
 			}
 		}
 		r := s.last()
-		s.wantEqual("the calls that were sent back", len(heard(&r, belay.RoleAssistant, belay.PartCall)), 5)
-		s.wantEqual("the results that were sent", len(heard(&r, belay.RoleUser, belay.PartResult)), 5)
+		s.wantEqual("the calls that were sent back", len(heard(&r, belay.RoleAssistant, belay.PartCall)), calls)
+		s.wantEqual("the results that were sent", len(heard(&r, belay.RoleUser, belay.PartResult)), calls)
 	}},
 	{"a retry sends the same bytes", func(s *scene) {
 		s.user("hello")
@@ -74,7 +85,7 @@ var carryRules = []rule{
 	}},
 	{"a transcript that was stored and loaded is sent with the same bytes", func(s *scene) {
 		converse(s)
-		s.server.Script(Reply{}, Reply{})
+		s.script(Reply{}, Reply{})
 		s.user("again, as it was <&>")
 		s.ask(s.Context())
 		loaded := make([]*belay.Message, 0, len(s.talk.Messages))
@@ -93,8 +104,9 @@ var carryRules = []rule{
 	}},
 }
 
-// converse has a long conversation in which a bit of everything happens.
-func converse(s *scene) {
+// converse has a long conversation in which a bit of everything happens, as far
+// as the protocol has words for it. It returns how many calls were made.
+func converse(s *scene) (calls int) {
 	s.Helper()
 	s.say(belay.RoleUser, belay.Text("find the <door> & open it"), belay.Image("image/png", picture))
 	s.answer(Reply{Parts: []Part{Thinking("Left", " or right?"), Text("Both."), Call("c1", "look", `{"at": "left"}`), Call("c2", "look", `{"at": "<right>"}`)}})
@@ -102,12 +114,16 @@ func converse(s *scene) {
 		result("c1", "look", belay.Failed("tool_error", "it is dark")),
 		result("c2", "look", belay.Result{Text: "a door", Media: []belay.Media{{MIME: "image/png", Data: picture}}}))
 	s.say(belay.RoleUser, belay.Part{Type: belay.PartText, Text: "<system-reminder>mind the step</system-reminder>", IsReminder: true})
-	s.answer(Reply{Parts: []Part{Redacted("a secret"), Text(""), Call("c3", "wait")}})
+	s.answer(Reply{Parts: s.sayable(Redacted("a secret"), Text(""), Call("c3", "wait"))})
 	s.say(belay.RoleUser, result("c3", "wait", belay.Result{}))
 	s.answer(Reply{Parts: []Part{Text("It is open.")}})
 	s.user("and behind it?")
-	s.answer(Reply{Parts: []Part{Thinking("Let me see."), Call("c4", "look", `{"at":"beh`)}, StopReason: belay.StopMaxTokens})
-	s.say(belay.RoleUser, result("c4", "look", belay.Failed("malformed", "not a JSON object")))
+	calls = 4
+	if cut := (Reply{Parts: []Part{Thinking("Let me see."), Call("c4", "look", `{"at":"beh`)}, StopReason: belay.StopMaxTokens}); s.cannot(cut) == "" {
+		calls++
+		s.answer(cut)
+		s.say(belay.RoleUser, result("c4", "look", belay.Failed("malformed", "not a JSON object")))
+	}
 	s.answer(Reply{Parts: []Part{Call("c5", "look", `{"at":"behind","deep":{"er":[1,2.50,1e3]}}`)}})
 	s.say(belay.RoleUser, result("c5", "look", belay.Result{Text: "a garden"}))
 	s.answer(Reply{})
@@ -115,6 +131,7 @@ func converse(s *scene) {
 	s.answer(Reply{Parts: []Part{Text("A garden.")}, StopReason: belay.StopRefusal})
 	s.user("thank you")
 	s.answer(Reply{Parts: []Part{Text("You are welcome.")}})
+	return calls
 }
 
 // containsWord reports whether a body says a word.

@@ -1,7 +1,6 @@
 package providertest
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 
@@ -10,19 +9,6 @@ import (
 
 // contentRules are about what becomes of a response.
 var contentRules = []rule{
-	{"text arrives in pieces and then whole", func(s *scene) {
-		s.user("hello")
-		response, o := s.answer(Reply{Parts: []Part{Text("Good ", "morning", "!")}})
-		s.wantParts(response.Parts, belay.Text("Good morning!"))
-		var pieces []string
-		for _, c := range o.chunks {
-			if c.Text != "" {
-				pieces = append(pieces, c.Text)
-			}
-		}
-		s.wantEqual("the pieces of text", pieces, []string{"Good ", "morning", "!"})
-		s.wantEqual("the stop reason", response.StopReason, belay.StopEnd)
-	}},
 	{"the last chunk alone carries the response", func(s *scene) {
 		s.user("hello")
 		_, o := s.answer(Reply{Parts: []Part{Text("Good morning!")}})
@@ -34,11 +20,17 @@ var contentRules = []rule{
 	}},
 	{"thinking, text and calls keep their order", func(s *scene) {
 		s.user("look around")
-		response, o := s.answer(Reply{Parts: []Part{Thinking("Left", " or right?"), Text("Left first."), Call("c1", "look", `{"at":"left"}`), Text("Then right."), Call("c2", "look", `{"at":"right"}`)}})
-		s.wantParts(response.Parts, thought("Left or right?"), belay.Text("Left first."), called("c1", "look", `{"at":"left"}`), belay.Text("Then right."), called("c2", "look", `{"at":"right"}`))
+		response, o := s.answer(Reply{Parts: []Part{Thinking("Left", " or right?"), Text("Left ", "first."), Call("c1", "look", `{"at":"left"}`), Call("c2", "look", `{"at":"right"}`)}})
+		s.wantParts(response.Parts, thought("Left or right?"), belay.Text("Left first."), called("c1", "look", `{"at":"left"}`), called("c2", "look", `{"at":"right"}`))
 		s.wantEqual("the pieces of thinking", o.text(func(c belay.Chunk) string { return c.Thinking }), "Left or right?")
-		s.wantEqual("the pieces of text", o.text(func(c belay.Chunk) string { return c.Text }), "Left first.Then right.")
+		s.wantEqual("the pieces of text", o.text(func(c belay.Chunk) string { return c.Text }), "Left first.")
 		s.wantEqual("the stop reason", response.StopReason, belay.StopToolUse)
+	}},
+	{"text between calls keeps its place", func(s *scene) {
+		s.user("look around")
+		response, o := s.answer(Reply{Parts: []Part{Text("Left first."), Call("c1", "look", `{"at":"left"}`), Text("Then right."), Call("c2", "look", `{"at":"right"}`)}})
+		s.wantParts(response.Parts, belay.Text("Left first."), called("c1", "look", `{"at":"left"}`), belay.Text("Then right."), called("c2", "look", `{"at":"right"}`))
+		s.wantEqual("the pieces of text", o.text(func(c belay.Chunk) string { return c.Text }), "Left first.Then right.")
 	}},
 	{"the input of parallel calls arrives in pieces that name their call", func(s *scene) {
 		s.user("look around")
@@ -68,19 +60,6 @@ var contentRules = []rule{
 		s.answer(Reply{Parts: []Part{Text("Done.")}})
 		r := s.last()
 		s.wantEqual("what the user said", heard(&r, belay.RoleUser, belay.PartText), []belay.Part{belay.Text("wait"), belay.Text("and?")})
-	}},
-	{"characters survive a stream that is cut anywhere", func(s *scene) {
-		const text = "Grüße, 世界, 👩‍👩‍👧 and e\u0301; \u2028 \\ \" </b>"
-		input := `{"at":"` + "世界 👩‍👩‍👧 \\u00e9" + `"}`
-		for size := 1; size <= 5; size++ {
-			s.talk.Messages = nil
-			s.user(text)
-			response, o := s.answer(Reply{Flush: size, Parts: []Part{Text(strings.Split(text, "")...), Call("c1", "look", strings.Split(input, "")...)}})
-			s.wantParts(response.Parts, belay.Text(text), called("c1", "look", input))
-			s.wantEqual("the pieces of text", o.text(func(c belay.Chunk) string { return c.Text }), text)
-			r := s.last()
-			s.wantEqual("what the user said", heard(&r, belay.RoleUser, belay.PartText), []belay.Part{belay.Text(text)})
-		}
 	}},
 	{"an input of a megabyte arrives and is sent back", func(s *scene) {
 		input := `{"at":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`
@@ -139,13 +118,13 @@ var contentRules = []rule{
 		response, _ := s.answer(Reply{Parts: []Part{Text("In the beginning")}, StopReason: belay.StopMaxTokens})
 		s.wantEqual("the stop reason", response.StopReason, belay.StopMaxTokens)
 	}},
-	{"tokens are counted, cached ones apart", func(s *scene) {
+	{"tokens are counted, those read from a cache apart", func(s *scene) {
 		s.user("hello")
-		want := belay.Usage{In: 11, Out: 222, CacheRead: 3333, CacheWrite: 444}
-		response, _ := s.answer(Reply{Parts: []Part{Text("Good morning!")}, Usage: want})
-		got := response.Usage
-		got.Cost = 0
-		s.wantEqual("the usage", got, want)
+		s.wantCounted(belay.Usage{In: 11, Out: 222, CacheRead: 3333})
+	}},
+	{"tokens written to a cache are counted apart", func(s *scene) {
+		s.user("hello")
+		s.wantCounted(belay.Usage{In: 11, Out: 222, CacheRead: 3333, CacheWrite: 444})
 	}},
 	{"a response with nothing in it is no failure", func(s *scene) {
 		s.user("hello")
@@ -154,23 +133,15 @@ var contentRules = []rule{
 			s.Errorf("want no parts, got %s", shown(response.Parts))
 		}
 	}},
-	{"a slow stream is told as it comes", func(s *scene) {
-		s.user("hello")
-		on := make(chan struct{})
-		s.server.Script(Reply{Parts: []Part{Text("first ", "second")}, Hold: &Hold{After: 1, Until: on}})
-		var got []string
-		ctx, cancel := context.WithTimeout(s.Context(), s.patience)
-		defer cancel()
-		for chunk, err := range s.model.Stream(ctx, &s.talk) {
-			if err != nil {
-				s.Fatalf("the request failed: %v", err)
-			}
-			if got = append(got, chunk.Text); chunk.Text == "first " {
-				close(on) // the rest is sent only now
-			}
-		}
-		s.wantEqual("the text", strings.Join(got, ""), "first second")
-	}},
+}
+
+// wantCounted answers with a usage and wants it back.
+func (s *scene) wantCounted(want belay.Usage) {
+	s.Helper()
+	response, _ := s.answer(Reply{Parts: []Part{Text("Good morning!")}, Usage: want})
+	got := response.Usage
+	got.Cost = 0
+	s.wantEqual("the usage", got, want)
 }
 
 // jsonOf encodes what a rule holds.

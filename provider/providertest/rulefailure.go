@@ -40,6 +40,8 @@ var failureRules = []rule{
 		s.user("hello")
 		e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelOverloaded, RetryAfter: "3"}}, belay.ModelOverloaded)
 		s.wantEqual("the time to wait", e.RetryAfter, 3*time.Second)
+		e = s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelOverloaded, Status: 529, Message: "come back later"}}, belay.ModelOverloaded)
+		s.wantEqual("the status", e.Status, 529)
 	}},
 	{"500, 502 and 503 are failures of the server", func(s *scene) {
 		s.user("hello")
@@ -92,41 +94,4 @@ var failureRules = []rule{
 		s.server.Close()
 		s.fails(Reply{}, belay.ModelNetwork)
 	}},
-	{"an error in the stream is a failure of its kind", func(s *scene) {
-		s.user("hello")
-		for _, kind := range []belay.ModelErrorKind{belay.ModelOverloaded, belay.ModelServer} {
-			for after := range 4 {
-				s.fails(Reply{Parts: []Part{Text("Good ", "morning!")}, Break: &Break{After: after, Error: kind}}, kind)
-			}
-		}
-	}},
-	{"a connection that drops at any event is a failure of the network", func(s *scene) { breakEverywhere(s, false) }},
-	{"a stream that ends early at any event is a failure of the network", func(s *scene) { breakEverywhere(s, true) }},
-}
-
-// breakEverywhere breaks a stream off at each of its events in turn.
-func breakEverywhere(s *scene, clean bool) {
-	s.Helper()
-	reply := Reply{Parts: []Part{Thinking("Left", " or right?"), Text("Left."), Call("c1", "look", `{"at":`, `"left"}`), Call("c2", "wait")}}
-	s.user("look")
-	for after := range 1000 {
-		broken := reply
-		broken.Break = &Break{After: after, Clean: clean}
-		s.server.Script(broken)
-		o := s.ask(s.Context())
-		if o.err == nil {
-			if s.last().Broken {
-				s.Fatalf("after %d events: the response is taken as complete: %s", after, shown(o.response))
-			}
-			if o.response == nil {
-				s.Fatalf("after %d events: there is neither a response nor an error", after)
-			}
-			s.wantParts(o.response.Parts, thought("Left or right?"), belay.Text("Left."), called("c1", "look", `{"at":"left"}`), called("c2", "wait", `{}`))
-			return
-		}
-		if e, ok := o.err.(*belay.ModelError); !ok || e.Kind != belay.ModelNetwork { //nolint:errorlint // it must be the error itself
-			s.Errorf("after %d events: want an error of kind %s, got %v", after, belay.ModelNetwork, o.err)
-		}
-	}
-	s.Errorf("the response is never complete")
 }

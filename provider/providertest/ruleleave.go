@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"runtime/pprof"
 	"strings"
 	"time"
@@ -14,39 +13,13 @@ import (
 
 // leaveRules are about leaving a response before its end.
 var leaveRules = []rule{
-	{"cancelling a slow stream ends the request", func(s *scene) {
-		s.leavesNothing(func(ctx context.Context) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			s.user("hello")
-			s.server.Script(Reply{Parts: []Part{Text("one ", "two")}, Hold: &Hold{After: 1}})
-			s.wantCancelled(ctx, func(chunk belay.Chunk) {
-				if chunk.Text != "" {
-					cancel()
-				}
-			})
-		})
-	}},
-	{"cancelling between two events that are far apart ends the request", func(s *scene) {
-		s.leavesNothing(func(ctx context.Context) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			s.user("hello")
-			s.server.Script(Reply{Parts: []Part{Text(strings.Split(strings.Repeat("many words ", 5000), " ")...)}, Delay: 5 * time.Millisecond})
-			s.wantCancelled(ctx, func(chunk belay.Chunk) {
-				if chunk.Text != "" {
-					cancel()
-				}
-			})
-		})
-	}},
 	{"cancelling before the answer begins ends the request", func(s *scene) {
 		s.leavesNothing(func(ctx context.Context) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			s.user("hello")
 			reached := make(chan struct{})
-			s.server.Script(Reply{Parts: []Part{Text("one")}, Hold: &Hold{Reached: reached}})
+			s.script(Reply{Parts: []Part{Text("one")}, Hold: &Hold{Reached: reached}})
 			go func() { // ends when the request has come, or with the rule
 				select {
 				case <-reached:
@@ -70,42 +43,15 @@ var leaveRules = []rule{
 		ctx, cancel := context.WithTimeout(s.Context(), 20*time.Millisecond)
 		defer cancel()
 		s.user("hello")
-		s.server.Script(Reply{Hold: &Hold{}})
+		s.script(Reply{Hold: &Hold{}})
 		if o := s.ask(ctx); !errors.Is(o.err, context.DeadlineExceeded) {
 			s.Errorf("want the error of the context, got %v", o.err)
 		}
 	}},
-	{"leaving at the first chunk ends the request", func(s *scene) {
-		s.leavesNothing(func(ctx context.Context) {
-			s.user("hello")
-			s.server.Script(Reply{Parts: []Part{Text("one ", "two")}, Hold: &Hold{After: 1}})
-			for _, err := range s.model.Stream(ctx, &s.talk) {
-				if err != nil {
-					s.Errorf("the request failed: %v", err)
-				}
-				break
-			}
-			s.wantDone()
-		})
-	}},
-	{"leaving in the middle of a burst ends the request", func(s *scene) {
-		s.leavesNothing(func(ctx context.Context) {
-			s.user("hello")
-			s.server.Script(Reply{Parts: []Part{Text(strings.Split(strings.Repeat("many words ", 1000), " ")...)}})
-			next, stop := iter.Pull2(s.model.Stream(ctx, &s.talk))
-			for range 10 {
-				if _, err, ok := next(); err != nil || !ok {
-					s.Errorf("the response ended: %v", err)
-				}
-			}
-			stop()
-			s.wantDone()
-		})
-	}},
 	{"a response that was heard out leaves nothing behind", func(s *scene) {
 		s.leavesNothing(func(ctx context.Context) {
 			s.user("hello")
-			s.server.Script(Reply{Parts: []Part{Text("one ", "two")}})
+			s.script(Reply{Parts: []Part{Text("one ", "two")}})
 			if o := s.ask(ctx); o.err != nil {
 				s.Errorf("the request failed: %v", o.err)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,11 +75,35 @@ func (s *scene) ask(ctx context.Context) outcome {
 	return o
 }
 
+// script scripts replies. It skips the rule if the protocol cannot say one.
+func (s *scene) script(replies ...Reply) {
+	s.Helper()
+	for _, reply := range replies {
+		if why := s.cannot(reply); why != "" {
+			s.Skipf("the protocol cannot say it: %s", why)
+		}
+	}
+	s.server.Script(replies...)
+}
+
+// cannot says what of a reply the protocol has no words for.
+func (s *scene) cannot(reply Reply) string {
+	if limited, ok := s.server.(LimitedServer); ok {
+		return limited.Cannot(reply)
+	}
+	return ""
+}
+
+// sayable returns the parts that the protocol has words for.
+func (s *scene) sayable(parts ...Part) []Part {
+	return slices.DeleteFunc(parts, func(p Part) bool { return s.cannot(Reply{Parts: []Part{p}}) != "" })
+}
+
 // answer scripts a reply, asks, takes the response into the conversation and
 // returns it.
 func (s *scene) answer(reply Reply) (*belay.Response, outcome) {
 	s.Helper()
-	s.server.Script(reply)
+	s.script(reply)
 	o := s.ask(s.Context())
 	if o.err != nil {
 		s.Fatalf("the request failed: %v", o.err)
@@ -93,7 +118,7 @@ func (s *scene) answer(reply Reply) (*belay.Response, outcome) {
 // fail scripts a reply that must fail, asks and returns the error.
 func (s *scene) fail(reply Reply, want belay.ModelErrorKind) *belay.ModelError {
 	s.Helper()
-	s.server.Script(reply)
+	s.script(reply)
 	o := s.ask(s.Context())
 	if o.response != nil {
 		s.Errorf("the attempt must fail, and there is a response: %+v", o.response)

@@ -8,8 +8,6 @@ import (
 
 // Server is a loopback server that speaks the wire protocol of a provider, with
 // scripted replies. It is as strict as the real service.
-//
-// A server whose protocol cannot say a reply skips the test that scripts it.
 type Server interface {
 	// URL is the address that a provider is pointed at.
 	URL() string
@@ -30,6 +28,16 @@ type Server interface {
 	Close()
 }
 
+// LimitedServer is a Server whose protocol cannot say everything that a [Reply]
+// can. Without it a server can say every reply.
+type LimitedServer interface {
+	Server
+	// Cannot says what of a reply the protocol has no words for. It is empty if it
+	// has words for all of it. A rule that needs such a reply is skipped, and the
+	// reason is told.
+	Cannot(reply Reply) string
+}
+
 // Request is a request as it came and as the server understood it.
 type Request struct {
 	Header http.Header
@@ -41,7 +49,7 @@ type Request struct {
 	Messages  []Heard
 	Tools     []belay.ToolDeclaration
 	MaxTokens int
-	// Broken says that the answer was broken off, as scripted.
+	// Broken says that the answer was broken off, as scripted, before it was whole.
 	Broken bool
 	// Done is closed when the server is finished with the request: the answer is
 	// complete, or the client has left.

@@ -142,6 +142,7 @@ func TestAnthropicRefusesWhatTheServiceRefuses(t *testing.T) {
 		{"tools differ in name", request(hello, `"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"a","input_schema":{"type":"object"}}]`), "tools.1.name"},
 		{"a tool has a schema", request(hello, `"tools":[{"name":"a"}]`), "tools.0.input_schema: field required"},
 		{"a schema is of an object", request(hello, `"tools":[{"name":"a","input_schema":{"type":"string"}}]`), "tools.0.input_schema.type"},
+		{"a schema has no alternatives at its top", request(hello, `"tools":[{"name":"a","input_schema":{"type":"object","anyOf":[{}]}}]`), "tools.0.input_schema: input_schema does not support"},
 		{"a tool is of a known type", request(hello, `"tools":[{"name":"a","type":"hammer","input_schema":{"type":"object"}}]`), "tools.0.type"},
 		{"an unknown field of a tool is refused", request(hello, `"tools":[{"name":"a","colour":1,"input_schema":{"type":"object"}}]`), "tools.0.colour: extra inputs"},
 		{"a mark is of a known type", request(user(`{"type":"text","text":"a","cache_control":{"type":"eternal"}}`)), "messages.0.content.0.cache_control"},

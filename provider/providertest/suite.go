@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,16 +14,16 @@ type rule struct {
 	check func(s *scene)
 }
 
-// patience is how long a rule waits for something that must happen.
-const patience = 10 * time.Second
+// patience is how long a rule waits for something that must happen. A machine may
+// be busy.
+const patience = 30 * time.Second
 
 // rules returns the rules of the suite.
-func rules() []rule {
-	var all []rule
-	for _, some := range [][]rule{contentRules, requestRules, carryRules, failureRules, leaveRules} {
-		all = append(all, some...)
-	}
-	return all
+func rules() []rule { return slices.Concat(wholeRules(), streamRules) }
+
+// wholeRules returns the rules that do not need an answer to be streamed.
+func wholeRules() []rule {
+	return slices.Concat(contentRules, requestRules, carryRules, failureRules, leaveRules)
 }
 
 // Test runs the conformance suite: all that a provider must do, each rule a
@@ -35,7 +36,33 @@ func rules() []rule {
 //nolint:tparallel // whether the suite runs beside other tests is the caller's choice
 func Test(t *testing.T, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) {
 	t.Helper()
-	for _, r := range rules() {
+	play(t, rules(), start, open)
+}
+
+// TestWhole runs the rules of [Test] that do not need a stream. It is for
+// providers that also take an answer in one piece, since some servers of their
+// protocol do not stream: start starts one that does not.
+//
+//nolint:tparallel // likewise
+func TestWhole(t *testing.T, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) {
+	t.Helper()
+	play(t, wholeRules(), start, open)
+}
+
+// TestSwap runs the rules about conversations that another provider began: its
+// ids of calls, names and schemas that it took, and what it wants back reach a
+// service that does not know them.
+//
+//nolint:tparallel // likewise
+func TestSwap(t *testing.T, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) {
+	t.Helper()
+	play(t, swapRules, start, open)
+}
+
+// play plays rules, each as a subtest.
+func play(t *testing.T, rules []rule, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) {
+	t.Helper()
+	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			r.check(newScene(t, patience, start, open))

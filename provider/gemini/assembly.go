@@ -1,0 +1,217 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/belay-run/belay"
+)
+
+// event is an event of a stream, as far as it is read. What is not known is
+// passed over.
+//
+//nolint:tagliatelle // the service's names
+type event struct {
+	Candidates []struct {
+		Content struct {
+			Parts []struct {
+				Text             string        `json:"text"`
+				Thought          bool          `json:"thought"`
+				ThoughtSignature string        `json:"thoughtSignature"`
+				FunctionCall     *functionCall `json:"functionCall"`
+			} `json:"parts"`
+		} `json:"content"`
+		FinishReason  string `json:"finishReason"`
+		FinishMessage string `json:"finishMessage"`
+	} `json:"candidates"`
+	PromptFeedback struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"`
+	UsageMetadata tokens   `json:"usageMetadata"`
+	ModelVersion  string   `json:"modelVersion"`
+	ResponseID    string   `json:"responseId"`
+	Error         *failure `json:"error"`
+}
+
+// tokens are counted from the start of the response; what is missing has not
+// changed. The prompt's include those that were cached, and the candidates' do
+// not include the thoughts'.
+//
+//nolint:tagliatelle // the service's names
+type tokens struct {
+	Prompt     *int `json:"promptTokenCount"`
+	ToolUse    *int `json:"toolUsePromptTokenCount"`
+	Cached     *int `json:"cachedContentTokenCount"`
+	Candidates *int `json:"candidatesTokenCount"`
+	Thoughts   *int `json:"thoughtsTokenCount"`
+}
+
+// assembly puts a response together from its events.
+type assembly struct {
+	model string            // that was asked
+	names map[string]string // of tools, by the names that were sent
+
+	pieces  []piece
+	calls   int
+	stop    string // why it ended; a response that has it is whole
+	message string // what is said about why
+	version string
+	id      string
+	counted struct{ prompt, toolUse, cached, candidates, thoughts int }
+}
+
+// piece is a part under way.
+type piece struct {
+	kind      belay.PartType
+	text      []byte
+	signed    []signed // how the text came
+	vouched   bool     // some of it is signed
+	call      *belay.CallPart
+	bare      bool   // the call came without an input
+	signature string // of the call
+}
+
+// blocked is the stop word of a prompt that was not let through.
+const blocked = "PROMPT_BLOCKED"
+
+// add takes the next event and tells what of it is worth telling at once.
+func (a *assembly) add(data []byte, tell func(belay.Chunk) bool) error {
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return &failure{Message: fmt.Sprintf("an event is not what was agreed: %v", err)}
+	}
+	if e.Error != nil {
+		return e.Error
+	}
+	a.count(e.UsageMetadata)
+	if e.ModelVersion != "" {
+		a.version = e.ModelVersion
+	}
+	if e.ResponseID != "" {
+		a.id = e.ResponseID
+	}
+	if e.PromptFeedback.BlockReason != "" && a.stop == "" {
+		a.stop = blocked
+	}
+	if len(e.Candidates) == 0 {
+		return nil
+	}
+	c := &e.Candidates[0] // more are not asked for
+	for i := range c.Content.Parts {
+		p := &c.Content.Parts[i]
+		var chunk belay.Chunk
+		switch {
+		case p.FunctionCall != nil:
+			chunk = a.called(p.FunctionCall, p.ThoughtSignature)
+		case p.Thought:
+			a.extend(belay.PartThinking, p.Text, p.ThoughtSignature)
+			chunk.Thinking = p.Text
+		default:
+			a.extend(belay.PartText, p.Text, p.ThoughtSignature)
+			chunk.Text = p.Text
+		}
+		if chunk != (belay.Chunk{}) && !tell(chunk) {
+			return errLeft
+		}
+	}
+	if c.FinishReason != "" && c.FinishReason != "FINISH_REASON_UNSPECIFIED" {
+		a.stop, a.message = c.FinishReason, c.FinishMessage
+	}
+	return nil
+}
+
+// extend adds to the text or the thinking under way, or begins anew. A signature
+// that came with nothing to read stands alone, unless there is text before it.
+func (a *assembly) extend(kind belay.PartType, text, signature string) {
+	if text == "" && signature == "" {
+		return
+	}
+	n := len(a.pieces)
+	if n == 0 || a.pieces[n-1].kind != kind || a.pieces[n-1].vouched && blank(string(a.pieces[n-1].text)) {
+		a.pieces = append(a.pieces, piece{kind: kind})
+		n++
+	}
+	p := &a.pieces[n-1]
+	p.text = append(p.text, text...)
+	if last := len(p.signed) - 1; signature == "" && last >= 0 && p.signed[last].Signature == "" {
+		p.signed[last].Bytes += len(text) // what is not signed may be joined
+	} else {
+		p.signed = append(p.signed, signed{len(text), signature})
+	}
+	p.vouched = p.vouched || signature != ""
+}
+
+// called adds a call. It comes whole. One that has no id gets one that is the
+// same whenever the response is read.
+func (a *assembly) called(c *functionCall, signature string) belay.Chunk {
+	a.calls++
+	call := &belay.CallPart{ID: c.ID, Tool: c.Name, Input: c.Args}
+	if call.ID == "" {
+		call.ID = "call_" + strconv.Itoa(a.calls)
+		if a.id != "" {
+			call.ID = a.id + "_" + strconv.Itoa(a.calls)
+		}
+	}
+	if name, ok := a.names[c.Name]; ok {
+		call.Tool = name
+	}
+	bare := len(call.Input) == 0 || string(call.Input) == "null"
+	if bare {
+		call.Input = emptyObject
+	}
+	delta := &belay.InputDelta{Call: call.ID, Tool: call.Tool, Text: string(call.Input)}
+	if call.Input[0] != '{' { // it is JSON of some kind
+		call.Malformed, call.Input = string(call.Input), emptyObject
+	}
+	a.pieces = append(a.pieces, piece{kind: belay.PartCall, call: call, bare: bare, signature: signature})
+	return belay.Chunk{Input: delta}
+}
+
+// count takes over the counts that an event states.
+func (a *assembly) count(t tokens) {
+	for _, c := range [...]struct{ to, from *int }{
+		{&a.counted.prompt, t.Prompt},
+		{&a.counted.toolUse, t.ToolUse},
+		{&a.counted.cached, t.Cached},
+		{&a.counted.candidates, t.Candidates},
+		{&a.counted.thoughts, t.Thoughts},
+	} {
+		if c.from != nil {
+			*c.to = *c.from
+		}
+	}
+}
+
+// response returns the whole of it.
+func (a *assembly) response() *belay.Response {
+	c := &a.counted
+	r := &belay.Response{Model: a.version, StopReason: stopReason(a.stop, a.calls), Usage: belay.Usage{
+		In: max(c.prompt-c.cached, 0) + c.toolUse, CacheRead: c.cached, Out: c.candidates + c.thoughts,
+	}}
+	for i := range a.pieces {
+		p := &a.pieces[i]
+		if p.bare && r.StopReason == belay.StopMaxTokens && i == len(a.pieces)-1 {
+			p.call.Malformed = "{" // the bound may have cut it off there
+		}
+		r.Parts = append(r.Parts, p.part(a.model))
+	}
+	return r
+}
+
+// part returns a part with what the service wants back.
+func (p *piece) part(model string) belay.Part {
+	part := belay.Part{Type: p.kind, Text: string(p.text), Call: p.call}
+	o := opaque{Model: model, Signature: p.signature}
+	if p.vouched {
+		o.Pieces = p.signed
+	}
+	if p.kind == belay.PartText && blank(part.Text) && p.vouched {
+		part.Type, o.Spoken = belay.PartThinking, true
+	}
+	if part.Type == belay.PartThinking || p.vouched || p.signature != "" {
+		part.Provider = provider
+		part.Opaque, _ = json.Marshal(o) //nolint:errchkjson // strings and numbers
+	}
+	return part
+}

@@ -1,0 +1,88 @@
+package gemini
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxEvent bounds an event.
+const maxEvent = 64 << 20
+
+var errTooLarge = fmt.Errorf("an event is larger than %d MiB", maxEvent>>20)
+
+// events reads a stream of events.
+type events struct {
+	r     *bufio.Reader
+	line  []byte
+	data  []byte
+	stray []byte
+}
+
+func newEvents(r io.Reader) *events { return &events{r: bufio.NewReaderSize(r, 16<<10)} }
+
+// next returns the data of the next event; half an event is none. What stands in
+// the stream without being an event is returned as stray, as an error may that
+// the service, or something on the way to it, did not word as one. Both are good
+// until the next call.
+func (e *events) next() (data, stray []byte, err error) {
+	e.data, e.stray = e.data[:0], e.stray[:0]
+	for {
+		line, err := e.readLine()
+		field, value, isField := bytes.Cut(line, []byte(":"))
+		switch {
+		case err != nil:
+			if !errors.Is(err, io.EOF) || len(e.data) > 0 || string(field) == "data" {
+				return nil, nil, err
+			}
+			if e.stray = append(e.stray, line...); len(e.stray) == 0 {
+				return nil, nil, err
+			}
+			return nil, e.stray, nil
+		case len(line) == 0 && len(e.data) > 0:
+			return e.data, nil, nil
+		case len(line) == 0 && len(e.stray) > 0:
+			return nil, e.stray, nil
+		case len(line) == 0:
+		case string(field) == "data" && len(e.stray) == 0:
+			if len(e.data) > 0 {
+				e.data = append(e.data, '\n')
+			}
+			e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
+		case isField && (len(field) == 0 || string(field) == "event" || string(field) == "id" || string(field) == "retry"):
+		default:
+			e.stray = append(append(e.stray, line...), '\n')
+		}
+		if len(e.data)+len(e.stray) > maxEvent {
+			return nil, nil, errTooLarge
+		}
+	}
+}
+
+// readLine reads a line, without its end. With an error it returns what there is
+// of it.
+func (e *events) readLine() ([]byte, error) {
+	e.line = e.line[:0]
+	for {
+		piece, err := e.r.ReadSlice('\n')
+		if err == nil && len(e.line) == 0 {
+			return trimEnd(piece), nil // most of the time
+		}
+		e.line = append(e.line, piece...)
+		switch {
+		case err == nil:
+			return trimEnd(e.line), nil
+		case len(e.line) > maxEvent:
+			return nil, errTooLarge
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return e.line, err //nolint:wrapcheck // the caller says what broke
+		}
+	}
+}
+
+// trimEnd takes the end off a line.
+func trimEnd(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+}

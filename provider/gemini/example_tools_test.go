@@ -1,0 +1,25 @@
+package gemini_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/gemini"
+)
+
+// What the service would refuse is sent in other words where there are some, and
+// told before anything is sent where there are none.
+func ExampleModel_CheckTools() {
+	model := gemini.New("gemini-3-flash-preview", nil)
+	fmt.Println(model.CheckTools([]belay.ToolDeclaration{
+		{Name: "2fa", Description: "a name that begins with a digit"},
+		{Name: "tree", InputSchema: json.RawMessage(`{"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {"left": {"$ref": "#/$defs/node"}}}}}`)},
+	}))
+	fmt.Println(model.CheckTools([]belay.ToolDeclaration{
+		{Name: "pick", InputSchema: json.RawMessage(`{"type": "string"}`)},
+	}))
+	// Output:
+	// <nil>
+	// tool "pick": input schema: its type must be object: the service takes no other
+}

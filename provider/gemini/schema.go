@@ -1,0 +1,223 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// CheckTools says which tool cannot be declared to the service, and why. All
+// others can, if need be under another name and with a schema that says the same
+// in other words.
+func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
+	_, err := (&head{tools: tools}).declare()
+	return err
+}
+
+// sentSchema returns the schema of a tool's input as the service takes it, which
+// is as it is, most of the time: the service passes over what it does not know.
+// But it wants an object, refuses references that have company and those that
+// lead elsewhere, and has no schemas that are mere true or false. What it is told
+// may allow more than the schema does; the runtime holds inputs against the schema
+// itself.
+func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var root any
+	if err := d.Decode(&root); err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	if d.More() {
+		return nil, errors.New("it is not JSON: there is something behind it")
+	}
+	w := &writer{root: root}
+	written, err := w.schema(root, nil)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := written.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is no schema: want an object")
+	}
+	if err := w.asObject(object); err != nil {
+		return nil, err
+	}
+	if !w.changed {
+		return raw, nil
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// writer writes a schema without references.
+type writer struct {
+	root    any
+	changed bool
+	nodes   int
+}
+
+// maxNodes is how large a schema may become. References to references grow fast.
+const maxNodes = 20_000
+
+// The keywords below which there are schemas: one, a list of them, or some by
+// name.
+var (
+	oneSchema   = []string{"items", "additionalItems", "contains", "not", "if", "then", "else", "propertyNames"}
+	listSchemas = []string{"anyOf", "oneOf", "allOf", "prefixItems"}
+	mapSchemas  = []string{"properties", "patternProperties", "dependentSchemas"}
+	definitions = []string{"$defs", "definitions"}
+)
+
+// schema writes a schema. within are the references that it is in the target of.
+func (w *writer) schema(node any, within []string) (any, error) {
+	if w.nodes++; w.nodes > maxNodes {
+		return nil, fmt.Errorf("it has more than %d parts once its references are written out", maxNodes)
+	}
+	switch node := node.(type) {
+	case bool:
+		w.changed = true
+		if node {
+			return map[string]any{}, nil
+		}
+		return map[string]any{"not": map[string]any{}}, nil
+	case map[string]any:
+		if target, ok := node["$ref"].(string); ok {
+			return w.reference(node, target, within)
+		}
+		return w.keywords(node, within)
+	default:
+		return node, nil // what is malformed is left to the service
+	}
+}
+
+// reference writes the target of a reference, and over it what stands beside the
+// reference. In a target that leads back to itself anything may stand.
+func (w *writer) reference(node map[string]any, target string, within []string) (any, error) {
+	w.changed = true
+	beside := maps.Clone(node)
+	delete(beside, "$ref")
+	said, err := w.keywords(beside, within)
+	if err != nil || slices.Contains(within, target) {
+		return said, err
+	}
+	found, ok := w.find(target)
+	if !ok {
+		return nil, fmt.Errorf("the reference %q leads to nothing in it", target)
+	}
+	written, err := w.schema(found, append(slices.Clone(within), target))
+	if err != nil {
+		return nil, err
+	}
+	object, ok := written.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the reference %q does not lead to a schema", target)
+	}
+	maps.Copy(object, said)
+	return object, nil
+}
+
+// keywords writes what a schema says, without definitions: nothing refers to them
+// any more.
+func (w *writer) keywords(node map[string]any, within []string) (map[string]any, error) {
+	written := make(map[string]any, len(node))
+	for _, key := range slices.Sorted(maps.Keys(node)) {
+		value := node[key]
+		var err error
+		switch list, isList := value.([]any); {
+		case slices.Contains(definitions, key):
+			w.changed = true
+			continue
+		case isList && slices.Contains(listSchemas, key):
+			all := make([]any, len(list))
+			for i := range list {
+				if all[i], err = w.schema(list[i], within); err != nil {
+					return nil, err
+				}
+			}
+			value = all
+		case slices.Contains(mapSchemas, key):
+			value, err = w.byName(value, within)
+		case slices.Contains(oneSchema, key):
+			value, err = w.schema(value, within)
+		case key == "additionalProperties":
+			if _, isBool := value.(bool); !isBool { // which the service knows
+				value, err = w.schema(value, within)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		written[key] = value
+	}
+	return written, nil
+}
+
+// byName writes schemas that have names.
+func (w *writer) byName(value any, within []string) (any, error) {
+	named, ok := value.(map[string]any)
+	if !ok {
+		return value, nil
+	}
+	all := make(map[string]any, len(named))
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		schema, err := w.schema(named[name], within)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = schema
+	}
+	return all, nil
+}
+
+// find follows a reference within the schema.
+func (w *writer) find(reference string) (any, bool) {
+	if reference == "#" {
+		return w.root, true
+	}
+	path, ok := strings.CutPrefix(reference, "#/")
+	if !ok {
+		return nil, false
+	}
+	node := w.root
+	for step := range strings.SplitSeq(path, "/") {
+		object, _ := node.(map[string]any)
+		if node, ok = object[unescape.Replace(step)]; !ok {
+			return nil, false
+		}
+	}
+	return node, true
+}
+
+// unescape reads a step of a reference.
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// asObject makes a schema say that it is of an object, unless it is of something
+// else.
+func (w *writer) asObject(schema map[string]any) error {
+	switch kind := schema["type"].(type) {
+	case string:
+		if kind == "object" {
+			return nil
+		}
+	case []any:
+		if slices.Contains(kind, any("object")) {
+			schema["type"], w.changed = "object", true
+			return nil
+		}
+	case nil:
+		if schema["enum"] == nil && schema["const"] == nil {
+			schema["type"], w.changed = "object", true
+			return nil
+		}
+	}
+	return errors.New("its type must be object: the service takes no other")
+}

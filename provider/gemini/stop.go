@@ -1,0 +1,37 @@
+package gemini
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/belay-run/belay"
+)
+
+// verdict says whether a response that came to its end is one. A model that wrote
+// a call which the service could not read has said nothing that it could be
+// answered to: it is asked again.
+func (a *assembly) verdict() error {
+	switch a.stop {
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
+		return &failure{Code: http.StatusInternalServerError, Status: a.stop, Message: cmp.Or(a.message, "the model wrote a call that the service could not read")}
+	case "MISSING_THOUGHT_SIGNATURE":
+		return &failure{Code: http.StatusBadRequest, Status: a.stop, Message: cmp.Or(a.message, "a call was sent without its signature")}
+	}
+	return nil
+}
+
+// stopReason returns a stop reason of the service in our words. It has none for
+// calls.
+func stopReason(reason string, calls int) belay.StopReason {
+	switch reason {
+	case "MAX_TOKENS", "CONTINUATION":
+		return belay.StopMaxTokens
+	case blocked, "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR":
+		return belay.StopRefusal
+	}
+	if calls > 0 {
+		return belay.StopToolUse
+	}
+	return belay.StopEnd
+}

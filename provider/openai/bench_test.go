@@ -1,0 +1,165 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/openai"
+)
+
+// answering is a client that hears a text of some pieces.
+func answering(api openai.API, pieces int) *http.Client {
+	var b bytes.Buffer
+	if api == openai.Responses {
+		b.WriteString(event("response.created", `{"type":"response.created","response":{"id":"r","status":"in_progress","output":[]}}`))
+		b.WriteString(event("response.output_item.added", `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","role":"assistant","content":[]}}`))
+		for i := range pieces {
+			b.WriteString(event("response.output_text.delta", fmt.Sprintf(`{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"piece %d "}`, i)))
+		}
+		b.WriteString(event("response.completed", `{"type":"response.completed","response":{"id":"r","model":"m","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":9}}}`))
+	} else {
+		for i := range pieces {
+			b.WriteString(data(fmt.Sprintf(`{"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"piece %d "},"finish_reason":null}]}`, i)))
+		}
+		b.WriteString(data(`{"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":9}}`, "[DONE]"))
+	}
+	return &http.Client{Transport: &canned{streamType, b.Bytes()}}
+}
+
+// long is a conversation of some messages of a kilobyte, with twenty tools.
+func long(messages int) *belay.Request {
+	req := &belay.Request{System: strings.Repeat("Be careful. ", 500)}
+	for i := range 20 {
+		req.Tools = append(req.Tools, belay.ToolDeclaration{Name: fmt.Sprint("tool", i), Description: strings.Repeat("does things ", 20), InputSchema: []byte(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
+	}
+	for i := range messages {
+		if i%2 == 0 {
+			req.Messages = append(req.Messages, user(strings.Repeat("question ", 110)))
+		} else {
+			req.Messages = append(req.Messages, said(strings.Repeat("an answer ", 100)))
+		}
+	}
+	return req
+}
+
+// BenchmarkStream measures a request at the end of a conversation, in both
+// protocols. The floor is the SDK as a program uses it that knows nothing else. The
+// overhead is the difference of the medians.
+func BenchmarkStream(b *testing.B) {
+	for _, api := range []openai.API{openai.Responses, openai.Chat} {
+		for _, size := range []int{11, 201, 1001} {
+			client := answering(api, 50)
+			req := long(size)
+			bare := sdk.NewClient(option.WithHTTPClient(client), option.WithBaseURL("http://localhost/v1"), option.WithAPIKey("k"), option.WithMaxRetries(0))
+			b.Run(fmt.Sprintf("%s/%d messages/bare SDK", api, size), func(b *testing.B) {
+				call := bareResponses(b, &bare, req)
+				if api == openai.Chat {
+					call = bareChat(b, &bare, req)
+				}
+				medianOf(b, call)
+			})
+			model := openai.New("m", &openai.Options{Key: "k", HTTPClient: client, API: api, URL: "http://localhost/v1"})
+			b.Run(fmt.Sprintf("%s/%d messages/belay", api, size), func(b *testing.B) {
+				medianOf(b, func() {
+					// What a step adds is encoded each time.
+					req.Messages[len(req.Messages)-1] = user(strings.Repeat("question ", 110))
+					if _, err := answer(b, model, req); err != nil {
+						b.Fatal(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// medianOf runs f and reports the median of the times it takes.
+func medianOf(b *testing.B, f func()) {
+	b.Helper()
+	f()
+	b.ReportAllocs()
+	var times []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		f()
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+}
+
+// parameters are a schema as the SDK wants it.
+func parameters(b *testing.B, schema json.RawMessage) map[string]any {
+	b.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(schema, &m); err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// bareResponses is the request as a program writes it that uses the SDK directly.
+func bareResponses(b *testing.B, api *sdk.Client, req *belay.Request) func() {
+	b.Helper()
+	params := responses.ResponseNewParams{Model: "m", Instructions: param.NewOpt(req.System), Store: param.NewOpt(false)}
+	for _, t := range req.Tools {
+		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
+			Name: t.Name, Description: param.NewOpt(t.Description), Strict: param.NewOpt(false), Parameters: parameters(b, t.InputSchema),
+		}})
+	}
+	for _, m := range req.Messages {
+		role := responses.EasyInputMessageRoleUser
+		if m.Role == belay.RoleAssistant {
+			role = responses.EasyInputMessageRoleAssistant
+		}
+		params.Input.OfInputItemList = append(params.Input.OfInputItemList, responses.ResponseInputItemParamOfMessage(m.Text(), role))
+	}
+	return func() {
+		stream := api.Responses.NewStreaming(context.Background(), params)
+		var text strings.Builder
+		for stream.Next() {
+			text.WriteString(stream.Current().Delta)
+		}
+		if err := stream.Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// bareChat is the request as a program writes it that uses the SDK directly.
+func bareChat(b *testing.B, api *sdk.Client, req *belay.Request) func() {
+	b.Helper()
+	params := sdk.ChatCompletionNewParams{Model: "m", Messages: []sdk.ChatCompletionMessageParamUnion{sdk.SystemMessage(req.System)}}
+	for _, t := range req.Tools {
+		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(sdk.FunctionDefinitionParam{Name: t.Name, Description: param.NewOpt(t.Description), Parameters: parameters(b, t.InputSchema)}))
+	}
+	for _, m := range req.Messages {
+		if m.Role == belay.RoleUser {
+			params.Messages = append(params.Messages, sdk.UserMessage(m.Text()))
+		} else {
+			params.Messages = append(params.Messages, sdk.AssistantMessage(m.Text()))
+		}
+	}
+	return func() {
+		stream := api.Chat.Completions.NewStreaming(context.Background(), params)
+		var whole sdk.ChatCompletionAccumulator
+		for stream.Next() {
+			whole.AddChunk(stream.Current())
+		}
+		if err := stream.Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

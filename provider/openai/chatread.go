@@ -1,0 +1,245 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/belay-run/belay"
+)
+
+// chatChunk is a chunk of a stream, or an answer that is not streamed, as far as
+// it is read.
+type chatChunk struct {
+	Model   string        `json:"model"`
+	Error   *serviceError `json:"error"`
+	Choices []struct {
+		Index        int         `json:"index"`
+		Delta        chatMessage `json:"delta"`
+		Message      chatMessage `json:"message"`
+		FinishReason string      `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *chatUsage `json:"usage"`
+}
+
+// chatMessage is a message, or a piece of one. Servers agree on content and calls;
+// thinking is in one of three places.
+type chatMessage struct {
+	Content          looseText         `json:"content"`
+	Refusal          string            `json:"refusal"`
+	ReasoningContent string            `json:"reasoning_content"`
+	Reasoning        looseText         `json:"reasoning"`
+	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
+	ToolCalls        []chatCall        `json:"tool_calls"`
+}
+
+type chatCall struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string    `json:"name"`
+		Arguments looseText `json:"arguments"`
+	} `json:"function"`
+}
+
+type chatUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Details    struct {
+		Read    int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	Hit  int     `json:"prompt_cache_hit_tokens"` // as DeepSeek says it
+	Cost float64 `json:"cost"`                    // as OpenRouter says it
+}
+
+// looseText is a text that some servers write as something else: as a list of
+// parts with texts, as a number, or as an object where it should be one in quotes.
+type looseText string
+
+// UnmarshalJSON reads whatever there is.
+func (t *looseText) UnmarshalJSON(data []byte) error {
+	switch {
+	case data[0] == '"':
+		var s string
+		if err := json.Unmarshal(data, &s); err != nil {
+			return err //nolint:wrapcheck // encoding/json says where
+		}
+		*t = looseText(s)
+	case data[0] == '[':
+		var parts []struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(data, &parts) == nil { // of anything else there is nothing to read
+			*t = ""
+			for _, p := range parts {
+				*t += looseText(p.Text)
+			}
+		}
+	case string(data) != "null":
+		*t = looseText(data)
+	}
+	return nil
+}
+
+// chatAssembly puts a response together from the chunks of Chat Completions.
+type chatAssembly struct {
+	assembly
+
+	calling map[int]*piece // calls by their number
+	finish  string
+	done    bool
+}
+
+func (w chatWire) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
+	return &chatAssembly{assembly: assembly{provider: w.provider, names: names}, calling: map[int]*piece{}}
+}
+
+// complete reports whether the response is complete. Not every server writes the
+// last line: it is enough if the model has said why it stopped.
+func (c *chatAssembly) complete() (now, atEnd bool) { return c.done, c.done || c.finish != "" }
+
+// event takes the next chunk.
+func (c *chatAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
+	if bytes.HasPrefix(raw.Data, []byte("[DONE]")) {
+		c.done = true
+		return nil, nil
+	}
+	return c.chunk(raw.Data)
+}
+
+// whole takes an answer that was not streamed.
+func (c *chatAssembly) whole(body []byte) ([]belay.Chunk, error) {
+	told, err := c.chunk(body)
+	if err == nil && c.finish == "" && len(c.pieces) == 0 {
+		return nil, errNoAnswer
+	}
+	c.done = true
+	return told, err
+}
+
+var errNoAnswer = errors.New("the answer has no response in it")
+
+func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
+	var chunk chatChunk
+	if err := json.Unmarshal(data, &chunk); err != nil {
+		return nil, fmt.Errorf("a chunk is not what was agreed: %w", err)
+	}
+	if chunk.Error != nil {
+		return nil, chunk.Error
+	}
+	if chunk.Model != "" {
+		c.model = chunk.Model
+	}
+	for i := range chunk.Choices {
+		choice := &chunk.Choices[i]
+		if choice.Index != 0 {
+			continue // one was asked for
+		}
+		c.add(&choice.Delta)
+		c.add(&choice.Message)
+		if choice.FinishReason != "" {
+			c.finish = choice.FinishReason
+		}
+	}
+	if u := chunk.Usage; u != nil {
+		c.usage.Cost = u.Cost
+		c.count(u.Prompt, u.Completion, max(u.Details.Read, u.Hit), u.Details.Written)
+	}
+	return c.tell(), nil
+}
+
+// add adds a piece of the message.
+func (c *chatAssembly) add(m *chatMessage) {
+	detailed := false
+	for _, raw := range m.ReasoningDetails {
+		detailed = c.detail(raw) || detailed
+	}
+	switch {
+	case detailed: // it says the same
+	case m.ReasoningContent != "":
+		c.think("reasoning_content", m.ReasoningContent)
+	case m.Reasoning != "":
+		c.think("reasoning", string(m.Reasoning))
+	}
+	if text := string(m.Content) + m.Refusal; text != "" {
+		c.refused = c.refused || m.Refusal != ""
+		c.extend(c.last(belay.PartText, func(*piece) bool { return true }), text)
+	}
+	for i := range m.ToolCalls {
+		c.toolCall(&m.ToolCalls[i], i)
+	}
+}
+
+// last returns the last part if it is of a kind and fits, or begins another.
+func (c *chatAssembly) last(kind belay.PartType, fits func(*piece) bool) *piece {
+	if n := len(c.pieces); n > 0 && c.pieces[n-1].kind == kind && fits(c.pieces[n-1]) {
+		return c.pieces[n-1]
+	}
+	return c.begin(kind)
+}
+
+// think adds thinking that is plain text.
+func (c *chatAssembly) think(field, text string) {
+	p := c.last(belay.PartThinking, func(p *piece) bool { return p.opaque.Field == field })
+	p.opaque.Field = field
+	c.extend(p, text)
+}
+
+// detail adds thinking that comes in details, as OpenRouter has it, and reports
+// whether it had text. Pieces of one detail have the same number and type.
+func (c *chatAssembly) detail(raw json.RawMessage) (hasText bool) {
+	detail, err := readObject(raw)
+	if err != nil {
+		return false
+	}
+	text := textOf(detail.take("text")) + textOf(detail.take("summary"))
+	number, kind := string(detail.at("index")), string(detail.at("type"))
+	p := c.last(belay.PartThinking, func(p *piece) bool { return p.id == number && p.name == kind && len(p.opaque.Detail) > 0 })
+	p.id, p.name = number, kind
+	known, err := readObject(p.opaque.Detail)
+	if err != nil {
+		known = object{}
+	}
+	for _, m := range detail {
+		if string(m.value) != "null" || known.at(m.key) == nil {
+			known.set(m.key, m.value)
+		}
+	}
+	p.opaque.Detail = known.append(nil)
+	c.extend(p, text)
+	return text != ""
+}
+
+// toolCall adds a piece of a call. Calls have numbers, but some servers give all of
+// them the same: a call is another one if its id differs, or if it has no id and
+// begins where the one before is complete.
+func (c *chatAssembly) toolCall(call *chatCall, place int) {
+	number := place
+	if call.Index != nil {
+		number = *call.Index
+	}
+	p := c.calling[number]
+	if p == nil || call.ID != "" && p.id != "" && call.ID != p.id || call.ID == "" && call.Function.Name != "" && isObject(p.text) {
+		p = c.begin(belay.PartCall)
+		c.calling[number] = p
+	}
+	c.call(p, call.ID, call.Function.Name)
+	c.extend(p, string(call.Function.Arguments))
+}
+
+// response returns the whole of it. Some servers say that the model stopped where
+// others say that it calls tools.
+func (c *chatAssembly) response() *belay.Response {
+	c.ended()
+	switch c.finish {
+	case "length":
+		c.stop = belay.StopMaxTokens
+	case "content_filter":
+		c.stop = belay.StopRefusal
+	}
+	return c.assembly.response()
+}

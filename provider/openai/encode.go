@@ -1,0 +1,135 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// blank reports whether a text has nothing to read. Such texts are not sent.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// resultText returns the text of a result. The protocols have no mark for errors,
+// so that it is said in words.
+func resultText(r *belay.ResultPart) string {
+	switch {
+	case !r.IsError:
+		return r.Text
+	case blank(r.Text):
+		return "Error: the tool failed and did not say why."
+	default:
+		return "Error: " + r.Text
+	}
+}
+
+// argumentsOf returns the input of a call as the service wants it: a text that is
+// a JSON object.
+func argumentsOf(input json.RawMessage) string {
+	if !isObject(input) {
+		return "{}"
+	}
+	return plain(input)
+}
+
+// isObject reports whether a text is a JSON object.
+func isObject(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && text[0] == '{' && json.Valid(text)
+}
+
+// plain returns JSON without white space, and without the escapes that storing it
+// adds: an input is spelled the same whether it has just come or was loaded, and a
+// model that reads its own calls does not learn to spell < as \u003c.
+func plain(input json.RawMessage) string {
+	text := compact(input)
+	if !bytes.Contains(text, []byte(`\u`)) {
+		return string(text)
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			out = append(out, text[i])
+			continue
+		}
+		if i+5 < len(text) && text[i+1] == 'u' {
+			if c, ok := storedEscapes[strings.ToLower(string(text[i+2:i+6]))]; ok {
+				out = append(out, c...)
+				i += 5
+				continue
+			}
+		}
+		out = append(out, text[i], text[i+1]) // an escaped backslash begins nothing
+		i++
+	}
+	return string(out)
+}
+
+// storedEscapes are the characters that encoding/json escapes without need.
+var storedEscapes = map[string]string{"003c": "<", "003e": ">", "0026": "&", "2028": "\u2028", "2029": "\u2029"}
+
+// media is an image or a file as the service takes it: one of the fields is set.
+type media struct {
+	image          string // an address, which may hold the data
+	file, fileName string // likewise
+	text           string // what cannot be shown, or is text anyhow
+}
+
+// imageTypes are the images that the service looks at.
+var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+// mediaOf returns an image or a file, or a text that says what cannot be shown.
+func mediaOf(m *belay.Media) media {
+	switch isImage := slices.Contains(imageTypes, m.MIME); {
+	case isImage && len(m.Data) > 0:
+		return media{image: dataURL(m)}
+	case isImage && m.URL != "":
+		return media{image: m.URL}
+	case m.MIME == "application/pdf" && len(m.Data) > 0:
+		return media{file: dataURL(m), fileName: nameOf(m, "file.pdf")}
+	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
+		return media{text: fmt.Sprintf("<file name=%q>\n%s\n</file>", nameOf(m, "file"), m.Data)}
+	default:
+		return media{text: fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL)}
+	}
+}
+
+// dataURL returns the content of a file as an address.
+func dataURL(m *belay.Media) string {
+	return "data:" + m.MIME + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
+}
+
+func nameOf(m *belay.Media, otherwise string) string {
+	if m.Name == "" {
+		return otherwise
+	}
+	return m.Name
+}
+
+// opaque is what this package keeps with a part. What Responses wants back, Chat
+// does not understand, and the other way round.
+type opaque struct {
+	// ID and Encrypted are those of an item of thinking, and Summary its texts, if
+	// there are several.
+	ID        string   `json:"id,omitempty"`
+	Encrypted string   `json:"encrypted,omitempty"`
+	Summary   []string `json:"summary,omitempty"`
+	// Phase is what sort of text the service takes a text for.
+	Phase string `json:"phase,omitempty"`
+	// Field is where a server of Chat writes its thinking, or Detail is a piece of
+	// it that the server wants back, without its text.
+	Field  string          `json:"field,omitempty"`
+	Detail json.RawMessage `json:"detail,omitempty"`
+}
+
+// ours returns what this package keeps with a part, if the part is from the same
+// provider.
+func ours(p *belay.Part, provider string) (opaque, bool) {
+	var o opaque
+	ok := p.Provider == provider && len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) == nil
+	return o, ok
+}

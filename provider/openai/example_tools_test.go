@@ -1,0 +1,21 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/openai"
+)
+
+// Tools that the service would refuse are found before a request is sent. Names and
+// schemas that can be translated are no reason.
+func ExampleModel_CheckTools() {
+	model := openai.New("gpt-5.2", nil)
+	fmt.Println(model.CheckTools([]belay.ToolDeclaration{
+		{Name: "files.read", InputSchema: json.RawMessage(`{"anyOf":[{"required":["path"]},{"required":["url"]}]}`)},
+		{Name: "roll", InputSchema: json.RawMessage(`{"type":"integer"}`)},
+	}))
+	// Output:
+	// tool "roll": its schema: the input of a tool is an object, and the schema wants it to be of type "integer": declare an object that has it as a property
+}

@@ -1,0 +1,213 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// serviceError is what the service says is wrong, in a body or in a stream.
+type serviceError struct {
+	Type    string    `json:"type"`
+	Code    looseText `json:"code"`
+	Message string    `json:"message"`
+}
+
+// UnmarshalJSON reads an error, which some servers write as a mere text.
+func (e *serviceError) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
+		var text looseText
+		err := text.UnmarshalJSON(data)
+		*e = serviceError{Message: string(text)}
+		return err
+	}
+	type plainError serviceError
+	return json.Unmarshal(data, (*plainError)(e)) //nolint:wrapcheck // encoding/json says where
+}
+
+func (e *serviceError) Error() string {
+	word := string(e.Code)
+	if _, err := strconv.Atoi(word); err == nil || word == "" {
+		word = e.Type
+	}
+	if word == "" {
+		return e.Message
+	}
+	return word + ": " + e.Message
+}
+
+// says reports whether one of the words is the error's code or type.
+func (e *serviceError) says(words ...string) bool {
+	for _, word := range words {
+		if string(e.Code) == word || e.Type == word {
+			return true
+		}
+	}
+	return false
+}
+
+// contains reports whether the message contains one of some texts.
+func (e *serviceError) contains(texts ...string) bool {
+	message := strings.ToLower(e.Message)
+	for _, text := range texts {
+		if strings.Contains(message, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// readError reads the error of an event: its fields are the event's, or in one of
+// their own.
+func readError(data []byte) error {
+	var event struct {
+		serviceErrorFields
+
+		Error *serviceError `json:"error"`
+	}
+	if err := json.Unmarshal(data, &event); err != nil {
+		return fmt.Errorf("an event that tells of an error is not what was agreed: %w", err)
+	}
+	if event.Error != nil {
+		return event.Error
+	}
+	return &serviceError{Code: event.Code, Message: event.Message}
+}
+
+type serviceErrorFields struct {
+	Code    looseText `json:"code"`
+	Message string    `json:"message"`
+}
+
+// failed makes the error of an attempt.
+func (m *Model) failed(kind belay.ModelErrorKind, err error) *belay.ModelError {
+	if text := err.Error(); m.scrub(text) != text {
+		err = errors.New(m.scrub(text)) // what it wraps may hold the key
+	}
+	return &belay.ModelError{Kind: kind, Model: m.provider + "/" + m.name, Err: err}
+}
+
+// inStream makes the error of an attempt that failed after it began well.
+func (m *Model) inStream(err error) error {
+	var said *serviceError
+	if !errors.As(err, &said) {
+		return m.failed(belay.ModelServer, err)
+	}
+	status, _ := strconv.Atoi(string(said.Code)) // some give the status that it would have been
+	failure := m.failed(kindOf(status, said), err)
+	if failure.Kind == belay.ModelRateLimited {
+		failure.RetryAfter = waitIn(said.Message)
+	}
+	return failure
+}
+
+// refused makes the error of a request that was not answered: the answer, if
+// there is one, says that it was refused.
+func (m *Model) refused(answer *http.Response, err error) error {
+	if answer == nil || answer.StatusCode < http.StatusBadRequest {
+		return m.failed(belay.ModelNetwork, err)
+	}
+	said := saidBy(answer)
+	failure := m.failed(kindOf(answer.StatusCode, said), said)
+	failure.Status = answer.StatusCode
+	failure.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), time.Now())
+	return failure
+}
+
+// kindOf returns the kind of a refusal, by its status if it has one and by its
+// words.
+func kindOf(status int, said *serviceError) belay.ModelErrorKind {
+	switch {
+	case tooLong(status, said):
+		return belay.ModelTooLong
+	case said.says("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"):
+		return belay.ModelInvalid // waiting does not help
+	case status == http.StatusTooManyRequests || status == 0 && said.says("rate_limit_exceeded", "rate_limit_error", "too_many_requests"):
+		return belay.ModelRateLimited
+	case status == 529 || said.says("server_is_overloaded", "slow_down", "overloaded_error") || status == http.StatusServiceUnavailable && said.contains("overloaded"):
+		return belay.ModelOverloaded
+	case status >= 500 || status == http.StatusRequestTimeout:
+		return belay.ModelServer
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && said.says("invalid_api_key", "authentication_error", "permission_denied"):
+		return belay.ModelAuth
+	case status != 0 || said.says("invalid_request_error") || strings.HasPrefix(string(said.Code), "invalid_") || strings.HasSuffix(string(said.Code), "_policy"):
+		return belay.ModelInvalid
+	default:
+		return belay.ModelServer
+	}
+}
+
+// tooLong tells a request that does not fit the window from others that are
+// refused. OpenAI has a code for it; other servers have words.
+func tooLong(status int, said *serviceError) bool {
+	return status == http.StatusRequestEntityTooLarge ||
+		said.says("context_length_exceeded", "exceed_context_size_error") ||
+		// More than a minute's worth of tokens at once never passes.
+		said.says("rate_limit_exceeded", "tokens") && said.contains("request too large") ||
+		status != http.StatusTooManyRequests && said.contains("exceeds the context window", "maximum context length", "exceeds the available context size",
+			"context size has been exceeded", "exceed context window", "context window exceeds", "exceeded max context length", "prompt is too long", "input is too long")
+}
+
+// mostSaid bounds what an error repeats of a body that is not JSON, such as the
+// page of a proxy.
+const mostSaid = 500
+
+// saidBy returns what the body of a refusal says.
+func saidBy(answer *http.Response) *serviceError {
+	raw, _ := io.ReadAll(answer.Body) // the SDK has read it before
+	var body struct {
+		Error   serviceError `json:"error"`
+		Message string       `json:"message"`
+	}
+	if json.Unmarshal(raw, &body) != nil || body.Error.Message == "" {
+		body.Error.Message = body.Message
+	}
+	if body.Error.Message == "" {
+		body.Error.Message = strings.ToValidUTF8(string(raw[:min(len(raw), mostSaid)]), "")
+	}
+	if body.Error.Message == "" {
+		body.Error.Message = answer.Status
+	}
+	if id := answer.Header.Get("X-Request-ID"); id != "" {
+		body.Error.Message += " (request " + id + ")"
+	}
+	return &body.Error
+}
+
+// longest is longer than anybody waits, and far from overflowing.
+const longest = 24 * time.Hour
+
+// retryAfter reads how long the service asks to wait: seconds, or a date.
+func retryAfter(header string, now time.Time) time.Duration {
+	var wait time.Duration
+	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
+		wait = time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
+	} else if date, err := http.ParseTime(header); err == nil {
+		wait = date.Sub(now)
+	}
+	return max(wait, 0)
+}
+
+// tryAgain is how a stream, which has no headers left, says how long to wait.
+var tryAgain = regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
+
+// waitIn reads how long a message asks to wait.
+func waitIn(message string) time.Duration {
+	found := tryAgain.FindStringSubmatch(message)
+	if found == nil {
+		return 0
+	}
+	wait, err := time.ParseDuration(strings.TrimRight(strings.ReplaceAll(found[1], " ", ""), "."))
+	if err != nil {
+		return 0
+	}
+	return min(wait, longest)
+}

@@ -1,0 +1,223 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/belay-run/belay"
+)
+
+// API is one of the two protocols.
+type API string
+
+// The protocols.
+const (
+	// Responses is the newer one. It carries thinking from request to request.
+	Responses API = "responses"
+	// Chat is Chat Completions, which nearly every server speaks.
+	Chat API = "chat"
+)
+
+// Options are the settings of a model.
+type Options struct {
+	// Key is what the service is paid with. Defaults to the environment variable
+	// OPENAI_API_KEY, and with a URL that is not OpenAI's to none.
+	Key string
+	// URL is where the service is, up to and with /v1; to one without a path /v1 is
+	// added. Defaults to https://api.openai.com/v1.
+	URL string
+	// API is the protocol. Defaults to Responses, and with a URL that is not
+	// OpenAI's to Chat.
+	API API
+	// Provider is who serves the model: it is the first half of its name, finds it
+	// in the built-in table, and tells its thinking from that of others. Say openai
+	// if OpenAI is behind an address of your own. Defaults to openai, and with a URL
+	// that is not OpenAI's to its host.
+	Provider string
+	// HTTPClient sends the requests. Defaults to http.DefaultClient.
+	HTTPClient *http.Client
+	// MaxTokens bounds the response to a request that sets no bound. Defaults to
+	// the service's own bound.
+	MaxTokens int
+	// Effort is how hard the model thinks, in the service's words: none, minimal,
+	// low, medium, high, xhigh. Defaults to what the service does by itself.
+	Effort string
+	// Summary asks for a summary of the thinking: auto, concise or detailed. OpenAI
+	// gives it to verified organisations only; Chat has none. Defaults to no summary.
+	Summary string
+	// Extra is a JSON object whose fields are added to every request, for what only
+	// some servers know. Fields that this package sets cannot be in it. Defaults to
+	// none.
+	Extra json.RawMessage
+	// Window is how many tokens a request and its response may take. Defaults to
+	// the built-in table.
+	Window int
+	// Price is what tokens cost. Defaults to the built-in table.
+	Price belay.Price
+}
+
+// Model is a model behind one of the protocols. [New] makes one.
+type Model struct {
+	name     string
+	provider string
+	wire     wire
+	settings settings
+	client   sdk.Client
+	// scrub takes the key out of a text. It is a closure so that printing a Model
+	// does not print the key.
+	scrub  func(string) string
+	broken error // why no request can be sent
+	info   func() belay.ModelInfo
+	reason func() bool // whether the model thinks
+	heads  atomic.Pointer[[]*head]
+}
+
+// settings are the options that are part of a request.
+type settings struct {
+	maxTokens       int
+	effort, summary string
+	extra           []byte // the fields, without braces
+	official        bool   // it is OpenAI who serves
+}
+
+var _ belay.InfoModel = (*Model)(nil)
+
+// official is OpenAI itself, and officialHost is where it is.
+const (
+	official     = "openai"
+	officialHost = "api.openai.com"
+)
+
+// New makes a model of its name in the API, such as gpt-5.2. It sends nothing: a
+// key that is missing or wrong shows when the first request fails.
+func New(model string, opts *Options) *Model {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	base, broken := baseURL(o.URL)
+	if base.Hostname() == officialHost {
+		o.Key = cmp.Or(o.Key, os.Getenv("OPENAI_API_KEY"))
+		o.API, o.Provider = cmp.Or(o.API, Responses), cmp.Or(o.Provider, official)
+		if o.Key == "" {
+			broken = errNoKey
+		}
+	}
+	m := &Model{name: model, provider: cmp.Or(o.Provider, base.Host, official), scrub: scrubber(o.Key), broken: broken}
+	o.API = cmp.Or(o.API, Chat)
+	m.settings = settings{maxTokens: o.MaxTokens, effort: o.Effort, summary: o.Summary, official: m.provider == official}
+	switch o.API {
+	case Responses:
+		m.wire = responsesWire{m.provider}
+	case Chat:
+		m.wire = chatWire{m.provider}
+	default:
+		m.broken = fmt.Errorf("Options.API: %q is neither %q nor %q", o.API, Responses, Chat)
+	}
+	if err := m.settings.add(o.Extra, o.API); err != nil {
+		m.broken = err
+	}
+	m.client = clientOf(base, &o)
+	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(m.provider, base, model, &o) })
+	m.reason = sync.OnceValue(func() bool { return o.Effort != "" || o.Summary != "" || reasons(m.provider, base, model) })
+	return m
+}
+
+// clientOf makes the client of the SDK. It is put together by hand, since the one
+// that the SDK makes takes keys, headers and addresses from the environment, and
+// would send them to any server.
+func clientOf(base *url.URL, o *Options) sdk.Client {
+	http1 := o.HTTPClient
+	if http1 == nil {
+		http1 = http.DefaultClient
+	}
+	client := *http1
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key would go along
+	settings := []option.RequestOption{
+		option.WithBaseURL(base.String()),
+		option.WithHTTPClient(&client),
+		option.WithMaxRetries(0), // the loop retries
+	}
+	if o.Key != "" {
+		settings = append(settings, option.WithAPIKey(o.Key))
+	}
+	return sdk.Client{Options: settings}
+}
+
+var errNoKey = errors.New("there is no key: set OPENAI_API_KEY or Options.Key")
+
+// baseURL reads the address of the service and says what is wrong with it.
+func baseURL(address string) (*url.URL, error) {
+	fallback := &url.URL{Scheme: "https", Host: officialHost, Path: "/v1/"}
+	if address == "" {
+		return fallback, nil
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return &url.URL{}, fmt.Errorf("Options.URL: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return &url.URL{}, fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host/v1", u.Redacted())
+	case u.RawQuery != "" || u.Fragment != "":
+		return &url.URL{}, fmt.Errorf("Options.URL: %q has something behind its path: write https://host/v1", u.Redacted())
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	if u.Path == "" {
+		u.Path = "/v1"
+	}
+	u.Path += "/"
+	return u, nil
+}
+
+// add takes over the fields that are added to every request.
+func (s *settings) add(extra json.RawMessage, api API) error {
+	if len(extra) == 0 {
+		return nil
+	}
+	fields, err := readObject(extra)
+	if err != nil {
+		return fmt.Errorf("Options.Extra: %w", err)
+	}
+	for _, f := range fields {
+		if ownFields[f.key] || f.key == "reasoning" && api == Responses {
+			return fmt.Errorf("Options.Extra: the field %q is set by this package: use the other options, or leave it out", f.key)
+		}
+	}
+	if len(fields) > 0 {
+		written := fields.append(nil)
+		s.extra = written[1 : len(written)-1]
+	}
+	return nil
+}
+
+// ownFields are the fields of a request that this package sets, or that would
+// change what comes back.
+var ownFields = map[string]bool{
+	"model": true, "input": true, "messages": true, "instructions": true, "tools": true, "stream": true, "stream_options": true,
+	"store": true, "include": true, "reasoning_effort": true, "max_output_tokens": true, "max_completion_tokens": true, "max_tokens": true,
+	"previous_response_id": true, "conversation": true, "background": true, "n": true,
+}
+
+// scrubber returns a function that takes the key out of a text.
+func scrubber(key string) func(string) string {
+	return func(text string) string {
+		if key == "" {
+			return text
+		}
+		return strings.ReplaceAll(text, key, "[key]")
+	}
+}
+
+// Info tells the model's name, window, longest output and price.
+func (m *Model) Info() belay.ModelInfo { return m.info() }

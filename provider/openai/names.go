@@ -1,0 +1,47 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+)
+
+// What the service takes as the name of a tool, and as the id of a call: Chat is
+// stricter about ids than Responses, so that its limit is kept by both.
+var (
+	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+	unfit   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+)
+
+const (
+	mostName = 64
+	hashed   = 8 // characters of a hash that tell names apart
+)
+
+// wireName returns the name of a tool as the service takes it. It depends on
+// nothing but the name, so that calls of long ago are sent alike; a hash keeps
+// apart what would become the same.
+func wireName(name string) string {
+	if fitName.MatchString(name) {
+		return name
+	}
+	fit := unfit.ReplaceAllString(name, "_")
+	fit = fit[:min(len(fit), mostName-hashed-1)]
+	return strings.TrimRight(fit, "_") + "_" + hash(name)[:hashed]
+}
+
+// wireID returns the id of a call as the service takes it. Nobody reads it back:
+// the service repeats no ids but its own.
+func wireID(id string) string {
+	if fitID.MatchString(id) {
+		return id
+	}
+	return "call_" + hash(id)[:32]
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

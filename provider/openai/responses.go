@@ -1,0 +1,208 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/belay-run/belay"
+)
+
+// responsesWire is the Responses API. A conversation is a list of items: messages,
+// thinking, calls and their outputs.
+type responsesWire struct{ provider string }
+
+func (responsesWire) path() string { return "responses" }
+
+// leastOutput is the smallest bound on a response that the service takes.
+const leastOutput = 16
+
+// head encodes the beginning of a request. The service is told not to store
+// anything, and to hand out its thinking encrypted.
+func (responsesWire) head(h *heading) []byte {
+	fields := object{{"model", quoted(h.model)}}
+	if !blank(h.system) {
+		fields.set("instructions", quoted(h.system))
+	}
+	if len(h.tools) > 0 {
+		list := make([]json.RawMessage, len(h.tools))
+		for i, t := range h.tools {
+			tool := object{{"type", quoted("function")}, {"name", quoted(t.name)}}
+			if t.description != "" {
+				tool.set("description", quoted(t.description))
+			}
+			tool.set("parameters", t.schema)
+			tool.set("strict", json.RawMessage(`false`)) // strict schemas cannot say what ours say
+			list[i] = tool.append(nil)
+		}
+		fields.set("tools", writeList(list))
+	}
+	if h.bound > 0 {
+		fields.set("max_output_tokens", number(max(h.bound, leastOutput)))
+	}
+	var reasoning object
+	if h.effort != "" {
+		reasoning.set("effort", quoted(h.effort))
+	}
+	if h.summary != "" {
+		reasoning.set("summary", quoted(h.summary))
+	}
+	if len(reasoning) > 0 {
+		fields.set("reasoning", reasoning.append(nil))
+	}
+	if h.thinking() {
+		fields.set("include", json.RawMessage(`["reasoning.encrypted_content"]`))
+	}
+	fields.set("store", json.RawMessage(`false`))
+	return begin(h, fields, "input")
+}
+
+// items is an encoded message: items in JSON, separated by commas. It is shared by
+// all requests that hold the message.
+type items []byte
+
+// join adds the items of messages.
+func (responsesWire) join(messages *list, contents []any) {
+	for _, c := range contents {
+		if some := c.(items); len(some) > 0 {
+			messages.item(some)
+		}
+	}
+}
+
+// itemList collects the items of a message.
+type itemList struct {
+	json items
+	// said are the parts of a message of the user under way.
+	said []json.RawMessage
+	// thought is thinking that waits for what comes of it: the service refuses
+	// thinking that nothing follows, as when a response is cut off.
+	thought []object
+}
+
+// encode encodes a message. It has no items if the message says nothing that the
+// service takes.
+func (w responsesWire) encode(m *belay.Message) (any, error) {
+	var list itemList
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		switch {
+		case p.Type == belay.PartText && blank(p.Text):
+		case p.Type == belay.PartText && m.Role == belay.RoleAssistant:
+			list.add(w.spoken(p))
+		case p.Type == belay.PartText:
+			list.said = append(list.said, inputText(p.Text))
+		case p.Type == belay.PartThinking:
+			if o, ok := ours(p, w.provider); ok && o.ID != "" && o.Encrypted != "" {
+				list.thought = append(list.thought, reasoningOf(p, &o))
+			}
+		case p.Type == belay.PartMedia && p.Media != nil:
+			list.said = append(list.said, inputMedia(p.Media))
+		case p.Type == belay.PartCall && p.Call != nil:
+			list.add(object{
+				{"type", quoted("function_call")},
+				{"call_id", quoted(wireID(p.Call.ID))},
+				{"name", quoted(wireName(p.Call.Tool))},
+				{"arguments", quoted(argumentsOf(p.Call.Input))},
+			})
+		case p.Type == belay.PartResult && p.Result != nil:
+			list.add(object{
+				{"type", quoted("function_call_output")}, {"call_id", quoted(wireID(p.Result.Call))}, {"output", outputOf(p.Result)},
+			})
+		}
+	}
+	list.flush()
+	return list.json, nil
+}
+
+// add adds an item, and before it what waits for one.
+func (l *itemList) add(item object) {
+	l.flush()
+	for _, thought := range l.thought {
+		l.append(thought)
+	}
+	l.thought = nil
+	l.append(item)
+}
+
+// flush ends a message of the user.
+func (l *itemList) flush() {
+	if len(l.said) == 0 {
+		return
+	}
+	said := l.said
+	l.said = nil
+	l.append(object{{"type", quoted("message")}, {"role", quoted("user")}, {"content", writeList(said)}})
+}
+
+func (l *itemList) append(item object) {
+	if len(l.json) > 0 {
+		l.json = append(l.json, ',')
+	}
+	l.json = item.append(l.json)
+}
+
+// spoken returns a text of the model.
+func (w responsesWire) spoken(p *belay.Part) object {
+	text := object{{"type", quoted("output_text")}, {"text", quoted(p.Text)}}
+	item := object{
+		{"type", quoted("message")},
+		{"role", quoted("assistant")},
+		{"content", writeList([]json.RawMessage{text.append(nil)})},
+	}
+	if o, ok := ours(p, w.provider); ok && o.Phase != "" {
+		item.set("phase", quoted(o.Phase))
+	}
+	return item
+}
+
+// reasoningOf returns thinking as it came.
+func reasoningOf(p *belay.Part, o *opaque) object {
+	texts := o.Summary
+	if len(texts) == 0 && p.Text != "" {
+		texts = []string{p.Text}
+	}
+	summary := make([]json.RawMessage, len(texts))
+	for i, text := range texts {
+		summary[i] = object{{"type", quoted("summary_text")}, {"text", quoted(text)}}.append(nil)
+	}
+	return object{
+		{"type", quoted("reasoning")},
+		{"id", quoted(o.ID)},
+		{"summary", writeList(summary)},
+		{"encrypted_content", quoted(o.Encrypted)},
+	}
+}
+
+// outputOf returns the output of a call: a text, or a list if there is more.
+func outputOf(r *belay.ResultPart) json.RawMessage {
+	text := resultText(r)
+	if len(r.Media) == 0 {
+		return quoted(text)
+	}
+	var list []json.RawMessage
+	if !blank(text) {
+		list = append(list, inputText(text))
+	}
+	for i := range r.Media {
+		list = append(list, inputMedia(&r.Media[i]))
+	}
+	return writeList(list)
+}
+
+func inputText(text string) json.RawMessage {
+	return object{{"type", quoted("input_text")}, {"text", quoted(text)}}.append(nil)
+}
+
+func inputMedia(m *belay.Media) json.RawMessage {
+	// The service fetches documents by itself.
+	if m.MIME == "application/pdf" && len(m.Data) == 0 && m.URL != "" {
+		return object{{"type", quoted("input_file")}, {"file_url", quoted(m.URL)}}.append(nil)
+	}
+	switch shown := mediaOf(m); {
+	case shown.image != "":
+		return object{{"type", quoted("input_image")}, {"detail", quoted("auto")}, {"image_url", quoted(shown.image)}}.append(nil)
+	case shown.file != "":
+		return object{{"type", quoted("input_file")}, {"filename", quoted(shown.fileName)}, {"file_data", quoted(shown.file)}}.append(nil)
+	default:
+		return inputText(shown.text)
+	}
+}

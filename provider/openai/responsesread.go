@@ -1,0 +1,239 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/belay-run/belay"
+)
+
+// responsesEvent is an event of a stream, as far as it is read. Types that are not
+// known are passed over.
+type responsesEvent struct {
+	Type         string         `json:"type"`
+	OutputIndex  int            `json:"output_index"`
+	SummaryIndex int            `json:"summary_index"`
+	Delta        string         `json:"delta"`
+	Arguments    string         `json:"arguments"`
+	Item         responsesItem  `json:"item"`
+	Response     responsesWhole `json:"response"`
+}
+
+// responsesItem is an item of a response.
+type responsesItem struct {
+	Type      string `json:"type"`
+	ID        string `json:"id"`
+	Phase     string `json:"phase"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Encrypted string `json:"encrypted_content"`
+	Summary   []struct {
+		Text string `json:"text"`
+	} `json:"summary"`
+	Content []struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+}
+
+// responsesWhole is a response.
+type responsesWhole struct {
+	Model             string          `json:"model"`
+	Status            string          `json:"status"`
+	Error             *serviceError   `json:"error"`
+	Output            json.RawMessage `json:"output"`
+	IncompleteDetails struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage struct {
+		Input        int `json:"input_tokens"`
+		Output       int `json:"output_tokens"`
+		InputDetails struct {
+			Read    int `json:"cached_tokens"`
+			Written int `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+	} `json:"usage"`
+}
+
+// responsesAssembly puts a response together from the events of Responses.
+type responsesAssembly struct {
+	assembly
+
+	items map[int]*piece // by their place in the output
+	done  bool
+}
+
+func (w responsesWire) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
+	return &responsesAssembly{assembly: assembly{provider: w.provider, names: names}, items: map[int]*piece{}}
+}
+
+func (r *responsesAssembly) complete() (now, atEnd bool) { return r.done, r.done }
+
+// event takes the next event. Most servers repeat its type beside it, so that the
+// many that say nothing new need not be read.
+func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
+	switch raw.Type {
+	case "response.created", "response.in_progress", "response.output_text.done", "response.content_part.added", "response.content_part.done",
+		"response.reasoning_summary_part.added", "response.reasoning_summary_part.done", "response.reasoning_summary_text.done":
+		return nil, nil
+	case "response.function_call_arguments.done":
+		if n := len(r.pieces); n > 0 && r.pieces[n-1].kind == belay.PartCall && len(r.pieces[n-1].text) > 0 {
+			return nil, nil // it repeats what was told bit by bit
+		}
+	}
+	if strings.HasPrefix(string(raw.Data), "[DONE]") {
+		return nil, nil // of a server that ends all its streams alike
+	}
+	var e responsesEvent
+	if err := json.Unmarshal(raw.Data, &e); err != nil {
+		return nil, fmt.Errorf("the event %s is not what was agreed: %w", raw.Type, err)
+	}
+	switch e.Type {
+	case "response.output_item.added":
+		r.added(e.OutputIndex, &e.Item)
+	case "response.output_text.delta":
+		r.extend(r.at(e.OutputIndex, belay.PartText), e.Delta)
+	case "response.refusal.delta":
+		r.refused = true
+		r.extend(r.at(e.OutputIndex, belay.PartText), e.Delta)
+	case "response.reasoning_summary_text.delta":
+		p := r.at(e.OutputIndex, belay.PartThinking)
+		if e.SummaryIndex != p.part && len(p.text) > 0 {
+			r.extend(p, "\n\n")
+		}
+		p.part = e.SummaryIndex
+		r.extend(p, e.Delta)
+	case "response.reasoning_text.delta":
+		r.extend(r.at(e.OutputIndex, belay.PartThinking), e.Delta)
+	case "response.function_call_arguments.delta":
+		r.extend(r.at(e.OutputIndex, belay.PartCall), e.Delta)
+	case "response.function_call_arguments.done":
+		if p := r.at(e.OutputIndex, belay.PartCall); len(p.text) == 0 {
+			r.extend(p, e.Arguments)
+		}
+	case "response.output_item.done":
+		r.finished(e.OutputIndex, &e.Item)
+	case "response.completed", "response.incomplete", "response.failed":
+		if err := r.end(&e.Response); err != nil {
+			return nil, err
+		}
+	case "error":
+		return nil, readError(raw.Data)
+	}
+	return r.tell(), nil
+}
+
+// at returns the part at a place of the output.
+func (r *responsesAssembly) at(index int, kind belay.PartType) *piece {
+	p := r.items[index]
+	if p == nil {
+		p = r.begin(kind)
+		r.items[index] = p
+	}
+	return p
+}
+
+// itemKinds are the items that are parts of a response.
+var itemKinds = map[string]belay.PartType{"message": belay.PartText, "reasoning": belay.PartThinking, "function_call": belay.PartCall}
+
+// added begins an item. What it holds by now may not be all.
+func (r *responsesAssembly) added(index int, item *responsesItem) {
+	p := r.at(index, itemKinds[item.Type])
+	if p.kind == belay.PartCall {
+		r.call(p, item.CallID, item.Name)
+	}
+}
+
+// finished ends an item. What was not told bit by bit is told now.
+func (r *responsesAssembly) finished(index int, item *responsesItem) {
+	p := r.at(index, itemKinds[item.Type])
+	told := len(p.text) > 0
+	switch p.kind {
+	case belay.PartText:
+		p.opaque.Phase = item.Phase
+		for _, c := range item.Content {
+			r.refused = r.refused || c.Type == "refusal"
+			if !told {
+				r.extend(p, c.Text+c.Refusal)
+			}
+		}
+	case belay.PartThinking:
+		r.thought(p, item, told)
+	case belay.PartCall:
+		r.call(p, item.CallID, item.Name)
+		if !told {
+			r.extend(p, item.Arguments)
+		}
+	default:
+	}
+}
+
+// thought ends an item of thinking.
+func (r *responsesAssembly) thought(p *piece, item *responsesItem, told bool) {
+	if item.Encrypted != "" {
+		p.opaque.ID, p.opaque.Encrypted = item.ID, item.Encrypted
+	}
+	var texts []string
+	for _, s := range item.Summary {
+		texts = append(texts, s.Text)
+	}
+	if len(texts) > 1 && item.Encrypted != "" {
+		p.opaque.Summary = texts
+	}
+	for _, c := range item.Content { // of a model that hides nothing
+		texts = append(texts, c.Text)
+	}
+	if !told {
+		r.extend(p, strings.Join(texts, "\n\n"))
+	}
+}
+
+// end ends the response.
+func (r *responsesAssembly) end(whole *responsesWhole) error {
+	if whole.Error != nil {
+		return whole.Error
+	}
+	if whole.Status == "failed" {
+		return &serviceError{Message: "the response failed, and the service does not say why"}
+	}
+	if len(r.items) == 0 && len(whole.Output) > 0 {
+		var items []responsesItem
+		if err := json.Unmarshal(whole.Output, &items); err != nil {
+			return fmt.Errorf("the output of the response is not what was agreed: %w", err)
+		}
+		for i := range items {
+			r.finished(i, &items[i])
+		}
+	}
+	r.done, r.model = true, whole.Model
+	u := &whole.Usage
+	r.count(u.Input, u.Output, u.InputDetails.Read, u.InputDetails.Written)
+	r.ended()
+	switch whole.IncompleteDetails.Reason {
+	case "max_output_tokens":
+		r.stop = belay.StopMaxTokens
+	case "content_filter":
+		r.stop = belay.StopRefusal
+	}
+	return nil
+}
+
+// whole takes an answer that was not streamed.
+func (r *responsesAssembly) whole(body []byte) ([]belay.Chunk, error) {
+	var whole responsesWhole
+	if err := json.Unmarshal(body, &whole); err != nil {
+		return nil, fmt.Errorf("the answer is not what was agreed: %w", err)
+	}
+	if whole.Error == nil && whole.Output == nil && whole.Status == "" {
+		return nil, errNoAnswer
+	}
+	if err := r.end(&whole); err != nil {
+		return nil, err
+	}
+	return r.tell(), nil
+}

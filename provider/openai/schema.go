@@ -1,0 +1,240 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// atTop are the keywords that the service refuses at the top of a schema.
+var atTop = []string{"anyOf", "oneOf", "allOf", "enum", "const", "not"}
+
+// fitSchema returns a tool's schema as the service takes it, with a note in it about
+// what it cannot be told otherwise: the runtime holds the input against the whole
+// schema anyhow, and tells the model what does not fit. A schema that the service
+// takes is left as it is. Inputs are not changed, so that there is nothing to
+// translate back.
+func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
+	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
+		return json.RawMessage(`{"type":"object","properties":{}}`), nil
+	}
+	schema, err := readObject(raw)
+	if err != nil {
+		return nil, fmt.Errorf("its schema: %w", err)
+	}
+	top := &topSchema{object: schema, defs: schema}
+	if err := top.fit(); err != nil {
+		return nil, fmt.Errorf("its schema: %w", err)
+	}
+	for i := range top.object {
+		m := &top.object[i]
+		m.value = fitBelow(m.key, m.value)
+	}
+	return top.object.append(nil), nil
+}
+
+// topSchema is a schema under translation.
+type topSchema struct {
+	object
+
+	defs object // the schema as it was, which references point into
+}
+
+// fit makes the top of a schema fit.
+func (t *topSchema) fit() error {
+	for range maxReferences { // a reference may lead to another
+		reference := t.take("$ref")
+		if reference == nil {
+			break
+		}
+		for _, m := range t.resolve(reference) {
+			if t.index(m.key) < 0 {
+				t.set(m.key, m.value)
+			}
+		}
+	}
+	t.take("$ref") // of a circle
+	if raw := t.at("properties"); raw != nil && raw[0] != '{' {
+		return fmt.Errorf("its properties are %s, and should be an object", raw)
+	}
+	if !mayBe(t.at("type"), "object") {
+		return fmt.Errorf("the input of a tool is an object, and the schema wants it to be of type %s: declare an object that has it as a property", t.at("type"))
+	}
+	var note object
+	for _, keyword := range atTop {
+		value := t.take(keyword)
+		if value == nil {
+			continue
+		}
+		if (keyword == "enum" || keyword == "const") && !holdsObject(keyword, value) {
+			return fmt.Errorf("the input of a tool is an object, and %s allows none", keyword)
+		}
+		note.set(keyword, value)
+	}
+	if string(t.at("type")) != `"object"` {
+		t.take("type")
+		t.object = slices.Concat(object{{"type", quoted("object")}}, t.object)
+	}
+	properties := t.properties(note)
+	if t.index("properties") < 0 || len(note) > 0 {
+		t.set("properties", properties.append(nil))
+	}
+	t.require(note.at("allOf"))
+	if len(note) > 0 {
+		describeIn(&t.object, "The input must also fit this JSON Schema: "+string(note.append(nil)))
+	}
+	return nil
+}
+
+const maxReferences = 8
+
+// resolve returns what a reference within the schema points at.
+func (t *topSchema) resolve(reference json.RawMessage) object {
+	var path string
+	if json.Unmarshal(reference, &path) != nil || !strings.HasPrefix(path, "#/") {
+		return nil
+	}
+	here := t.defs
+	for step := range strings.SplitSeq(path[len("#/"):], "/") {
+		next, err := readObject(here.at(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)))
+		if err != nil {
+			return nil
+		}
+		here = next
+	}
+	return here
+}
+
+// properties returns the properties of the schema and those of the alternatives
+// that were taken out of it.
+func (t *topSchema) properties(note object) object {
+	all, err := readObject(t.at("properties"))
+	if err != nil {
+		all = object{}
+	}
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+		for _, branch := range t.branches(note.at(keyword)) {
+			some, err := readObject(branch.at("properties"))
+			if err != nil {
+				continue
+			}
+			for _, m := range some {
+				if all.index(m.key) < 0 {
+					all.set(m.key, m.value)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// branches returns the alternatives of a keyword.
+func (t *topSchema) branches(raw json.RawMessage) []object {
+	var all []object
+	for _, one := range readList(raw) {
+		branch, err := readObject(one)
+		if err != nil {
+			continue
+		}
+		if reference := branch.take("$ref"); reference != nil {
+			branch = append(branch, t.resolve(reference)...)
+		}
+		all = append(all, branch)
+	}
+	return all
+}
+
+// require adds what all of some schemas require.
+func (t *topSchema) require(allOf json.RawMessage) {
+	required := readList(t.at("required"))
+	before := len(required)
+	for _, branch := range t.branches(allOf) {
+		for _, name := range readList(branch.at("required")) {
+			if !slices.ContainsFunc(required, func(have json.RawMessage) bool { return string(have) == string(name) }) {
+				required = append(required, name)
+			}
+		}
+	}
+	if len(required) > before {
+		t.set("required", writeList(required))
+	}
+}
+
+// describeIn adds a note to the description of a schema.
+func describeIn(schema *object, note string) {
+	var text string
+	if json.Unmarshal(schema.at("description"), &text) == nil && text != "" {
+		note = text + "\n\n" + note
+	}
+	schema.set("description", quoted(note))
+}
+
+// mayBe reports whether a type allows values of a kind. A missing one allows all.
+func mayBe(raw json.RawMessage, kind string) bool {
+	if raw == nil {
+		return true
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return one == kind
+	}
+	return slices.ContainsFunc(readList(raw), func(raw json.RawMessage) bool { return string(raw) == `"`+kind+`"` })
+}
+
+// holdsObject reports whether an enumeration, or a constant, is an object.
+func holdsObject(keyword string, raw json.RawMessage) bool {
+	values := []json.RawMessage{raw}
+	if keyword == "enum" {
+		values = readList(raw)
+	}
+	return slices.ContainsFunc(values, func(v json.RawMessage) bool { return len(v) > 0 && v[0] == '{' })
+}
+
+// Where schemas are below a keyword.
+var (
+	schemaBelow  = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"}
+	schemasBelow = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+	listsBelow   = []string{"anyOf", "oneOf", "allOf", "prefixItems", "items"}
+)
+
+// fitBelow makes the schemas below a keyword fit: the service wants to know what a
+// list is a list of, even if it may be anything.
+func fitBelow(keyword string, raw json.RawMessage) json.RawMessage {
+	switch {
+	case slices.Contains(schemasBelow, keyword):
+		all, err := readObject(raw)
+		if err != nil {
+			return raw
+		}
+		for i := range all {
+			all[i].value = fitInner(all[i].value)
+		}
+		return all.append(nil)
+	case slices.Contains(listsBelow, keyword) && len(raw) > 0 && raw[0] == '[':
+		list := readList(raw)
+		for i := range list {
+			list[i] = fitInner(list[i])
+		}
+		return writeList(list)
+	case slices.Contains(schemaBelow, keyword):
+		return fitInner(raw)
+	default:
+		return raw
+	}
+}
+
+// fitInner makes a schema fit that is not the whole.
+func fitInner(raw json.RawMessage) json.RawMessage {
+	schema, err := readObject(raw)
+	if err != nil {
+		return raw // true, false, or what the service may judge
+	}
+	if schema.at("type") != nil && mayBe(schema.at("type"), "array") && schema.at("items") == nil {
+		schema.set("items", json.RawMessage(`{}`))
+	}
+	for i := range schema {
+		schema[i].value = fitBelow(schema[i].key, schema[i].value)
+	}
+	return schema.append(nil)
+}

@@ -1,0 +1,117 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/openai"
+	"github.com/belay-run/belay/provider/providertest"
+)
+
+func TestSchemasAreMadeToFit(t *testing.T) {
+	t.Parallel()
+	const must = `"description":"The input must also fit this JSON Schema: `
+	for _, test := range []struct{ rule, schema, want string }{
+		{"what fits is left as it is, in its order", `{"title":"x","type":"object","properties":{"z":{"type":"string"},"a":{}},"required":["z"],"additionalProperties":false}`, ""},
+		{"no schema is an object", ``, `{"type":"object","properties":{}}`},
+		{"true is an object", ` true `, `{"type":"object","properties":{}}`},
+		{"nothing is an object", `{}`, `{"type":"object","properties":{}}`},
+		{"a type is added", `{"properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`},
+		{"an object that may be missing is an object", `{"type":["null","object"],"properties":{}}`, `{"type":"object","properties":{}}`},
+		{"a reference is followed", `{"$ref":"#/$defs/a~1b","$defs":{"a/b":{"$ref":"#/$defs/c"},"c":{"properties":{"x":{"type":"string"}}}}}`, `{"type":"object","$defs":{"a/b":{"$ref":"#/$defs/c"},"c":{"properties":{"x":{"type":"string"}}}},"properties":{"x":{"type":"string"}}}`},
+		{"a reference in a circle ends", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`, `{"type":"object","$defs":{"a":{"$ref":"#/$defs/a"}},"properties":{}}`},
+		{"alternatives are told in words", `{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","properties":{"a":{},"b":{}},` + must + `{\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}"}`},
+		{"properties of alternatives are the tool's", `{"oneOf":[{"properties":{"a":{}}},{"properties":{"a":{"type":"string"},"b":{}}}]}`, `{"type":"object","properties":{"a":{},"b":{}},` + must + `{\"oneOf\":[{\"properties\":{\"a\":{}}},{\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{}}}]}"}`},
+		{"what all require is required", `{"required":["x"],"allOf":[{"$ref":"#/$defs/a"},{"required":["b","x"]}],"$defs":{"a":{"properties":{"a":{}},"required":["a"]}}}`, `{"type":"object","required":["x","a","b"],"$defs":{"a":{"properties":{"a":{}},"required":["a"]}},"properties":{"a":{}},` + must + `{\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"required\":[\"b\",\"x\"]}]}"}`},
+		{"a description goes on", `{"description":"mine","not":{"required":["a"]}}`, `{"type":"object","description":"mine\n\nThe input must also fit this JSON Schema: {\"not\":{\"required\":[\"a\"]}}","properties":{}}`},
+		{"an enumeration of objects is told in words", `{"enum":[{"a":1},2]}`, `{"type":"object","properties":{},` + must + `{\"enum\":[{\"a\":1},2]}"}`},
+		{"a list says what it is a list of", `{"type":"object","properties":{"a":{"type":"array"},"b":{"anyOf":[{"type":["array","null"]},{"type":"object"}]},"c":{"type":"array","items":{"type":"array"}},"d":{"enum":[{"type":"array"}]}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"anyOf":[{"type":["array","null"],"items":{}},{"type":"object"}]},"c":{"type":"array","items":{"type":"array","items":{}}},"d":{"enum":[{"type":"array"}]}}}`},
+		{"so do lists in definitions and in what is besides", `{"type":"object","properties":{},"additionalProperties":{"type":"array"},"$defs":{"l":{"type":"array","prefixItems":[{"type":"array"}]}}}`, `{"type":"object","properties":{},"additionalProperties":{"type":"array","items":{}},"$defs":{"l":{"type":"array","prefixItems":[{"type":"array","items":{}}],"items":{}}}}`},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			want := test.want
+			if want == "" {
+				want = test.schema
+			}
+			both(t, func(t *testing.T, api openai.API, server providertest.Server) {
+				req := hello()
+				req.Tools = []belay.ToolDeclaration{{Name: "look", InputSchema: json.RawMessage(test.schema)}}
+				model := open(server, &openai.Options{API: api})
+				if err := model.CheckTools(req.Tools); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, string(ask(t, server, model, req).Tools[0].InputSchema)); diff != "" {
+					t.Errorf("schema (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
+	t.Parallel()
+	many := make([]belay.ToolDeclaration, 129)
+	for i := range many {
+		many[i].Name = fmt.Sprint("tool", i)
+	}
+	look := func(schema string) []belay.ToolDeclaration {
+		return []belay.ToolDeclaration{{Name: "wait"}, {Name: "look", InputSchema: json.RawMessage(schema)}}
+	}
+	for _, test := range []struct {
+		rule  string
+		tools []belay.ToolDeclaration
+		want  []string
+	}{
+		{"an input is not a text", look(`{"type":"string"}`), []string{`"look"`, "is an object", `"string"`}},
+		{"an input is not a number of a list", look(`{"enum":[1,2]}`), []string{`"look"`, "enum allows none"}},
+		{"an input is not a constant that is no object", look(`{"const":7}`), []string{`"look"`, "const allows none"}},
+		{"a schema that nothing fits", look(`false`), []string{`"look"`, "not a JSON object"}},
+		{"a schema that is not JSON", look(`{"type":`), []string{`"look"`, "not JSON"}},
+		{"a schema with something behind it", look(`{} {}`), []string{`"look"`, "behind the JSON"}},
+		{"a tool without a name", []belay.ToolDeclaration{{}}, []string{`""`, "no name"}},
+		{"two tools of one name", []belay.ToolDeclaration{{Name: "look"}, {Name: "look"}}, []string{`"look"`, "rename one"}},
+		{"too many tools", many, []string{"129", "128"}},
+		{"every fault is named", append(look(`7`), belay.ToolDeclaration{Name: "see", InputSchema: json.RawMessage(`8`)}), []string{`"look"`, `"see"`}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			both(t, func(t *testing.T, api openai.API, server providertest.Server) {
+				model := open(server, &openai.Options{API: api, Provider: "openai"})
+				err := model.CheckTools(test.tools)
+				for _, want := range test.want {
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("got %v, want %q in it", err, want)
+					}
+				}
+				req := hello()
+				req.Tools = test.tools
+				_, err = answer(t, model, req)
+				_ = wantFailure(t, err, belay.ModelInvalid, test.want[0])
+				if n := len(server.Requests()); n != 0 {
+					t.Errorf("%d requests were sent", n)
+				}
+			})
+		})
+	}
+}
+
+// Chat takes descriptions of some length. What is beyond is said in the schema.
+func TestLongDescriptionsAreKept(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewChat(t, nil)
+	description := strings.Repeat("ü", 1024) + "the rest"
+	req := hello()
+	req.Tools = []belay.ToolDeclaration{{Name: "look", Description: description}, {Name: "see", Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{},"description":"mine"}`)}}
+	tools := ask(t, server, open(server, &openai.Options{API: openai.Chat}), req).Tools
+	for i, want := range []string{`{"type":"object","properties":{},"description":"the rest"}`, `{"type":"object","properties":{},"description":"mine\n\nthe rest"}`} {
+		if tools[i].Description != strings.Repeat("ü", 1024) || string(tools[i].InputSchema) != want {
+			t.Errorf("got %q and %s, want %s", tools[i].Description, tools[i].InputSchema, want)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package providertest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// GeminiOptions are the settings of a [Gemini] server.
+type GeminiOptions struct {
+	// Key is the only key it takes. Defaults to key-of-a-test.
+	Key string
+}
+
+// Gemini is a server that speaks the protocol of the Gemini API: generateContent,
+// and streamGenerateContent with events. Beside the scripted replies it refuses,
+// as the service does, with status 400, 403 or 404: a missing or wrong key, fields
+// that are not known, a request without contents, contents and parts that say
+// nothing, roles other than user and model, calls that do not follow the user,
+// results that do not follow their calls, or are more or fewer than these, calls
+// of the turn without a signature, signatures that were changed or moved to another
+// part, files of types that are not looked at, and tools with unfit names or
+// schemas. Models before Gemini 3 want no signatures and take no files within
+// results.
+type Gemini struct{ *loopback }
+
+var _ LimitedServer = (*Gemini)(nil)
+
+// NewGemini starts a server. It stops when the test ends.
+func NewGemini(t testing.TB, opts *GeminiOptions) *Gemini {
+	t.Helper()
+	var o GeminiOptions
+	if opts != nil {
+		o = *opts
+	}
+	key := cmp.Or(o.Key, testKey)
+	return &Gemini{newLoopback(t, key, geminiWire{key})}
+}
+
+// StartGemini starts a [Gemini] server with default options, for [Test].
+func StartGemini(t testing.TB) Server {
+	t.Helper()
+	return NewGemini(t, nil)
+}
+
+// Cannot says that a call comes whole, and that what is written to a cache is not
+// counted.
+func (g *Gemini) Cannot(reply Reply) string {
+	for _, p := range reply.Parts {
+		input := strings.Join(p.Pieces, "")
+		if p.Kind == PartCall && input != "" && (input[0] != '{' || !json.Valid([]byte(input))) {
+			return "a call comes whole, and its input is a JSON object"
+		}
+	}
+	if reply.Usage.CacheWrite != 0 {
+		return "tokens that are written to a cache are not counted"
+	}
+	return ""
+}
+
+// Extends compares the requests field by field and part by part.
+func (g *Gemini) Extends(earlier, later Request) error {
+	return geminiExtends(earlier.Body, later.Body)
+}
+
+// geminiWire is the protocol.
+type geminiWire struct{ key string }
+
+// understand reads a request, and says whether the answer is to be streamed, or
+// why it is refused.
+func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
+	path, ok := strings.CutPrefix(r.URL.Path, "/v1beta/models/")
+	model, method, found := strings.Cut(path, ":")
+	stream = method == "streamGenerateContent"
+	key := cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"))
+	switch {
+	case !ok || !found || model == "" || !stream && method != "generateContent" || r.Method != http.MethodPost:
+		return false, (&geminiError{status: http.StatusNotFound, message: "there is nothing at " + r.Method + " " + r.URL.Path}).refused()
+	case key == "":
+		return false, (&geminiError{status: http.StatusForbidden, message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."}).refused()
+	case key != w.key:
+		e := geminiErrors[belay.ModelAuth]
+		return false, e.refused()
+	case stream && r.URL.Query().Get("alt") != "sse":
+		return false, geminiInvalid("alt: this server streams nothing but events: want sse")
+	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
+		return false, geminiInvalid("content-type: must be application/json")
+	}
+	checked, err := checkGemini(model, request.Body)
+	if err != nil {
+		return false, geminiInvalid(err.Error())
+	}
+	request.System, request.Messages, request.Tools, request.MaxTokens = checked.system, checked.heard, checked.tools, checked.maxTokens
+	return stream, nil
+}
+
+// geminiError is an error as the service words it.
+type geminiError struct {
+	status  int
+	message string
+	details []any
+}
+
+func geminiInvalid(message string) *refused {
+	return (&geminiError{status: http.StatusBadRequest, message: message}).refused()
+}
+
+// geminiMalformedError says what is malformed, in the service's words, which are
+// sentences.
+type geminiMalformedError string
+
+func (e geminiMalformedError) Error() string { return string(e) }
+
+func geminiSays(format string, args ...any) error {
+	return geminiMalformedError(fmt.Sprintf(format, args...))
+}
+
+// geminiStatus are the service's words for the status of an error.
+var geminiStatus = map[int]string{
+	http.StatusBadRequest:          "INVALID_ARGUMENT",
+	http.StatusUnauthorized:        "UNAUTHENTICATED",
+	http.StatusForbidden:           "PERMISSION_DENIED",
+	http.StatusNotFound:            "NOT_FOUND",
+	http.StatusTooManyRequests:     "RESOURCE_EXHAUSTED",
+	http.StatusInternalServerError: "INTERNAL",
+	http.StatusServiceUnavailable:  "UNAVAILABLE",
+	http.StatusGatewayTimeout:      "DEADLINE_EXCEEDED",
+}
+
+// refused is the error as it is answered.
+func (e *geminiError) refused() *refused {
+	fields := map[string]any{"code": e.status, "message": e.message, "status": cmp.Or(geminiStatus[e.status], "UNKNOWN")}
+	if e.details != nil {
+		fields["details"] = e.details
+	}
+	return &refused{status: e.status, message: e.message, body: encodeJSON(map[string]any{"error": fields})}
+}
+
+// geminiErrors are the kinds of errors as the service words them.
+var geminiErrors = map[belay.ModelErrorKind]geminiError{
+	belay.ModelRateLimited: {http.StatusTooManyRequests, "You exceeded your current quota, please check your plan and billing details.", nil},
+	belay.ModelOverloaded:  {http.StatusServiceUnavailable, "The model is overloaded. Please try again later.", nil},
+	belay.ModelServer:      {http.StatusInternalServerError, "An internal error has occurred. Please retry or report.", nil},
+	belay.ModelTooLong:     {http.StatusBadRequest, "The input token count (1048600) exceeds the maximum number of tokens allowed (1048576).", nil},
+	belay.ModelInvalid:     {http.StatusBadRequest, "Request contains an invalid argument.", nil},
+	belay.ModelAuth: {http.StatusBadRequest, "API key not valid. Please pass a valid API key.", []any{map[string]any{
+		"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
+	}}},
+}
+
+// refusal words a refusal. How many seconds to wait is told in its details, and
+// not in the header alone.
+func (geminiWire) refusal(r *Refusal) *refused {
+	e, ok := geminiErrors[r.Kind]
+	if !ok {
+		return nil
+	}
+	e.status, e.message = cmp.Or(r.Status, e.status), cmp.Or(r.Message, e.message)
+	if _, err := strconv.ParseUint(r.RetryAfter, 10, 32); err == nil {
+		e.details = append(slices.Clip(e.details), map[string]any{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": r.RetryAfter + "s"})
+	}
+	return e.refused()
+}
+
+// broken is the event that tells of a refusal.
+func (geminiWire) broken(r *refused) frame { return frame{data: r.body} }

@@ -1,0 +1,188 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// Live is a real service whose answers are recorded.
+type Live struct {
+	// URL is the address that a provider is pointed at.
+	URL string
+	// KeyVariable is the environment variable that holds a key.
+	KeyVariable string
+}
+
+// recordVariable is the environment variable that asks for recording.
+const recordVariable = "BELAY_RECORD"
+
+// TestRecordings plays short conversations that every model can have, each a
+// subtest of its own, on what was recorded of a real service: the files in a
+// directory, by the name of the conversation. A provider must make of the answers
+// what it made of them when they were recorded.
+//
+// If the environment variable BELAY_RECORD is set, the conversations are had with
+// the service itself, at the cost of whoever owns the key, and the files are
+// written. Keys are taken out of them, and of the headers only what says how to read
+// the body is kept: what the model was told and what it said is all that is left.
+//
+// open opens a model that is at an address and has a key. The address differs from
+// one run to the next, and the model must not.
+//
+//nolint:tparallel // whether they run beside other tests is the caller's choice
+func TestRecordings(t *testing.T, dir string, service Live, open func(t testing.TB, address, key string) belay.Model) {
+	t.Helper()
+	if os.Getenv(recordVariable) != "" {
+		key := os.Getenv(service.KeyVariable)
+		if key == "" {
+			t.Fatalf("recording needs a key: set %s", service.KeyVariable)
+		}
+		for _, take := range takes {
+			t.Run(take.name, func(t *testing.T) { record(t, dir, take, service.URL, key, open) })
+		}
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skipf("there are no recordings in %s: whoever has a key can make some, with %s=1 and %s set", dir, recordVariable, service.KeyVariable)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			t.Parallel()
+			replay(t, file, open)
+		})
+	}
+}
+
+// recording is what a file holds.
+type recording struct {
+	Conversation string    `json:"conversation"`
+	Recorded     time.Time `json:"recorded"`
+	// Prefix is the path of the service's address.
+	Prefix    string     `json:"prefix,omitempty"`
+	Exchanges []exchange `json:"exchanges"`
+	// Outcomes are what the provider made of it.
+	Outcomes []recordedOutcome `json:"outcomes"`
+}
+
+// exchange is a request and its answer.
+type exchange struct {
+	Method  string          `json:"method"`
+	Path    string          `json:"path"`
+	Request json.RawMessage `json:"request"`
+	Status  int             `json:"status"`
+	// ContentType and RetryAfter are headers of the answer.
+	ContentType string `json:"content_type,omitempty"`
+	RetryAfter  string `json:"retry_after,omitempty"`
+	Answer      string `json:"answer"`
+}
+
+// recordedOutcome is a response, or the kind of an error.
+type recordedOutcome struct {
+	Parts      []belay.Part         `json:"parts,omitempty"`
+	StopReason belay.StopReason     `json:"stop_reason,omitempty"`
+	Usage      belay.Usage          `json:"usage,omitzero"`
+	Model      string               `json:"model,omitempty"`
+	Failure    belay.ModelErrorKind `json:"failure,omitempty"`
+	Status     int                  `json:"status,omitempty"`
+}
+
+// record has a conversation with a service and writes the file.
+func record(t testing.TB, dir string, take take, service, key string, open func(t testing.TB, address, key string) belay.Model) {
+	t.Helper()
+	base, err := url.Parse(service)
+	if err != nil {
+		t.Fatalf("the address of the service: %v", err)
+	}
+	tap := newTap(t, base)
+	given := key
+	if take.wrongKey {
+		given = wrongKey
+	}
+	outcomes := take.run(t, open(t, tap.URL+base.Path, given))
+	if t.Failed() {
+		return
+	}
+	r := recording{take.name, time.Now().UTC().Truncate(time.Second), base.Path, tap.exchanges(), outcomes}
+	var data bytes.Buffer
+	e := json.NewEncoder(&data)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		t.Fatal(err)
+	}
+	scrubbed := scrub(data.String(), key)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, take.name+".json"), []byte(scrubbed), 0o644); err != nil { //nolint:gosec // the caller names the directory
+		t.Fatal(err)
+	}
+}
+
+// looksLikeKey matches what services call keys, even in part, as their errors
+// repeat them.
+var looksLikeKey = regexp.MustCompile(`\b((sk-|sk_|AIza|ya29\.|xai-|gsk_)[A-Za-z0-9*_.-]{4,}|(org-|proj_|user-)[A-Za-z0-9]{16,})`)
+
+// scrub takes the key out of a text, and whatever looks like one.
+func scrub(text, key string) string {
+	if key != "" {
+		text = strings.ReplaceAll(text, key, "[key]")
+	}
+	return looksLikeKey.ReplaceAllString(text, "[key]")
+}
+
+// replay has a recorded conversation again.
+func replay(t testing.TB, file string, open func(t testing.TB, address, key string) belay.Model) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r recording
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatalf("%s: it is not a recording: %v", file, err)
+	}
+	var played *take
+	for i := range takes {
+		if takes[i].name == r.Conversation {
+			played = &takes[i]
+		}
+	}
+	if played == nil {
+		t.Fatalf("%s: there is no conversation %q any more: delete the file", file, r.Conversation)
+	}
+	outcomes := played.run(t, open(t, newPlayer(t, file, &r).URL+r.Prefix, testKey))
+	if got, want := shownOutcomes(t, outcomes), shownOutcomes(t, r.Outcomes); got != want {
+		t.Errorf("%s: the provider makes something else of the answers:\n%s\nwas\n%s", file, got, want)
+	}
+}
+
+// shownOutcomes shows outcomes so that they can be compared.
+func shownOutcomes(t testing.TB, outcomes []recordedOutcome) string {
+	t.Helper()
+	data, err := json.MarshalIndent(outcomes, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain []recordedOutcome // what was written and read is spelled alike
+	if err := json.Unmarshal([]byte(scrub(string(data), "")), &plain); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = json.MarshalIndent(plain, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

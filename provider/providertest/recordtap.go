@@ -1,0 +1,159 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// tap is a server on loopback that passes everything on to a service and keeps
+// what is said.
+type tap struct {
+	*httptest.Server
+
+	t       testing.TB
+	service *url.URL
+
+	mu   sync.Mutex
+	kept []exchange
+}
+
+// newTap starts a tap. It stops when the test ends.
+func newTap(t testing.TB, service *url.URL) *tap {
+	t.Helper()
+	p := &tap{t: t, service: service}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// exchanges returns what was said so far.
+func (p *tap) exchanges() []exchange {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.kept)
+}
+
+// serve passes a request on, and the answer back as it comes.
+func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client has left
+	}
+	target := *p.service
+	target.Path, target.RawQuery = r.URL.Path, r.URL.RawQuery
+	onward, err := http.NewRequestWithContext(r.Context(), r.Method, target.String(), bytes.NewReader(body))
+	if err != nil {
+		p.t.Errorf("recording: %v", err)
+		return
+	}
+	onward.Header = r.Header.Clone()
+	onward.Header.Del("Accept-Encoding") // what is kept must be readable
+	onward.Header.Del("Connection")
+	answer, err := http.DefaultTransport.RoundTrip(onward)
+	if err != nil {
+		p.t.Errorf("recording: the service does not answer: %v", err)
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	x := exchange{
+		Method: r.Method, Path: r.URL.Path, Request: readable(body), Status: answer.StatusCode,
+		ContentType: answer.Header.Get("Content-Type"), RetryAfter: answer.Header.Get("Retry-After"),
+	}
+	for _, name := range []string{"Content-Type", "Retry-After"} {
+		if value := answer.Header.Get(name); value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	var said strings.Builder
+	flush := http.NewResponseController(w).Flush
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := answer.Body.Read(buffer)
+		said.Write(buffer[:n])
+		_, _ = w.Write(buffer[:n])
+		_ = flush()
+		if err != nil {
+			break // the end, or as far as it came
+		}
+	}
+	x.Answer = said.String()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = append(p.kept, x)
+}
+
+// readable returns a body as JSON: what it is, or a text that holds it.
+func readable(body []byte) json.RawMessage {
+	if json.Valid(body) {
+		return body
+	}
+	return encodeJSON(string(body))
+}
+
+// player is a server on loopback that answers as a service did.
+type player struct {
+	*httptest.Server
+
+	t    testing.TB
+	file string
+
+	mu   sync.Mutex
+	rest []exchange
+}
+
+// newPlayer starts a player. It stops when the test ends.
+func newPlayer(t testing.TB, file string, r *recording) *player {
+	t.Helper()
+	p := &player{t: t, file: file, rest: r.Exchanges}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// serve answers with the next answer. That the request is another one than at the
+// time does not make the answer wrong, but it should be known.
+func (p *player) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client has left
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.rest) == 0 {
+		p.t.Errorf("%s: there is a request more than was recorded: %.2000s", p.file, body)
+		w.WriteHeader(http.StatusNotImplemented)
+		return
+	}
+	x := p.rest[0]
+	p.rest = p.rest[1:]
+	if r.Method != x.Method || r.URL.Path != x.Path {
+		p.t.Errorf("%s: a request goes to %s %s, and went to %s %s", p.file, r.Method, r.URL.Path, x.Method, x.Path)
+	}
+	if scrub(string(readable(body)), "") != string(compacted(x.Request)) {
+		p.t.Logf("%s: a request is not the one that was recorded: record again to see whether the service takes it\n%.2000s\nwas\n%.2000s", p.file, body, x.Request)
+	}
+	w.Header().Set("Content-Type", x.ContentType)
+	if x.RetryAfter != "" {
+		w.Header().Set("Retry-After", x.RetryAfter)
+	}
+	w.WriteHeader(x.Status)
+	_, _ = io.WriteString(w, x.Answer) // a client that has left is no fault
+}
+
+// compacted returns JSON without white space.
+func compacted(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}

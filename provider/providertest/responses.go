@@ -1,0 +1,91 @@
+package providertest
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"testing"
+)
+
+// ResponsesOptions are the settings of a [Responses] server.
+type ResponsesOptions struct {
+	// Key is the only key it takes. Defaults to key-of-a-test.
+	Key string
+	// Whole answers without a stream, whatever the request asks for. Defaults to
+	// streaming.
+	Whole bool
+}
+
+// Responses is a server that speaks the Responses protocol of OpenAI. Beside the
+// scripted replies it refuses, with status 400 or 401, what the service refuses: a
+// missing or wrong key, fields that are not known, a request without a model or
+// input, a bound that is too small, calls without outputs and outputs without
+// calls, ids that are too long or used twice, thinking that was changed, that is not
+// encrypted or that nothing follows, and tools with unfit names or schemas.
+type Responses struct{ *loopback }
+
+var _ Server = (*Responses)(nil)
+
+// NewResponses starts a server. It stops when the test ends.
+func NewResponses(t testing.TB, opts *ResponsesOptions) *Responses {
+	t.Helper()
+	var o ResponsesOptions
+	if opts != nil {
+		o = *opts
+	}
+	key := cmp.Or(o.Key, testKey)
+	return &Responses{newLoopback(t, key, responsesWire{key, o.Whole, new(atomic.Int64)})}
+}
+
+// StartResponses starts a [Responses] server with default options, for [Test].
+func StartResponses(t testing.TB) Server {
+	t.Helper()
+	return NewResponses(t, nil)
+}
+
+// URL is the server's address, with /v1.
+func (r *Responses) URL() string { return r.loopback.URL() + "/v1" }
+
+// Extends compares the requests field by field and item by item.
+func (r *Responses) Extends(earlier, later Request) error {
+	return extendsOpenAI(earlier.Body, later.Body, "input", begins)
+}
+
+// responsesWire is the protocol.
+type responsesWire struct {
+	key      string
+	unstream bool          // never streams
+	items    *atomic.Int64 // numbers the items
+}
+
+func (w responsesWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
+	if err := openAIDoor(r, "/v1/responses", http.MethodPost, w.key); err != nil {
+		return false, err.refused()
+	}
+	stream, err := checkResponses(request)
+	if err != nil {
+		return false, err.refused()
+	}
+	return stream && !w.unstream, nil
+}
+
+func (w responsesWire) list(r *http.Request) ([]byte, *refused) { return openAIModels(r, w.key) }
+
+func (responsesWire) refusal(r *Refusal) *refused { return openAIRefusal(r) }
+
+// broken is the event that tells of a refusal.
+func (responsesWire) broken(r *refused) frame {
+	var body struct {
+		Error map[string]any `json:"error"`
+	}
+	if err := json.Unmarshal(r.body, &body); err != nil {
+		panic("providertest: " + err.Error())
+	}
+	e := body.Error
+	code := e["code"]
+	if code == nil {
+		code = e["type"]
+	}
+	return newFrame("error", map[string]any{"code": code, "message": e["message"], "param": nil, "sequence_number": 0})
+}

@@ -1,0 +1,208 @@
+// Package frontmatter reads the mapping in YAML that Markdown files begin with. It
+// knows where every value stands, so that a mistake can be reported with its line,
+// and it reads files that others wrote: what is wrong and can be understood is
+// tolerated, and told.
+//
+// Files are many and plain: most are read by a few lines of code that know only
+// that, and the rest by a YAML library.
+package frontmatter
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limit is the most bytes of YAML that are read. The time a YAML library takes for
+// a text that means harm grows with the square of its length.
+const Limit = 64 << 10
+
+// Kind is what a value is.
+type Kind uint8
+
+// The kinds of values.
+const (
+	Null Kind = iota
+	Bool
+	Int
+	Float
+	String
+	List
+	Map
+)
+
+// String is the kind in words.
+func (k Kind) String() string {
+	return [...]string{"nothing", "true or false", "a number", "a number", "a text", "a list", "a mapping"}[k]
+}
+
+// Value is a value of a document.
+type Value struct {
+	Kind Kind
+	// Text is a text, and a scalar of another kind as it is written.
+	Text string
+	// Line is where it begins, counted from 1 in the file.
+	Line int
+	List []Value
+	Map  []Field
+}
+
+// Field is a key with its value.
+type Field struct {
+	Key   string
+	Line  int
+	Value Value
+}
+
+// Document is what a file holds.
+type Document struct {
+	// Fields are those of the mapping, in order. No key is there twice.
+	Fields []Field
+	// Found says whether there is frontmatter; it may be empty.
+	Found bool
+	// Body is what follows it, and BodyLine the line on which it begins.
+	Body     string
+	BodyLine int
+	// Notes tell what is wrong and was tolerated.
+	Notes []Note
+}
+
+// Note tells what was tolerated, and where.
+type Note struct {
+	Line    int
+	Message string
+}
+
+// Error is what makes a file unreadable, and where.
+type Error struct {
+	Line    int
+	Message string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Message) }
+
+func fail(line int, format string, args ...any) error {
+	return &Error{line, fmt.Sprintf(format, args...)}
+}
+
+const byteOrderMark = "\ufeff"
+
+// Parse reads a Markdown file. It has frontmatter if its first line is ---, up to
+// the next such line. An error is an *Error.
+func Parse(text string) (*Document, error) {
+	d := new(Document)
+	text = d.withoutMark(text)
+	first, rest, _ := cutLine(text)
+	if !isFence(first) {
+		d.Body, d.BodyLine = text, 1
+		return d, checkText(text, 1)
+	}
+	d.Found = true
+	head, line := rest, 2
+	for {
+		here := len(head) - len(rest)
+		text, after, more := cutLine(rest)
+		if isFence(text) {
+			d.Body, d.BodyLine = after, line+1
+			head = head[:here]
+			break
+		}
+		if !more {
+			return nil, fail(1, "the frontmatter that begins here is never closed: put a line --- behind it")
+		}
+		rest, line = after, line+1
+	}
+	if err := checkText(head, 2); err != nil {
+		return nil, err
+	}
+	if err := checkText(d.Body, d.BodyLine); err != nil {
+		return nil, err
+	}
+	var err error
+	d.Fields, err = d.mapping(head, 2)
+	return d, err
+}
+
+// ParseYAML reads a file that is a mapping as a whole. An error is an *Error.
+func ParseYAML(text string) (*Document, error) {
+	d := new(Document)
+	text = d.withoutMark(text)
+	if err := checkText(text, 1); err != nil {
+		return nil, err
+	}
+	d.Found = true
+	var err error
+	d.Fields, err = d.mapping(text, 1)
+	return d, err
+}
+
+// Field returns the value of a key, or nil.
+func (d *Document) Field(key string) *Value {
+	for i := range d.Fields {
+		if d.Fields[i].Key == key {
+			return &d.Fields[i].Value
+		}
+	}
+	return nil
+}
+
+func (d *Document) withoutMark(text string) string {
+	if !strings.HasPrefix(text, byteOrderMark) {
+		return text
+	}
+	d.Notes = append(d.Notes, Note{1, "the file begins with a byte order mark"})
+	return text[len(byteOrderMark):]
+}
+
+// mapping reads YAML that begins on a line.
+func (d *Document) mapping(head string, line int) ([]Field, error) {
+	if len(head) > Limit {
+		return nil, fail(line, "the frontmatter is %d bytes long: at most %d are read", len(head), Limit)
+	}
+	if fields, ok := readPlain(head, line); ok {
+		return fields, nil
+	}
+	fields, err := readYAML(head, line)
+	if err == nil {
+		return fields, nil
+	}
+	quoted, lines := quoteColons(head, line)
+	if len(lines) == 0 {
+		return nil, err
+	}
+	fields, again := readYAML(quoted, line)
+	if again != nil {
+		return nil, err // what is wrong with what was written, not with what we made of it
+	}
+	for _, at := range lines {
+		d.Notes = append(d.Notes, Note{at, "a value with a colon in it is not quoted: put quotes around it"})
+	}
+	return fields, nil
+}
+
+// isFence reports whether a line is ---. What cannot be seen behind it does not
+// count.
+func isFence(line string) bool {
+	return strings.HasPrefix(line, "---") && strings.TrimRight(line[3:], " \t\r") == ""
+}
+
+// cutLine returns the first line of a text, without its end, and what follows.
+func cutLine(text string) (line, rest string, more bool) {
+	line, rest, more = strings.Cut(text, "\n")
+	return strings.TrimSuffix(line, "\r"), rest, more
+}
+
+// checkText refuses what is not text: it could be neither sent nor stored.
+func checkText(text string, line int) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return fail(line+strings.Count(text[:i], "\n"), "the file is not UTF-8: the byte %#x is no text", text[i])
+		}
+		i += size
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package frontmatter
+
+import (
+	"strings"
+)
+
+// readPlain reads frontmatter that is plain: keys at the left with one value each,
+// unquoted or simply quoted, lists of such values and mappings of one level. It
+// gives up at the first sign of anything else: YAML has many rules, and what this
+// takes must mean what it means by all of them.
+func readPlain(head string, line int) ([]Field, bool) {
+	p := plain{rest: head, line: line - 1}
+	p.next()
+	var fields []Field
+	for !p.end {
+		if p.blank() {
+			p.next()
+			continue
+		}
+		field, ok := p.field(0)
+		if !ok || known(fields, field.Key) {
+			return nil, false
+		}
+		if field.Value.Kind == Null {
+			if field.Value, ok = p.block(field.Value); !ok {
+				return nil, false
+			}
+		}
+		fields = append(fields, field)
+	}
+	return fields, true
+}
+
+// plain goes through a text line by line.
+type plain struct {
+	rest string
+	text string // of this line
+	line int    // its number
+	end  bool   // there is no line
+}
+
+func (p *plain) next() {
+	if p.rest == "" {
+		p.end, p.text = true, ""
+		return
+	}
+	p.text, p.rest, _ = cutLine(p.rest)
+	p.line++
+}
+
+// blank reports whether the line is empty, or a comment at the left.
+func (p *plain) blank() bool {
+	return !p.end && (strings.TrimLeft(p.text, " ") == "" || p.text[0] == '#' && sound(p.text))
+}
+
+// field reads a line "key: value" with an indentation. A line that is indented
+// further goes on with the value above it, or is a mistake: it is no field.
+func (p *plain) field(indent int) (Field, bool) {
+	text := p.text[indent:]
+	n := 0
+	for n < len(text) && (text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z' || text[n] == '_' || n > 0 && (text[n] >= '0' && text[n] <= '9' || text[n] == '-')) {
+		n++
+	}
+	if n == 0 || n == len(text) || text[n] != ':' || resolves(text[:n]) {
+		return Field{}, false
+	}
+	field := Field{Key: text[:n], Line: p.line}
+	rest := text[n+1:]
+	if rest != "" && rest[0] != ' ' {
+		return field, false
+	}
+	value, ok := scalar(strings.Trim(rest, " "), false)
+	value.setLine(p.line)
+	field.Value = value
+	p.next()
+	return field, ok
+}
+
+// block reads what stands below a key without a value: a list, a mapping of one
+// level, or nothing.
+func (p *plain) block(null Value) (Value, bool) {
+	for !p.end && strings.TrimLeft(p.text, " ") == "" {
+		p.next()
+	}
+	if p.end {
+		return null, true
+	}
+	indent := len(p.text) - len(strings.TrimLeft(p.text, " "))
+	switch text := p.text[indent:]; {
+	case strings.HasPrefix(text, "- "):
+		return p.list(indent)
+	case indent > 0:
+		return p.nested(indent)
+	default:
+		return null, text[0] != '#' && text[0] != '-' // a comment might be followed by anything
+	}
+}
+
+// list reads lines "- value".
+func (p *plain) list(indent int) (Value, bool) {
+	list := Value{Kind: List, Line: p.line}
+	for !p.end && p.at(indent) && strings.HasPrefix(p.text[indent:], "- ") {
+		item, ok := scalar(strings.Trim(p.text[indent+2:], " "), false)
+		if !ok || item.Kind != String && item.Kind != Int {
+			return list, false
+		}
+		item.setLine(p.line)
+		list.List = append(list.List, item)
+		p.next()
+	}
+	return list, true
+}
+
+// nested reads lines "key: value" that are indented alike.
+func (p *plain) nested(indent int) (Value, bool) {
+	m := Value{Kind: Map, Line: p.line}
+	for !p.end && p.at(indent) {
+		field, ok := p.field(indent)
+		if !ok || field.Value.Kind == Null || known(m.Map, field.Key) {
+			return m, false
+		}
+		m.Map = append(m.Map, field)
+	}
+	return m, true
+}
+
+// at reports whether the line has just that indentation.
+func (p *plain) at(indent int) bool {
+	return len(p.text) > indent && strings.TrimLeft(p.text[:indent+1], " ") == p.text[indent:indent+1] && p.text[indent] != ' '
+}
+
+func known(fields []Field, key string) bool {
+	for i := range fields {
+		if fields[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Value) setLine(line int) {
+	v.Line = line
+	for i := range v.List {
+		v.List[i].Line = line
+	}
+}
+
+// scalar reads a value on one line. Within a list in brackets less is plain.
+func scalar(s string, inFlow bool) (Value, bool) {
+	if s == "" {
+		return Value{Kind: Null}, !inFlow
+	}
+	switch c := s[0]; {
+	case c == '"' || c == '\'':
+		inner, ok := quoted(s)
+		return Value{Kind: String, Text: inner}, ok && sound(inner)
+	case c == '[' && !inFlow:
+		return flow(s)
+	case c >= '0' && c <= '9':
+		for i := range len(s) {
+			if s[i] < '0' || s[i] > '9' || i > 0 && c == '0' || i > 8 {
+				return Value{}, false
+			}
+		}
+		return Value{Kind: Int, Text: s}, true
+	case strings.IndexByte("-?:,[]{}#&*!|>%@`<=+.~", c) >= 0 || resolves(s) || !sound(s):
+		return Value{}, false
+	case inFlow && strings.ContainsAny(s, ",[]{}:#'\""):
+		return Value{}, false
+	case strings.Contains(s, ": ") || strings.Contains(s, " #") || s[len(s)-1] == ':':
+		return Value{}, false
+	}
+	return Value{Kind: String, Text: s}, true
+}
+
+// quoted takes the quotes off a text that has none inside.
+func quoted(s string) (string, bool) {
+	if len(s) < 2 || s[len(s)-1] != s[0] {
+		return "", false
+	}
+	inner := s[1 : len(s)-1]
+	return inner, strings.IndexByte(inner, s[0]) < 0 && (s[0] == '\'' || strings.IndexByte(inner, '\\') < 0)
+}
+
+// flow reads a list in brackets.
+func flow(s string) (Value, bool) {
+	list := Value{Kind: List}
+	if s[len(s)-1] != ']' {
+		return list, false
+	}
+	inner := s[1 : len(s)-1]
+	if strings.Trim(inner, " ") == "" {
+		return list, false // empty lists are rare
+	}
+	for part := range strings.SplitSeq(inner, ",") {
+		item, ok := scalar(strings.Trim(part, " "), true)
+		if !ok {
+			return list, false
+		}
+		list.List = append(list.List, item)
+	}
+	return list, true
+}
+
+// resolves reports whether YAML, or one of its older versions, takes a word for
+// something else than a text.
+func resolves(s string) bool {
+	if len(s) > 5 {
+		return false
+	}
+	switch strings.ToLower(s) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		return true
+	}
+	return false
+}
+
+// sound reports whether a text has only characters that YAML leaves alone: no
+// control characters, and none that some take for the end of a line.
+func sound(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return false
+		}
+		if s[i] >= 0x80 {
+			return !strings.ContainsFunc(s[i:], func(r rune) bool {
+				return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+			})
+		}
+	}
+	return true
+}

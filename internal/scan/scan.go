@@ -1,0 +1,134 @@
+// Package scan finds the names that users type with a slash in front: directives
+// and skills.
+package scan
+
+import (
+	"math/bits"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Token is a name with a slash in front, and where it is: text[Start] is the
+// slash, text[Start:End] the token.
+type Token struct {
+	Name       string
+	Start, End int
+}
+
+// Tokens returns the tokens of a text in order. A token begins at the start of the
+// text or behind a space, with a slash and an ASCII letter; letters, digits, _ and
+// - may follow, and then a space or the end of the text. A space is what
+// unicode.IsSpace says it is. Nothing is allocated for a text without tokens.
+func Tokens(text string) []Token {
+	var tokens []Token
+	for at := 0; ; {
+		slash := strings.IndexByte(text[at:], '/')
+		if slash < 0 {
+			return tokens
+		}
+		// Where there is a slash another is often near, in a path or an address: a few
+		// bytes are looked at before the search that is made for long texts goes on.
+		for near := slash; near >= 0; near = nearSlash(text, at) {
+			at += near + 1
+			if before := at - 2; before >= 0 && text[before]-'!' < utf8.RuneSelf-'!' {
+				continue // most slashes are part of a word
+			}
+			if token, ok := tokenAt(text, at); ok {
+				tokens = append(tokens, token)
+				at = token.End
+			}
+		}
+	}
+}
+
+// nearSlash returns how far the next slash is, if it is one of the next 16 bytes, or
+// -1.
+func nearSlash(text string, at int) int {
+	if len(text)-at < 16 {
+		return -1
+	}
+	if found := slashes(text[at : at+8]); found != 0 {
+		return bits.TrailingZeros64(found) / 8
+	}
+	if found := slashes(text[at+8 : at+16]); found != 0 {
+		return 8 + bits.TrailingZeros64(found)/8
+	}
+	return -1
+}
+
+// slashes has a bit in the first of eight bytes that is a slash, and none if no byte
+// is.
+func slashes(s string) uint64 {
+	const ones, slash = 0x0101010101010101, 0x2f2f2f2f2f2f2f2f
+	word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	zero := word ^ slash // whose bytes that are zero are sought
+	return (zero - ones) &^ zero & (ones << 7)
+}
+
+// tokenAt returns the token whose slash is in front of a place, if it is one.
+func tokenAt(text string, at int) (Token, bool) {
+	if at > 1 && !spaceBefore(text[:at-1]) || at == len(text) || !letter(text[at]) {
+		return Token{}, false
+	}
+	end := at + 1
+	for end < len(text) && part(text[end]) {
+		end++
+	}
+	if end < len(text) && !spaceAfter(text[end:]) {
+		return Token{}, false
+	}
+	return Token{text[at:end], at - 1, end}, true
+}
+
+// Valid reports whether a token can spell the name.
+func Valid(name string) bool {
+	if name == "" || !letter(name[0]) {
+		return false
+	}
+	for i := range len(name) {
+		if !part(name[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Replace puts other texts in the place of tokens, which are those of the text, or
+// some of them, in order.
+func Replace(text string, tokens []Token, with func(Token) string) string {
+	if len(tokens) == 0 {
+		return text
+	}
+	var b strings.Builder
+	at := 0
+	for _, t := range tokens {
+		b.WriteString(text[at:t.Start])
+		b.WriteString(with(t))
+		at = t.End
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func part(c byte) bool { return letter(c) || c >= '0' && c <= '9' || c == '_' || c == '-' }
+
+// spaceBefore reports whether a text that is not empty ends in a space.
+func spaceBefore(text string) bool {
+	if c := text[len(text)-1]; c < utf8.RuneSelf {
+		return c == ' ' || c >= '\t' && c <= '\r'
+	}
+	r, _ := utf8.DecodeLastRuneInString(text)
+	return unicode.IsSpace(r)
+}
+
+// spaceAfter reports whether a text that is not empty begins with a space.
+func spaceAfter(text string) bool {
+	if c := text[0]; c < utf8.RuneSelf {
+		return c == ' ' || c >= '\t' && c <= '\r'
+	}
+	r, _ := utf8.DecodeRuneInString(text)
+	return unicode.IsSpace(r)
+}

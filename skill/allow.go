@@ -1,0 +1,95 @@
+package skill
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// allowedTools is the policy that keeps the limits of a turn, so that whoever
+// resumes it has them too. Each is a line that names the skill, or an empty one if
+// that is hidden, and a line for each tool it allows. Settings add up: nobody can
+// take one away.
+var allowedTools = belay.PolicyUnion[string]("skill_allowed_tools")
+
+// limit notes the limits of the skills that are active in a turn.
+func (e *Extension) limit(_ context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {
+	var active []*Skill
+	now := e.catalog.now.Load()
+	for _, m := range now.active(in.Text(), in.Agent()) {
+		active = append(active, m.Skill)
+	}
+	for _, found := range placeholders.FindAllStringSubmatch(in.Text(), -1) {
+		if o := now.byName[found[1]]; o != nil && invoked(in.Text(), found[1]) && o.skill.isFor(in.Agent()) {
+			active = append(active, o.skill)
+		}
+	}
+	var limits []string
+	for _, s := range active {
+		if s.AllowedTools == nil {
+			continue
+		}
+		name := s.Name
+		if s.Hidden {
+			name = ""
+		}
+		limits = append(limits, strings.Join(slices.Concat([]string{name}, s.AllowedTools), "\n"))
+	}
+	if len(limits) == 0 {
+		return belay.TurnPolicy{}, nil
+	}
+	return belay.SetPolicy(allowedTools.Set(limits)), nil
+}
+
+// allow refuses a call that a limit of the turn does not name. The skills' own tools
+// are not limited: a skill has to be read to be followed.
+func (e *Extension) allow(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+	limits, ok := allowedTools.Value(call.Policy())
+	if !ok || call.Tool() == e.opts.ToolName || call.Tool() == InvokeTool {
+		return belay.Pass, nil
+	}
+	for _, limit := range limits {
+		parts := strings.Split(limit, "\n")
+		covered, err := e.covered(ctx, parts[1:], call)
+		if err != nil {
+			return belay.Pass, err // tool.pre is a gate: an error denies
+		}
+		if !covered {
+			who, what := "a skill", "no tools"
+			if parts[0] != "" {
+				who = fmt.Sprintf("the skill %q", parts[0])
+			}
+			if len(parts) > 1 {
+				what = "only " + strings.Join(parts[1:], ", ")
+			}
+			return belay.Deny(who + " is active in this turn and allows " + what), nil
+		}
+	}
+	return belay.Pass, nil
+}
+
+// covered reports whether one of the entries names the call. An entry is the name
+// of a tool, or a pattern of path.Match; one with parentheses is for who reads
+// patterns.
+func (e *Extension) covered(ctx context.Context, entries []string, call belay.ToolCall) (bool, error) {
+	for _, entry := range entries {
+		if strings.ContainsAny(entry, "()") {
+			if e.opts.Patterns == nil || e.opts.Patterns.CheckPattern(entry) != nil {
+				continue
+			}
+			covered, err := e.opts.Patterns.Covers(ctx, entry, call)
+			if covered || err != nil {
+				return covered, err
+			}
+			continue
+		}
+		if ok, err := path.Match(entry, call.Tool()); ok && err == nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}

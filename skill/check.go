@@ -1,0 +1,297 @@
+package skill
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Check holds the skills of a directory, or the skill that it is, against the Agent
+// Skills specification, and returns what violates it, each with its file and line,
+// in the order of the files. Strictly it is the specification as it is written;
+// otherwise the fields that are read beyond it are allowed (id, priority, hidden,
+// triggers, agents, tags), and so are skills that are a file without a directory.
+// The error is about the directory.
+func Check(dir string, strict bool) ([]Problem, error) {
+	t, err := openRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("check skills: %s: %w", dir, err)
+	}
+	defer t.close()
+	entries, err := t.readDir(".")
+	if err != nil {
+		return nil, fmt.Errorf("check skills: %s: %w", dir, err)
+	}
+	c := &checking{t: t, strict: strict}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), skillFile) }) {
+		whole, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("check skills: %w", err)
+		}
+		c.directory(".", filepath.Base(whole), 0)
+	} else {
+		for _, e := range entries {
+			c.entry(e)
+		}
+		if c.skills == 0 && len(c.problems) == 0 {
+			c.addf(".", 0, "there is no skill here: a skill is a directory with a file %s", skillFile)
+		}
+	}
+	slices.SortStableFunc(c.problems, func(a, b Problem) int { return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line)) })
+	return c.problems, nil
+}
+
+// checking is a check under way.
+type checking struct {
+	t        tree
+	strict   bool
+	skills   int
+	problems []Problem
+}
+
+func (c *checking) addf(rel string, line int, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Kind: Violation, Path: c.t.shown(rel), Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+// entry checks what is in the directory itself.
+func (c *checking) entry(e fs.DirEntry) {
+	name := e.Name()
+	isDir, level := e.IsDir(), 1
+	if e.Type()&fs.ModeSymlink != 0 {
+		info, err := c.t.stat(name)
+		if err != nil {
+			c.addf(name, 1, "%s", fileMessage(err))
+			return
+		}
+		isDir, level = info.IsDir(), deepest
+	}
+	ext := path.Ext(name)
+	switch {
+	case strings.HasPrefix(name, ".") || name == "node_modules":
+	case isDir:
+		c.directory(name, name, level)
+	case ext == ".md" || ext == ".yaml" || ext == ".yml":
+		c.flat(name, ext)
+	}
+}
+
+// directory checks a directory: it is a skill, or there may be skills below it.
+func (c *checking) directory(rel, name string, level int) {
+	entries, err := c.t.readDir(rel)
+	if err != nil {
+		c.addf(rel, 1, "%s", fileMessage(err))
+		return
+	}
+	at := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() == skillFile })
+	if at < 0 {
+		at = slices.IndexFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), skillFile) })
+	}
+	if at >= 0 {
+		file := path.Join(rel, entries[at].Name())
+		if entries[at].Name() != skillFile {
+			c.addf(file, 1, "the file is called %s: call it %s", entries[at].Name(), skillFile)
+		}
+		c.skill(file, name)
+		return
+	}
+	if level >= deepest {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
+			c.directory(path.Join(rel, e.Name()), e.Name(), level+1)
+		}
+	}
+}
+
+// read reads a file, and reports why it cannot be.
+func (c *checking) read(rel string, parse func(string) (*frontmatter.Document, error)) *frontmatter.Document {
+	c.skills++
+	text, _, _, err := readText(c.t, rel, nil)
+	if err != nil {
+		c.addf(rel, 1, "%s", fileMessage(err))
+		return nil
+	}
+	doc, err := parse(text)
+	if e, ok := errors.AsType[*frontmatter.Error](err); ok {
+		c.addf(rel, e.Line, "%s", e.Message)
+		return nil
+	}
+	for _, n := range doc.Notes {
+		c.addf(rel, n.Line, "%s", n.Message)
+	}
+	return doc
+}
+
+// skill checks the file of a skill against the specification.
+func (c *checking) skill(rel, dir string) {
+	doc := c.read(rel, frontmatter.Parse)
+	switch {
+	case doc == nil:
+		return
+	case !doc.Found:
+		c.addf(rel, 1, "there is no frontmatter: begin with a line ---, name and description, and another line ---")
+		return
+	}
+	c.name(rel, doc, dir)
+	c.text(rel, doc, "description", specDescription, true)
+	c.text(rel, doc, "compatibility", specCompatibility, false)
+	c.text(rel, doc, "license", 0, false)
+	c.metadata(rel, doc.Field("metadata"))
+	c.fields(rel, doc, nil)
+	if v := doc.Field("allowed-tools"); v != nil && c.strict && v.Kind != frontmatter.String {
+		c.addf(rel, v.Line, "allowed-tools is %s: write a text with spaces between the tools", v.Kind)
+	}
+	c.ours(rel, doc, dir)
+}
+
+// flat checks a skill that is a file.
+func (c *checking) flat(rel, ext string) {
+	stem := strings.TrimSuffix(rel, ext)
+	parse, more := frontmatter.Parse, []string(nil)
+	if ext != ".md" {
+		parse, more = frontmatter.ParseYAML, flatFields
+	}
+	before := len(c.problems)
+	doc := c.read(rel, parse)
+	if doc != nil && !doc.Found && forReaders(stem) {
+		c.problems = c.problems[:before]
+		c.skills--
+		return
+	}
+	if c.strict {
+		c.addf(rel, 1, "a skill is a directory with a file %s: the specification knows no other", skillFile)
+		return
+	}
+	if doc == nil {
+		return
+	}
+	if body := doc.Field("body"); ext != ".md" && (body == nil || strings.TrimSpace(body.Text) == "") {
+		c.addf(rel, 1, "there is no body: a skill in YAML has its text below the key body")
+	}
+	c.text(rel, doc, "description", specDescription, false)
+	c.metadata(rel, doc.Field("metadata"))
+	c.fields(rel, doc, more)
+	c.ours(rel, doc, stem)
+}
+
+// name checks the name of a skill.
+func (c *checking) name(rel string, doc *frontmatter.Document, dir string) {
+	v := doc.Field("name")
+	switch {
+	case v == nil:
+		c.addf(rel, 1, "the field name is missing: it is the name of the directory, %q", dir)
+	case v.Kind != frontmatter.String:
+		c.addf(rel, v.Line, "name is %s: write a text, with quotes around it if need be", v.Kind)
+	case v.Text == "" || utf8.RuneCountInString(v.Text) > specName:
+		c.addf(rel, v.Line, "the name has %d characters: it must have 1 to %d", utf8.RuneCountInString(v.Text), specName)
+	case !specified(v.Text):
+		c.addf(rel, v.Line, "the name %q must have lower-case letters, digits and single hyphens between them, and nothing else", v.Text)
+	}
+	if v != nil && v.Text != dir {
+		c.addf(rel, v.Line, "the name %q must be that of the directory, %q", v.Text, dir)
+	}
+}
+
+// specified reports whether a name is one of the specification.
+func specified(name string) bool {
+	for part := range strings.SplitSeq(name, "-") {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+			return false
+		}
+	}
+	return true
+}
+
+// text checks a text and its length.
+func (c *checking) text(rel string, doc *frontmatter.Document, key string, most int, required bool) {
+	v := doc.Field(key)
+	switch {
+	case v == nil && required:
+		c.addf(rel, 1, "the field %s is missing", key)
+	case v == nil:
+	case v.Kind != frontmatter.String:
+		c.addf(rel, v.Line, "%s is %s: write a text, with quotes around it if need be", key, v.Kind)
+	case most > 0 && strings.TrimSpace(v.Text) == "":
+		c.addf(rel, v.Line, "%s is empty: write 1 to %d characters", key, most)
+	case most > 0 && utf8.RuneCountInString(strings.TrimSpace(v.Text)) > most:
+		c.addf(rel, v.Line, "%s has %d characters: it must have 1 to %d", key, utf8.RuneCountInString(strings.TrimSpace(v.Text)), most)
+	}
+}
+
+// metadata checks that it is a mapping of texts.
+func (c *checking) metadata(rel string, v *frontmatter.Value) {
+	if v == nil {
+		return
+	}
+	if v.Kind != frontmatter.Map {
+		c.addf(rel, v.Line, "metadata is %s: write a mapping of texts", v.Kind)
+		return
+	}
+	for i := range v.Map {
+		if f := &v.Map[i]; f.Value.Kind != frontmatter.String {
+			c.addf(rel, f.Line, "metadata: %s is %s: write a text, with quotes around it if need be", f.Key, f.Value.Kind)
+		}
+	}
+}
+
+// fields reports fields that nobody knows.
+func (c *checking) fields(rel string, doc *frontmatter.Document, more []string) {
+	known := specFields
+	if !c.strict {
+		known = slices.Concat(specFields, ourFields, more)
+	}
+	for _, f := range doc.Fields {
+		switch {
+		case slices.Contains(known, f.Key):
+		case slices.Contains(ourFields, f.Key):
+			c.addf(rel, f.Line, "the field %q is not part of the specification, though it is read here", f.Key)
+		default:
+			c.addf(rel, f.Line, "the field %q is not part of the specification%s: put it below metadata", f.Key, near.Hint(f.Key, known))
+		}
+	}
+}
+
+// ours checks the fields that are read beyond the specification, by reading them as
+// they are loaded, and the variables of a template.
+func (c *checking) ours(rel string, doc *frontmatter.Document, name string) {
+	if c.strict {
+		return
+	}
+	s := &Skill{Name: name}
+	r := &reader{path: c.t.shown(rel), skill: s}
+	for i := range doc.Fields {
+		f := &doc.Fields[i]
+		if !slices.Contains(ourFields, f.Key) && f.Key != "allowed-tools" {
+			continue
+		}
+		if err := r.field(f, true); err != nil {
+			if e, ok := errors.AsType[*fieldError](err); ok {
+				c.addf(rel, e.line, "%s", e.message)
+			}
+		}
+	}
+	for _, p := range s.Tolerated {
+		c.addf(rel, p.Line, "%s", p.Message)
+	}
+	if !s.template() {
+		return
+	}
+	body, line := doc.Body, doc.BodyLine
+	if v := doc.Field("body"); doc.BodyLine == 0 && v != nil {
+		body, line = v.Text, v.Line+1
+	}
+	names, lines := unknownVariables(body)
+	for i, name := range names {
+		c.addf(rel, line+lines[i]-1, "there is no variable {{%s}}%s", name, near.Hint(name, variableNames))
+	}
+}

@@ -1,0 +1,337 @@
+package skill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belay-run/belay/internal/frontmatter"
+)
+
+// The bounds of a directory.
+const (
+	deepest   = 4       // how far below it skills are looked for
+	mostFiles = 100_000 // how many skills it may have
+)
+
+// settled is how old a change must be for its time to be trusted: two changes
+// within one tick of a file system's clock have the same time.
+const settled = 2 * time.Second
+
+// skillFile is the file of a skill in the Agent Skills layout.
+const skillFile = "SKILL.md"
+
+// Directory is a source of skills in files. Make one with [Dir] or [FS].
+//
+// Each directory below it that has a file SKILL.md is a skill. The Markdown files
+// beside that are its sections, and the files in scripts, references and assets its
+// resources. Markdown and YAML files in the directory itself are skills too, without
+// sections. A directory that has a SKILL.md itself is one skill.
+//
+// A file that has not changed, by its size and time, is not read again.
+type Directory struct {
+	name string
+	open func() (tree, error)
+
+	mu    sync.Mutex
+	files map[string]*file // by path
+	byID  map[string]*file
+}
+
+// Dir is a source of the skills in a directory. A directory that is not there has
+// none. Links that lead out of it are refused.
+func Dir(dir string) *Directory {
+	return &Directory{name: dir, open: func() (tree, error) { return openRoot(dir) }}
+}
+
+// FS is a source of the skills in an fs.FS, such as files that are built into a
+// program. The name is told where there is a problem.
+func FS(name string, files fs.FS) *Directory {
+	return &Directory{name: name, open: func() (tree, error) { return fsTree{files, name}, nil }}
+}
+
+var _ Source = (*Directory)(nil)
+
+// String is its name.
+func (d *Directory) String() string { return d.name }
+
+// file is a file that may be a skill. It does not change.
+type file struct {
+	rel     string // its path
+	dir     string // of a skill with a directory of its own
+	size    int64
+	changed time.Time
+	fresh   bool // it may change and keep its time
+	skill   *Skill
+	problem *Problem
+}
+
+// List returns the skills, by path.
+func (d *Directory) List(ctx context.Context) ([]*Skill, error) {
+	t, err := d.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		d.keep(nil)
+		return []*Skill{}, nil
+	}
+	if err != nil {
+		return nil, &Problem{Kind: NotLoaded, Path: d.name, Message: fileMessage(err), Err: err}
+	}
+	defer t.close()
+	files, err := d.walk(ctx, t)
+	if err != nil {
+		return nil, &Problem{Kind: NotLoaded, Path: d.name, Message: fileMessage(err), Err: err}
+	}
+	skills := []*Skill{}
+	var problems []Problem
+	for i, f := range files {
+		if i == mostFiles {
+			problems = append(problems, Problem{Kind: NotLoaded, Path: d.name, Message: fmt.Sprintf("there are more than %d skills: the rest is left out", mostFiles)})
+			break
+		}
+		switch {
+		case f.problem != nil:
+			problems = append(problems, *f.problem)
+		case f.skill != nil:
+			skills = append(skills, f.skill)
+		}
+	}
+	d.keep(files)
+	return skills, joined(problems)
+}
+
+// keep makes files those that are known.
+func (d *Directory) keep(files []*file) {
+	byPath, byID := make(map[string]*file, len(files)), make(map[string]*file, len(files))
+	for _, f := range files {
+		byPath[f.rel] = f
+		if f.skill != nil && byID[f.skill.ID] == nil {
+			byID[f.skill.ID] = f
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files, d.byID = byPath, byID
+}
+
+// walk reads the files that are skills, by path. Directories are looked at by as
+// many goroutines as there are processors; they end before it does.
+func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
+	entries, err := t.readDir(".")
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	known := d.files
+	d.mu.Unlock()
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == skillFile }) {
+		whole, err := filepath.Abs(d.name)
+		if err != nil {
+			whole = d.name
+		}
+		v := visit{t: t, known: known}
+		return []*file{v.skill(".", filepath.Base(whole), skillFile)}, nil
+	}
+	found := make([][]*file, len(entries))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), 8, len(entries)) {
+		workers.Go(func() {
+			v := visit{t: t, known: known}
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(entries) || ctx.Err() != nil {
+					return
+				}
+				found[i] = v.entry(entries[i])
+			}
+		})
+	}
+	workers.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	files := slices.Concat(found...)
+	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.rel, b.rel) })
+	return files, nil
+}
+
+// visit is what a goroutine needs to look at directories.
+type visit struct {
+	t      tree
+	known  map[string]*file
+	buffer []byte
+}
+
+// entry looks at what is in the directory itself.
+func (v *visit) entry(e fs.DirEntry) []*file {
+	name := e.Name()
+	if strings.HasPrefix(name, ".") || name == "node_modules" {
+		return nil
+	}
+	isDir, below := e.IsDir(), 1
+	if e.Type()&fs.ModeSymlink != 0 {
+		info, err := v.t.stat(name)
+		if err != nil {
+			return []*file{v.failed(name, err)}
+		}
+		isDir, below = info.IsDir(), deepest // what is behind a link is not searched: it may lead in a circle
+	}
+	if isDir {
+		return v.directory(name, below)
+	}
+	switch path.Ext(name) {
+	case ".md", ".yaml", ".yml":
+		if f := v.flat(name); f != nil {
+			return []*file{f}
+		}
+	}
+	return nil
+}
+
+// directory looks at a directory: it is a skill, or there may be skills below it.
+func (v *visit) directory(rel string, level int) []*file {
+	if f := v.skill(rel, path.Base(rel), path.Join(rel, skillFile)); f != nil {
+		return []*file{f}
+	}
+	entries, err := v.t.readDir(rel)
+	if err != nil {
+		return []*file{v.failed(rel, err)}
+	}
+	for _, e := range entries {
+		if strings.EqualFold(e.Name(), skillFile) && !e.IsDir() {
+			if f := v.skill(rel, path.Base(rel), path.Join(rel, e.Name())); f != nil {
+				return []*file{f}
+			}
+		}
+	}
+	if level >= deepest {
+		return nil
+	}
+	var files []*file
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
+			files = append(files, v.directory(path.Join(rel, e.Name()), level+1)...)
+		}
+	}
+	return files
+}
+
+func (v *visit) failed(rel string, err error) *file {
+	return &file{rel: rel, fresh: true, problem: &Problem{Kind: NotLoaded, Path: v.t.shown(rel), Line: 1, Message: fileMessage(err), Err: err}}
+}
+
+// unchanged returns what is known of a file if it is still so.
+func (v *visit) unchanged(rel string) *file {
+	old := v.known[rel]
+	if old == nil || old.fresh {
+		return nil
+	}
+	info, err := v.t.stat(rel)
+	if err != nil || info.Size() != old.size || !info.ModTime().Equal(old.changed) || !info.Mode().IsRegular() {
+		return nil
+	}
+	return old
+}
+
+// skill reads the file of a skill with a directory of its own. It returns nil if
+// there is none.
+func (v *visit) skill(dir, name, rel string) *file {
+	return v.read(rel, dir, func(shown, text string) (*Skill, error) {
+		doc, err := frontmatter.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		if called := path.Base(rel); called != skillFile {
+			doc.Notes = append(doc.Notes, frontmatter.Note{Line: 1, Message: fmt.Sprintf("the file is called %s: call it %s", called, skillFile)})
+		}
+		return readSkill(shown, doc, name, true)
+	})
+}
+
+// flat reads a skill that is a file. It returns nil for a file that is meant for
+// readers of the directory.
+func (v *visit) flat(rel string) *file {
+	ext := path.Ext(rel)
+	stem := strings.TrimSuffix(rel, ext)
+	f := v.read(rel, "", func(shown, text string) (*Skill, error) {
+		if ext == ".md" {
+			doc, err := frontmatter.Parse(text)
+			if err != nil || !doc.Found && forReaders(stem) {
+				return nil, err
+			}
+			return readSkill(shown, doc, stem, false)
+		}
+		doc, err := frontmatter.ParseYAML(text)
+		if err != nil {
+			return nil, err
+		}
+		if body := doc.Field("body"); body == nil || strings.TrimSpace(body.Text) == "" {
+			return nil, bad(1, "there is no body: a skill in YAML has its text below the key body")
+		}
+		s, err := readSkill(shown, doc, stem, false)
+		if s != nil {
+			s.Body = "" // it is read when it is needed
+		}
+		return s, err
+	})
+	return f
+}
+
+// forReaders reports whether a file without frontmatter is about the directory and
+// no skill.
+func forReaders(stem string) bool {
+	switch strings.ToLower(stem) {
+	case "readme", "license", "changelog", "contributing", "agents", "claude", "gemini", "code_of_conduct", "security", "notice", "todo", "index":
+		return true
+	}
+	return false
+}
+
+// read reads a file if it has changed, and makes a skill of it. It returns nil if
+// the file is not there.
+func (v *visit) read(rel, dir string, parse func(shown, text string) (*Skill, error)) *file {
+	if old := v.unchanged(rel); old != nil {
+		return old
+	}
+	now := time.Now()
+	text, info, buffer, err := readText(v.t, rel, v.buffer)
+	v.buffer = buffer
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return v.failed(rel, err)
+	}
+	f := &file{rel: rel, dir: dir, size: info.Size(), changed: info.ModTime()}
+	f.fresh = !f.changed.IsZero() && now.Sub(f.changed) < settled
+	s, err := parse(v.t.shown(rel), text)
+	if err != nil {
+		f.problem = &Problem{Kind: NotLoaded, Path: v.t.shown(rel), Line: 1, Message: err.Error(), Err: err}
+		if e, ok := errors.AsType[*frontmatter.Error](err); ok {
+			f.problem.Line, f.problem.Message = e.Line, e.Message
+		}
+		if e, ok := errors.AsType[*fieldError](err); ok {
+			f.problem.Line, f.problem.Message = e.line, e.message
+		}
+		return f
+	}
+	if s != nil {
+		if s.ID == "" {
+			s.ID = s.Name
+		}
+		if old := v.known[rel]; old != nil && old.skill != nil && same(old.skill, s) {
+			s = old.skill
+		}
+	}
+	f.skill = s
+	return f
+}

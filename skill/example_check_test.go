@@ -1,0 +1,37 @@
+package skill_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay/skill"
+)
+
+// Check is as strict as the specification, or allows what Belay reads beyond it.
+func ExampleCheck() {
+	dir := must(os.MkdirTemp("", "skills-"))
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Mkdir(filepath.Join(dir, "pdf"), 0o700); err != nil {
+		panic(err)
+	}
+	text := "---\nname: PDF\ndescription: Extracts text.\npriority: 5\n---\nBody.\n"
+	if err := os.WriteFile(filepath.Join(dir, "pdf", "SKILL.md"), []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	for _, strict := range []bool{true, false} {
+		fmt.Println("strict:", strict)
+		for _, problem := range must(skill.Check(dir, strict)) {
+			fmt.Println(filepath.ToSlash(strings.TrimPrefix(problem.Error(), dir+string(filepath.Separator))))
+		}
+	}
+	// Output:
+	// strict: true
+	// pdf/SKILL.md:2: the name "PDF" must have lower-case letters, digits and single hyphens between them, and nothing else
+	// pdf/SKILL.md:2: the name "PDF" must be that of the directory, "pdf"
+	// pdf/SKILL.md:4: the field "priority" is not part of the specification, though it is read here
+	// strict: false
+	// pdf/SKILL.md:2: the name "PDF" must have lower-case letters, digits and single hyphens between them, and nothing else
+	// pdf/SKILL.md:2: the name "PDF" must be that of the directory, "pdf"
+}

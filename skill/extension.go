@@ -1,0 +1,336 @@
+package skill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/scan"
+)
+
+// Options are the settings of an [Extension]. A nil *Options is valid.
+type Options struct {
+	// Budget bounds the list of skills in the description of a tool, in tokens of
+	// four characters. Defaults to DefaultBudget.
+	Budget int
+	// ToolName is the name of the tool that reads skills. Defaults to ReadTool.
+	ToolName string
+	// Suffix stands behind the list. Defaults to nothing.
+	Suffix string
+	// NoNames leaves /name in the user's text alone. Defaults to putting the skill in
+	// front of the message.
+	NoNames bool
+	// Project is the directory that the variables of a template tell of. Defaults to
+	// none: they are empty.
+	Project string
+	// Mode is what {{mode}} stands for. Defaults to nothing.
+	Mode string
+	// Refresh is how long what the sources listed stands before a turn asks them
+	// again; negative means for ever. Sources that take long to list are asked less
+	// often. Defaults to 1 second.
+	Refresh time.Duration
+	// EnforceAllowedTools refuses the calls of a turn that the AllowedTools of a skill
+	// that is active in it do not name. Of several such skills each is a limit by
+	// itself, and none gives a tool that the agent does not have. Defaults to false.
+	EnforceAllowedTools bool
+	// Patterns reads the entries of AllowedTools that have parentheses. Defaults to
+	// none: such an entry covers no call.
+	Patterns belay.PatternAuthorizer
+}
+
+// Extension gives an agent the skills of a catalog. Make one with [New], and put it
+// into the agent's Options.Extensions.
+type Extension struct {
+	catalog *Catalog
+	opts    Options
+}
+
+var (
+	_ belay.HookExtension  = (*Extension)(nil)
+	_ belay.InputExtension = (*Extension)(nil)
+	_ belay.RouteExtension = (*Extension)(nil)
+)
+
+// New makes an extension of a catalog. Several agents may share one.
+func New(catalog *Catalog, opts *Options) (*Extension, error) {
+	e := &Extension{catalog: catalog}
+	if opts != nil {
+		e.opts = *opts
+	}
+	if e.opts.Budget == 0 {
+		e.opts.Budget = DefaultBudget
+	}
+	if e.opts.ToolName == "" {
+		e.opts.ToolName = ReadTool
+	}
+	if e.opts.Refresh == 0 {
+		e.opts.Refresh = time.Second
+	}
+	switch {
+	case catalog == nil:
+		return nil, errors.New("skills: there is no catalog: make one with NewCatalog")
+	case e.opts.Budget < 0:
+		return nil, errors.New("skills: budget: it is negative")
+	case e.opts.ToolName == InvokeTool:
+		return nil, fmt.Errorf("skills: tool name: %s is the tool that calls computed skills: take another", InvokeTool)
+	}
+	return e, nil
+}
+
+// Name is told in errors, and is the route of the tools.
+func (e *Extension) Name() string { return "skills" }
+
+// Hooks brings the skills' tools and, for a task that makes skills active, their
+// text. Neither is there if there are no skills: the request to the model is the one
+// of an agent without the extension.
+func (e *Extension) Hooks() []hook.Subscription {
+	own := &hook.Options{NoInherit: true} // a subagent has its own skills, or none
+	hooks := []hook.Subscription{
+		belay.TurnPreToolMaterialization.On("skill.tools", e.contributeTools, own),
+		belay.TurnPrePromptCompile.On("skill.activate", e.activate, own),
+	}
+	if e.opts.EnforceAllowedTools {
+		hooks = append(hooks,
+			belay.TurnPrePolicy.On("skill.limit", e.limit, &hook.Options{NoInherit: true, Failure: hook.Closed}),
+			belay.ToolPre.On("skill.allowed-tools", e.allow, own))
+	}
+	return hooks
+}
+
+// Expand puts the skills that a message names, as /name, in front of it.
+func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
+	e.catalog.freshen(ctx, e.opts.Refresh)
+	if e.opts.NoNames {
+		return belay.Expansion{}, nil
+	}
+	now := e.catalog.now.Load()
+	var bound []scan.Token
+	for _, token := range scan.Tokens(in.Text) {
+		if o := now.byName[token.Name]; o != nil && o.skill.isFor(in.Agent) {
+			bound = append(bound, token)
+		}
+	}
+	if len(bound) == 0 {
+		return belay.Expansion{}, nil
+	}
+	text := scan.Replace(in.Text, bound, func(t scan.Token) string { return placeholder(t.Name) })
+	x := belay.Expansion{Text: &text}
+	for _, token := range bound {
+		injection, err := e.inject(ctx, now.byName[token.Name], &Use{
+			Name: token.Name, Source: ByUser, Text: text, Session: in.Session, Turn: in.Turn, Agent: in.Agent,
+		})
+		if err != nil {
+			return belay.Expansion{}, fmt.Errorf("/%s: %w", token.Name, err)
+		}
+		x.Injected = append(x.Injected, injection)
+	}
+	return x, nil
+}
+
+// inject makes the message that a skill puts in front of the user's.
+func (e *Extension) inject(ctx context.Context, o *owned, use *Use) (belay.Injection, error) {
+	if o.skill.Handler != nil {
+		parts, err := o.compute(ctx, use)
+		if err != nil {
+			return belay.Injection{}, err
+		}
+		if len(parts) == 0 {
+			parts = []belay.Part{belay.Text("")}
+		}
+		return Reading{Name: o.skill.Name, Path: o.skill.Path}.Message(parts...), nil
+	}
+	r, err := o.read(ctx, "")
+	if err != nil {
+		return belay.Injection{}, err
+	}
+	if o.skill.template() {
+		r.Text = e.variables(r.Text, use.Agent, taskOf(use.Text)).Expand(r.Text)
+	}
+	return r.Message(), nil
+}
+
+// compute calls the skill's handler, which is not ours and may panic. Whoever asks
+// for a computed skill, the user or the model, comes by here.
+func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			parts, err = nil, fmt.Errorf("skill %q: its handler panicked: %v", o.skill.Name, p)
+		}
+	}()
+	parts, err = o.skill.Handler(ctx, use)
+	if err != nil {
+		return nil, fmt.Errorf("skill %q: %w", o.skill.Name, err)
+	}
+	for _, p := range parts {
+		if p.Type != belay.PartText && p.Type != belay.PartMedia {
+			return nil, fmt.Errorf("skill %q: its handler answered a part of type %q: a skill has text, images and files", o.skill.Name, p.Type)
+		}
+	}
+	return parts, nil
+}
+
+// activate contributes the text of the skills that the task makes active.
+func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
+	var out belay.PromptSections
+	now := e.catalog.now.Load()
+	for _, m := range now.active(in.Text(), in.Agent()) {
+		if invoked(in.Text(), m.Skill.Name) {
+			continue // it is in front of the message already
+		}
+		r, err := now.byName[m.Skill.Name].read(ctx, "")
+		if err != nil {
+			out.Audit = append(out.Audit, hook.Audit{Code: "skill.unreadable", Message: "skill " + m.Skill.ID + " is active and cannot be read"})
+			continue
+		}
+		if strings.TrimSpace(r.Text) == "" {
+			continue
+		}
+		body := r.Text
+		if m.Skill.template() {
+			body = e.variables(body, in.Agent(), taskOf(in.Text())).Expand(body)
+		}
+		title := "Skill: " + m.Skill.Name
+		if m.Skill.Hidden {
+			title = "Skill"
+		}
+		out.Sections = append(out.Sections, belay.PromptSection{ID: idPrefix + m.Skill.ID, Title: title, Body: body})
+	}
+	return out, nil
+}
+
+// active returns the skills that a message makes active, apart from those that it
+// names as /name.
+func (s *set) active(text, agent string) []Match { return s.matcher().match(taskOf(text), agent) }
+
+// variables works out what the variables of a template stand for, as far as it has
+// them.
+func (e *Extension) variables(template, agent, task string) Variables {
+	v := Variables{AgentID: agent, Mode: e.opts.Mode, Task: task}
+	if e.opts.Project == "" {
+		return v
+	}
+	v.ProjectPath = e.opts.Project
+	if whole, err := filepath.Abs(e.opts.Project); err == nil {
+		v.ProjectPath = whole
+	}
+	v.ProjectName = filepath.Base(v.ProjectPath)
+	for name := range variablesOf(template) {
+		if name == "language" || name == "framework" {
+			if root, err := os.OpenRoot(e.opts.Project); err == nil {
+				v.Language, v.Framework = Detect(root.FS())
+				_ = root.Close() // it was only read
+			}
+			break
+		}
+	}
+	return v
+}
+
+// contributeTools declares the tools that there are skills for.
+func (e *Extension) contributeTools(_ context.Context, in belay.TurnSoFar) (belay.ToolBundles, error) {
+	if tools := e.declarations(in.Agent()); len(tools) > 0 {
+		return belay.ToolBundles{Bundles: []belay.ToolBundle{{ID: e.Name(), Route: e.Name(), Tools: tools}}}, nil
+	}
+	return belay.ToolBundles{}, nil
+}
+
+var (
+	readSchema = json.RawMessage(`{"type":"object","properties":{` +
+		`"name":{"type":"string","description":"the skill's name"},` +
+		`"section":{"type":"string","description":"one of its sections; leave it out for the skill itself"}},` +
+		`"required":["name"],"additionalProperties":false}`)
+	invokeSchema = json.RawMessage(`{"type":"object","properties":{` +
+		`"name":{"type":"string","description":"the skill's name"},` +
+		`"args":{"type":"string","description":"what the skill should know"}},` +
+		`"required":["name"],"additionalProperties":false}`)
+)
+
+// declarations are the tools that an agent has now. They follow the catalog: what
+// they are made of is kept until that changes.
+func (e *Extension) declarations(agent string) []belay.ToolDeclaration {
+	var tools []belay.ToolDeclaration
+	now := e.catalog.now.Load()
+	if listing := now.listing(listingKey{agent, e.opts.Budget, false}); listing != "" {
+		tools = append(tools, belay.ToolDeclaration{Name: e.opts.ToolName, Description: ReadDescription(listing, e.opts.Suffix), InputSchema: readSchema})
+	}
+	if listing := now.listing(listingKey{agent, e.opts.Budget, true}); listing != "" {
+		tools = append(tools, belay.ToolDeclaration{Name: InvokeTool, Description: InvokeDescription(listing, e.opts.Suffix), InputSchema: invokeSchema})
+	}
+	return tools
+}
+
+// Route runs the tools.
+func (e *Extension) Route(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+	var in struct{ Name, Section, Args string }
+	if err := call.Decode(&in); err != nil {
+		return belay.Failed(belay.ClassInvalid, err.Error()), nil
+	}
+	now := e.catalog.now.Load()
+	o := now.byName[in.Name]
+	if o != nil && !o.skill.isFor(call.Agent) {
+		o = nil
+	}
+	if call.Tool == InvokeTool {
+		if o == nil || !o.skill.callable() {
+			return notFound(now.missing(in.Name, func(s *Skill) bool { return s.callable() && !s.Hidden && s.isFor(call.Agent) })), nil
+		}
+		return o.invoke(ctx, &Use{Name: in.Name, Source: ByAgent, Text: in.Args, Args: in.Args, Session: call.Session, Turn: call.Turn, Agent: call.Agent})
+	}
+	if o == nil || !o.skill.content() {
+		return notFound(now.missing(in.Name, func(s *Skill) bool { return s.listedToRead() && s.isFor(call.Agent) })), nil
+	}
+	r, err := o.read(ctx, in.Section)
+	if errors.Is(err, ErrNotFound) {
+		return notFound(err), nil
+	}
+	if err != nil {
+		return belay.Result{}, err
+	}
+	if o.skill.template() && in.Section == "" {
+		v := e.variables(r.Text, call.Agent, "{{task}}") // what there is to do is not told to a tool
+		r.Text = v.Expand(r.Text)
+	}
+	render, err := json.Marshal(r)
+	if err != nil {
+		return belay.Result{}, fmt.Errorf("skill %q: %w", in.Name, err)
+	}
+	return belay.Result{Text: r.Element(), Render: render}, nil
+}
+
+func notFound(err error) belay.Result { return belay.Failed(belay.ClassNotFound, err.Error()) }
+
+// invoke answers a model that calls a computed skill.
+func (o *owned) invoke(ctx context.Context, use *Use) (belay.Result, error) {
+	parts, err := o.compute(ctx, use)
+	if err != nil {
+		return belay.Result{}, err
+	}
+	var texts []string
+	var media []belay.Media
+	for _, p := range parts {
+		if p.Type == belay.PartMedia && p.Media != nil {
+			media = append(media, *p.Media)
+		} else {
+			texts = append(texts, p.Text)
+		}
+	}
+	text, err := json.Marshal(struct {
+		Skill   string `json:"skill"`
+		Content string `json:"content"`
+	}{use.Name, strings.Join(texts, "\n")})
+	if err != nil {
+		return belay.Result{}, fmt.Errorf("skill %q: %w", use.Name, err)
+	}
+	render, err := json.Marshal(parts)
+	if err != nil {
+		return belay.Result{}, fmt.Errorf("skill %q: %w", use.Name, err)
+	}
+	return belay.Result{Text: string(text), Media: media, Render: render}, nil
+}

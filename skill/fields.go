@@ -1,0 +1,309 @@
+package skill
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// The limits of the Agent Skills specification, in characters.
+const (
+	specName          = 64
+	specDescription   = 1024
+	specCompatibility = 500
+)
+
+// specFields are those of the Agent Skills specification, and ourFields those that
+// are read beyond it.
+var (
+	specFields = []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+	ourFields  = []string{"id", "priority", "hidden", "triggers", "agents", "tags"}
+	flatFields = []string{"body"} // of a file that is YAML as a whole
+)
+
+// reader makes a skill of the fields of a file. What is wrong and does no harm is
+// noted; what would make the skill reach further than its author meant is an error.
+type reader struct {
+	path  string
+	skill *Skill
+}
+
+// fieldError is a mistake in a field that keeps a file from being a skill.
+type fieldError struct {
+	line    int
+	message string
+}
+
+func (e *fieldError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.message) }
+
+func bad(line int, format string, args ...any) error {
+	return &fieldError{line, fmt.Sprintf(format, args...)}
+}
+
+func (r *reader) notef(line int, format string, args ...any) {
+	r.skill.Tolerated = append(r.skill.Tolerated, Problem{
+		Kind: Tolerated, Path: r.path, Line: line, Skill: r.skill.Name, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// readSkill makes a skill of a file. The name is that of its directory, or of the
+// file without its ending; inDirectory says which.
+func readSkill(path string, doc *frontmatter.Document, name string, inDirectory bool) (*Skill, error) {
+	r := &reader{path: path, skill: &Skill{Path: path}}
+	s := r.skill
+	s.Name = name
+	if v := doc.Field("name"); v != nil {
+		if text, ok := r.text("name", v); ok && strings.TrimSpace(text) != "" {
+			s.Name = strings.TrimSpace(text)
+		}
+		if inDirectory && s.Name != name {
+			r.notef(v.Line, "the name %q is unlike its directory %q", s.Name, name)
+		}
+	}
+	for _, n := range doc.Notes {
+		r.notef(n.Line, "%s", n.Message)
+	}
+	for i := range doc.Fields {
+		if err := r.field(&doc.Fields[i], inDirectory || doc.BodyLine > 0); err != nil {
+			return s, err
+		}
+	}
+	r.judge(doc)
+	return s, nil
+}
+
+// judge notes what the specification wants otherwise.
+func (r *reader) judge(doc *frontmatter.Document) {
+	s := r.skill
+	line := func(field string) int {
+		if v := doc.Field(field); v != nil {
+			return v.Line
+		}
+		return 1
+	}
+	if n := utf8.RuneCountInString(s.Name); n > specName {
+		r.notef(line("name"), "the name has %d characters: the specification allows %d", n, specName)
+	}
+	if s.Description == "" {
+		r.notef(line("description"), "there is no description: the model is told nothing but the name")
+	}
+	if n := utf8.RuneCountInString(s.Description); n > specDescription {
+		r.notef(line("description"), "the description has %d characters: the specification allows %d", n, specDescription)
+	}
+	if n := utf8.RuneCountInString(s.Compatibility); n > specCompatibility {
+		r.notef(line("compatibility"), "the compatibility has %d characters: the specification allows %d", n, specCompatibility)
+	}
+}
+
+// field reads one field.
+func (r *reader) field(f *frontmatter.Field, markdown bool) error {
+	s, v := r.skill, &f.Value
+	var err error
+	switch f.Key {
+	case "name": // it has been read
+	case "id":
+		s.ID, _ = r.text(f.Key, v)
+		s.ID = strings.TrimSpace(s.ID)
+	case "description":
+		s.Description, _ = r.text(f.Key, v)
+		s.Description = strings.TrimSpace(s.Description)
+	case "license":
+		s.License, _ = r.text(f.Key, v)
+	case "compatibility":
+		s.Compatibility, _ = r.text(f.Key, v)
+	case "priority":
+		s.Priority = r.number(f.Key, v)
+	case "hidden":
+		s.Hidden, err = truth(f.Key, v)
+	case "tags":
+		if s.Tags, err = words(f.Key, v, ", "); err != nil {
+			r.notef(v.Line, "%s", err.(*fieldError).message) //nolint:errorlint // words makes it
+			err = nil
+		}
+	case "agents":
+		s.Agents, err = words(f.Key, v, ", ")
+	case "allowed-tools":
+		s.AllowedTools, err = toolWords(f.Key, v)
+	case "metadata":
+		r.metadata(v)
+	case "triggers":
+		err = r.triggers(v)
+	case "body":
+		if !markdown {
+			s.Body, _ = r.text(f.Key, v)
+			break
+		}
+		fallthrough
+	default:
+		r.notef(f.Line, "the field %q is not read%s", f.Key, near.Hint(f.Key, slices.Concat(specFields, ourFields)))
+	}
+	return err
+}
+
+// text reads a text; what is a number or a truth value is taken as it is written.
+func (r *reader) text(key string, v *frontmatter.Value) (string, bool) {
+	switch v.Kind {
+	case frontmatter.String:
+		return strings.Clone(v.Text), true // the whole file would be kept with it
+	case frontmatter.Null:
+		return "", true
+	case frontmatter.List, frontmatter.Map:
+		r.notef(v.Line, "%s is %s and not a text: it is not read", key, v.Kind)
+		return "", false
+	default:
+		r.notef(v.Line, "%s is %s and not a text: put quotes around it", key, v.Kind)
+		return strings.Clone(v.Text), true
+	}
+}
+
+func (r *reader) number(key string, v *frontmatter.Value) int {
+	n, err := strconv.Atoi(v.Text)
+	if v.Kind == frontmatter.List || v.Kind == frontmatter.Map || err != nil {
+		r.notef(v.Line, "%s is not a whole number: it counts as 0", key)
+		return 0
+	}
+	return n
+}
+
+// truth reads true or false.
+func truth(key string, v *frontmatter.Value) (bool, error) {
+	switch strings.ToLower(v.Text) {
+	case "true", "yes", "on":
+		return true, nil
+	case "false", "no", "off":
+		return false, nil
+	}
+	if v.Kind == frontmatter.Null {
+		return false, nil
+	}
+	return false, bad(v.Line, "%s is neither true nor false: write one of them", key)
+}
+
+// words reads a list of texts, or a text of several.
+func words(key string, v *frontmatter.Value, between string) ([]string, error) {
+	switch v.Kind {
+	case frontmatter.Null:
+		return nil, nil
+	case frontmatter.List:
+		var all []string
+		for i := range v.List {
+			item := &v.List[i]
+			if item.Kind == frontmatter.List || item.Kind == frontmatter.Map || item.Kind == frontmatter.Null {
+				return nil, bad(item.Line, "%s has %s in it: write a list of texts", key, item.Kind)
+			}
+			all = append(all, strings.Clone(item.Text))
+		}
+		return all, nil
+	case frontmatter.Map:
+		return nil, bad(v.Line, "%s is a mapping: write a list of texts", key)
+	default:
+		return strings.FieldsFunc(strings.Clone(v.Text), func(c rune) bool { return strings.ContainsRune(between, c) }), nil
+	}
+}
+
+// toolWords reads allowed-tools: a list, or a text with spaces or commas between
+// the tools, as Bash(git add:*) Read. What is in parentheses belongs together. No
+// value is an empty list: it allows nothing.
+func toolWords(key string, v *frontmatter.Value) ([]string, error) {
+	if v.Kind == frontmatter.List || v.Kind == frontmatter.Map {
+		list, err := words(key, v, "")
+		if list == nil {
+			list = []string{}
+		}
+		return list, err
+	}
+	tools, text := []string{}, strings.Clone(v.Text)
+	depth, start := 0, -1
+	for i, c := range text + " " {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')' && depth > 0:
+			depth--
+		}
+		between := depth == 0 && strings.ContainsRune(" ,\t\n", c)
+		if between && start >= 0 {
+			tools = append(tools, text[start:i])
+			start = -1
+		}
+		if !between && start < 0 {
+			start = i
+		}
+	}
+	if start >= 0 {
+		return nil, bad(v.Line, "%s has a parenthesis that is never closed: %s", key, text[start:])
+	}
+	return tools, nil
+}
+
+// metadata reads a mapping of texts.
+func (r *reader) metadata(v *frontmatter.Value) {
+	if v.Kind == frontmatter.Null {
+		return
+	}
+	if v.Kind != frontmatter.Map {
+		r.notef(v.Line, "metadata is %s and not a mapping: it is not read", v.Kind)
+		return
+	}
+	r.skill.Metadata = make(map[string]string, len(v.Map))
+	for i := range v.Map {
+		f := &v.Map[i]
+		if text, ok := r.text("metadata."+f.Key, &f.Value); ok {
+			r.skill.Metadata[strings.Clone(f.Key)] = text
+		}
+	}
+}
+
+// triggers reads a list of keywords, and of mappings with a type and a pattern.
+func (r *reader) triggers(v *frontmatter.Value) error {
+	list := v.List
+	switch v.Kind {
+	case frontmatter.Null:
+		return nil
+	case frontmatter.String:
+		list = []frontmatter.Value{*v}
+	case frontmatter.List:
+	default:
+		return bad(v.Line, "triggers is %s: write a list of keywords, or of type and pattern", v.Kind)
+	}
+	for i := range list {
+		item := &list[i]
+		trigger := Trigger{Type: Keyword, Pattern: strings.Clone(item.Text)}
+		line := item.Line
+		switch item.Kind {
+		case frontmatter.Map:
+			for j := range item.Map {
+				f := &item.Map[j]
+				text := f.Value.Text
+				switch {
+				case f.Value.Kind == frontmatter.List || f.Value.Kind == frontmatter.Map:
+					return bad(f.Value.Line, "the %s of a trigger is %s: write a text", f.Key, f.Value.Kind)
+				case f.Key == "type":
+					trigger.Type = TriggerType(strings.Clone(text))
+				case f.Key == "pattern":
+					trigger.Pattern, line = strings.Clone(text), f.Value.Line
+				default:
+					return bad(f.Line, "a trigger has no field %q: it has type and pattern%s", f.Key, near.Hint(f.Key, []string{"type", "pattern"}))
+				}
+			}
+		case frontmatter.List, frontmatter.Null:
+			return bad(item.Line, "a trigger is %s: write a keyword, or a type and a pattern", item.Kind)
+		default:
+		}
+		compiled, err := trigger.compile()
+		if err != nil {
+			return bad(line, "%s", err.Error())
+		}
+		if compiled.broad {
+			r.notef(line, "the trigger %q matches every task: the skill is part of every prompt", trigger.Pattern)
+		}
+		trigger.compiled = compiled
+		r.skill.Triggers = append(r.skill.Triggers, trigger)
+	}
+	return nil
+}

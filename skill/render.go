@@ -1,0 +1,119 @@
+package skill
+
+import (
+	"html"
+	"regexp"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/scan"
+)
+
+// Tokens returns the names that a text has with a slash in front: those that users
+// type to name a directive or a skill. A token begins at the start of the text or
+// behind a space, with a slash and an ASCII letter; letters, digits, _ and - may
+// follow, and then a space or the end.
+func Tokens(text string) []Token { return scan.Tokens(text) }
+
+// Token is a name with a slash in front: text[Start:End] is the token.
+type Token = scan.Token
+
+// placeholder is what stands in a stored message where a skill was named.
+func placeholder(name string) string { return "[invoked_extension__skill_" + name + "]" }
+
+// placeholders finds what stands for names that were typed, of directives too.
+var placeholders = regexp.MustCompile(`\[invoked_extension__(?:hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
+
+// taskOf is a message without the placeholders in it: what there is to do.
+func taskOf(text string) string {
+	if !strings.Contains(text, "[invoked_extension__") {
+		return text
+	}
+	return strings.TrimSpace(placeholders.ReplaceAllString(text, ""))
+}
+
+// invoked reports whether a message names a skill.
+func invoked(text, name string) bool { return strings.Contains(text, placeholder(name)) }
+
+// closes finds what a model could take for the end of an element.
+var closes = regexp.MustCompile(`(?i)<(\s*)/(\s*(?:content|skill|sections|resources|available_skills|system-reminder))\b`)
+
+// contained is a text that cannot end the element it is in.
+func contained(text string) string {
+	if !strings.Contains(text, "<") {
+		return text
+	}
+	return closes.ReplaceAllString(text, `<$1\/$2`)
+}
+
+// Element renders what was read as a model reads it.
+func (r Reading) Element() string {
+	return r.open() + contained(r.Text) + r.shut()
+}
+
+func (r Reading) open() string {
+	var b strings.Builder
+	b.WriteString("<skill")
+	for _, attribute := range []struct{ name, value string }{{"name", r.Name}, {"path", r.Path}, {"section", r.Section}} {
+		if attribute.value != "" {
+			b.WriteString(" " + attribute.name + `="` + html.EscapeString(attribute.value) + `"`)
+		}
+	}
+	b.WriteString(">\n<content>\n")
+	return b.String()
+}
+
+func (r Reading) shut() string {
+	var b strings.Builder
+	b.WriteString("\n</content>\n")
+	for _, list := range []struct {
+		element string
+		names   []string
+	}{{"sections", r.Sections}, {"resources", r.Resources}} {
+		if len(list.names) == 0 {
+			continue
+		}
+		b.WriteString("<" + list.element + ">")
+		for i, name := range list.names {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			b.WriteString(strings.ReplaceAll(html.EscapeString(name), ",", "&#44;"))
+		}
+		b.WriteString("</" + list.element + ">\n")
+	}
+	b.WriteString("</skill>")
+	return b.String()
+}
+
+// Message is the message that a user puts in front of theirs by naming a skill: the
+// element around the parts that a handler answered, or around what was read if there
+// are none.
+func (r Reading) Message(parts ...belay.Part) belay.Injection {
+	if len(parts) == 0 {
+		parts = []belay.Part{belay.Text(r.Text)}
+	}
+	var whole []belay.Part
+	for _, p := range parts {
+		if n := len(whole); p.Type == belay.PartText && n > 0 && whole[n-1].Type == belay.PartText {
+			whole[n-1].Text += "\n" + p.Text
+			continue
+		}
+		whole = append(whole, p)
+	}
+	for i := range whole {
+		whole[i].Text = contained(whole[i].Text)
+	}
+	open, shut := r.open(), r.shut()
+	if first := &whole[0]; first.Type == belay.PartText {
+		first.Text = open + first.Text
+	} else {
+		whole = append([]belay.Part{belay.Text(open)}, whole...)
+	}
+	if last := &whole[len(whole)-1]; last.Type == belay.PartText {
+		last.Text += shut
+	} else {
+		whole = append(whole, belay.Text(strings.TrimPrefix(shut, "\n")))
+	}
+	return belay.Injection{Parts: whole, IsSkillInjection: true}
+}

@@ -1,0 +1,107 @@
+package skill
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// set is the skills of a catalog at a moment. It does not change, so that what is
+// made of it is made once.
+type set struct {
+	skills   []*Skill // by priority, then name
+	byName   map[string]*owned
+	problems []Problem
+	matcher  func() *matcher
+
+	mu       sync.Mutex
+	listings map[listingKey]string
+}
+
+// listingKey is what a listing depends on, apart from the set.
+type listingKey struct {
+	agent    string
+	budget   int
+	callable bool
+}
+
+// newSet lays sources over each other. Those that were added are above all others.
+func newSet(sources, added []*listed) *set {
+	most := 0
+	for _, l := range slices.Concat(sources, added) {
+		most += len(l.entries)
+	}
+	s := &set{skills: make([]*Skill, 0, most), byName: make(map[string]*owned, most), listings: make(map[listingKey]string)}
+	byID, all := make(map[string]*owned, most), make([]owned, 0, most)
+	for _, l := range slices.Backward(slices.Concat(sources, added)) {
+		s.problems = append(s.problems, l.problems...)
+		for _, skill := range l.entries {
+			all = append(all, owned{skill, l.source, cmp.Or(skill.Path, l.name)})
+			o := &all[len(all)-1]
+			if named, known := s.byName[skill.Name], byID[skill.ID]; named != nil || known != nil {
+				s.problems = append(s.problems, o.shadowedBy(named, known))
+				continue
+			}
+			s.byName[skill.Name], byID[skill.ID] = o, o
+			s.skills = append(s.skills, skill)
+			s.problems = append(s.problems, skill.Tolerated...)
+			if !skill.typeable() {
+				s.problems = append(s.problems, Problem{
+					Kind: Tolerated, Path: o.from, Skill: skill.Name,
+					Message: fmt.Sprintf("no token can spell the name %q: /name does not work for it. Use letters, digits, _ and -, a letter first", skill.Name),
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(s.skills, func(a, b *Skill) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Name, b.Name))
+	})
+	s.matcher = sync.OnceValue(func() *matcher { return newMatcher(s.skills) })
+	return s
+}
+
+// shadowedBy says that another skill, of the same name or else of the same id,
+// stands in front of one.
+func (o *owned) shadowedBy(byName, byID *owned) Problem {
+	front, what := byName, fmt.Sprintf("name %q", o.skill.Name)
+	if front == nil {
+		front, what = byID, fmt.Sprintf("id %q", o.skill.ID)
+	}
+	return Problem{
+		Kind: Shadowed, Path: o.from, Skill: o.skill.Name,
+		Message: fmt.Sprintf("the skill is not used: that of %s has the same %s", front.from, what),
+	}
+}
+
+// equal reports whether two sets are of the same skills and have the same problems.
+func (s *set) equal(o *set) bool {
+	return slices.Equal(s.skills, o.skills) && slices.EqualFunc(s.problems, o.problems, func(a, b Problem) bool {
+		return a.Kind == b.Kind && a.Path == b.Path && a.Line == b.Line && a.Message == b.Message
+	})
+}
+
+// mostKnown is how many names an error lists.
+const mostKnown = 50
+
+// missing says that there is no skill of a name, and which there are of those that
+// may be told.
+func (s *set) missing(name string, told func(*Skill) bool) error {
+	var known []string
+	for _, skill := range s.skills {
+		if told(skill) {
+			known = append(known, skill.Name)
+		}
+	}
+	if len(known) == 0 {
+		return fmt.Errorf("there is no skill %q: %w", name, ErrNotFound)
+	}
+	hint, more := near.Hint(name, known), ""
+	if n := len(known) - mostKnown; n > 0 {
+		known, more = known[:mostKnown], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("there is no skill %q%s: %w. There are: %s%s", name, hint, ErrNotFound, strings.Join(known, ", "), more)
+}

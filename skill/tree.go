@@ -1,0 +1,132 @@
+package skill
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// mostBytes is the longest file that is read.
+const mostBytes = 1 << 20
+
+// A tree is the files below a directory. Its paths have slashes and are relative to
+// the directory.
+type tree interface {
+	open(rel string) (fs.File, error)
+	readDir(rel string) ([]fs.DirEntry, error)
+	// stat follows links, wherever they lead. It is for telling whether a file has
+	// changed, and what a link leads to.
+	stat(rel string) (fs.FileInfo, error)
+	// shown is the path of a file as people are told it.
+	shown(rel string) string
+	// place is the path of a file as the model is told it, or nothing.
+	place(rel string) string
+	close()
+}
+
+// rootTree is a directory that no link leads out of.
+type rootTree struct {
+	root  *os.Root
+	files fs.FS
+	dir   string
+}
+
+func openRoot(dir string) (*rootTree, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	return &rootTree{root, root.FS(), dir}, nil
+}
+
+func (t *rootTree) open(rel string) (fs.File, error) {
+	f, err := t.root.OpenFile(rel, os.O_RDONLY|nonblocking, 0)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names the file
+	}
+	return f, nil
+}
+
+func (t *rootTree) readDir(rel string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(t.files, rel) //nolint:wrapcheck // the caller names the directory
+}
+
+func (t *rootTree) stat(rel string) (fs.FileInfo, error) { return os.Stat(t.shown(rel)) }
+func (t *rootTree) shown(rel string) string              { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
+func (t *rootTree) place(rel string) string              { return t.shown(rel) }
+func (t *rootTree) close()                               { _ = t.root.Close() } // it was only read
+
+// fsTree is an fs.FS.
+type fsTree struct {
+	fs.FS
+
+	name string
+}
+
+func (t fsTree) open(rel string) (fs.File, error) {
+	return t.Open(rel) //nolint:wrapcheck // the caller names the file
+}
+
+func (t fsTree) readDir(rel string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(t.FS, rel) //nolint:wrapcheck // the caller names the directory
+}
+
+func (t fsTree) stat(rel string) (fs.FileInfo, error) {
+	return fs.Stat(t.FS, rel) //nolint:wrapcheck // the caller names the file
+}
+func (t fsTree) shown(rel string) string { return path.Join(t.name, rel) }
+func (t fsTree) place(string) string     { return "" } // nobody else could open it
+func (t fsTree) close()                  {}
+
+// readText reads a file, and returns what is known about it too. The buffer is for
+// reading, and is returned for the next file.
+func readText(t tree, rel string, buffer []byte) (text string, info fs.FileInfo, _ []byte, err error) {
+	f, err := t.open(rel)
+	if err != nil {
+		return "", nil, buffer, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err = f.Stat()
+	switch {
+	case err != nil:
+		return "", info, buffer, err //nolint:wrapcheck // told by fileMessage
+	case info.IsDir():
+		return "", info, buffer, errors.New("it is a directory: make it a file")
+	case !info.Mode().IsRegular():
+		return "", info, buffer, errors.New("it is not a regular file: make it one")
+	}
+	if need := int(min(info.Size(), mostBytes)) + 1; cap(buffer) < need {
+		buffer = make([]byte, max(need, 8<<10))
+	}
+	n, err := io.ReadFull(f, buffer[:cap(buffer)])
+	for err == nil && n <= mostBytes { // it is longer than it said
+		buffer = append(buffer[:cap(buffer)], make([]byte, cap(buffer))...)
+		var more int
+		more, err = io.ReadFull(f, buffer[n:])
+		n += more
+	}
+	switch {
+	case n > mostBytes:
+		return "", info, buffer, fmt.Errorf("it is longer than %d bytes: put what is long into sections", mostBytes)
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return "", info, buffer, err
+	}
+	return string(buffer[:n]), info, buffer, nil
+}
+
+// fileMessage says why a file cannot be read, without its path, which is told with
+// it.
+func fileMessage(err error) string {
+	if inner, ok := errors.AsType[*fs.PathError](err); ok {
+		err = inner.Err
+	}
+	if strings.Contains(err.Error(), "escapes from parent") {
+		return "the link leads out of the directory: put a copy there"
+	}
+	return err.Error()
+}

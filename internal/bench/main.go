@@ -25,7 +25,7 @@ type promise struct {
 }
 
 func main() {
-	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises(), durablePromises())) {
+	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises(), durablePromises(), permitPromises(), geminiPromises(), openaiPromises(), skillPromises())) {
 		os.Exit(1)
 	}
 }

@@ -50,6 +50,7 @@ type tokens struct {
 
 // assembly puts a response together from its events.
 type assembly struct {
+	names   map[string]string // of tools, by what they became
 	parts   []piece
 	stop    string
 	model   string
@@ -100,6 +101,9 @@ func (a *assembly) begin(e *event) (belay.Chunk, error) {
 		return belay.Chunk{}, fmt.Errorf("block %d begins where block %d is due", e.Index, len(a.parts))
 	}
 	b := &e.ContentBlock
+	if own, ok := a.names[b.Name]; ok {
+		b.Name = own
+	}
 	a.parts = append(a.parts, piece{kind: b.Type, id: b.ID, name: b.Name, data: b.Data})
 	e.Delta.Text, e.Delta.Thinking, e.Delta.Signature = b.Text, b.Thinking, b.Signature
 	if len(b.Input) > 0 && string(b.Input) != "{}" {

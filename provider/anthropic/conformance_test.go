@@ -20,6 +20,14 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestTakesOver(t *testing.T) {
+	t.Parallel()
+	providertest.TestSwap(t, providertest.StartAnthropic, func(t testing.TB, server providertest.Server) belay.Model {
+		t.Helper()
+		return open(server, nil)
+	})
+}
+
 // open opens a model that talks to a server.
 func open(server providertest.Server, o *anthropic.Options) *anthropic.Model {
 	if o == nil {

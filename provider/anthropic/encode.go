@@ -77,7 +77,7 @@ func blockOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	case p.Type == belay.PartMedia && p.Media != nil:
 		return mediaOf(p.Media), true
 	case p.Type == belay.PartCall && p.Call != nil:
-		return sdk.NewToolUseBlock(p.Call.ID, objectOf(p.Call.Input), p.Call.Tool), true
+		return sdk.NewToolUseBlock(wireID(p.Call.ID), objectOf(p.Call.Input), wireName(p.Call.Tool)), true
 	case p.Type == belay.PartResult && p.Result != nil:
 		return resultOf(p.Result), true
 	default:
@@ -109,7 +109,7 @@ func thinkingOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 // resultOf returns the result of a call. The service wants an error to say
 // something.
 func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
-	result := sdk.ToolResultBlockParam{ToolUseID: r.Call}
+	result := sdk.ToolResultBlockParam{ToolUseID: wireID(r.Call)}
 	text := r.Text
 	if r.IsError {
 		result.IsError = param.NewOpt(true)

@@ -21,17 +21,17 @@ type place struct{ message, block int }
 
 // body builds the body of a request. The messages are last, so that a request
 // begins with the bytes of the one before it, marks aside.
-func (m *Model) body(req *belay.Request) ([]byte, error) {
+func (m *Model) body(req *belay.Request) ([]byte, map[string]string, error) {
 	head, err := m.head(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	size := len(head)
+	size := len(head.json)
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
 		c, err := encoded(message)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(c.blocks) > 0 {
 			contents = append(contents, c)
@@ -40,7 +40,7 @@ func (m *Model) body(req *belay.Request) ([]byte, error) {
 	}
 	marks := places(contents)
 	out := make([]byte, 0, size+len(marks)*len(mark)+len(`]}`))
-	out = append(out, head...)
+	out = append(out, head.json...)
 	for i, c := range contents {
 		switch {
 		case i > 0 && contents[i-1].role == c.role:
@@ -58,7 +58,7 @@ func (m *Model) body(req *belay.Request) ([]byte, error) {
 	if len(contents) > 0 {
 		out = append(out, `]}`...)
 	}
-	return append(out, `]}`...), nil
+	return append(out, `]}`...), head.names, nil
 }
 
 // appendMarked appends the blocks of message i, with the marks that are in it.
@@ -127,6 +127,7 @@ type head struct {
 	tools  []belay.ToolDeclaration
 	bound  int
 	json   []byte
+	names  map[string]string // of the tools whose names are translated, by what they became
 }
 
 // maxHeads is how many heads a model keeps. Agents that share a model differ in
@@ -135,7 +136,7 @@ const maxHeads = 8
 
 // head returns the beginning of a request. Sessions repeat it, so that the last
 // few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request) ([]byte, error) {
+func (m *Model) head(req *belay.Request) (*head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.bound()
@@ -146,20 +147,24 @@ func (m *Model) head(req *belay.Request) ([]byte, error) {
 	}
 	for _, h := range known {
 		if h.is(req, bound) {
-			return h.json, nil
+			return h, nil
 		}
 	}
-	data, err := m.encodeHead(req, bound)
+	declared, names, err := declare(req.Tools)
 	if err != nil {
 		return nil, err
 	}
-	h := &head{req.System, slices.Clone(req.Tools), bound, data}
+	data, err := m.encodeHead(req.System, declared, bound)
+	if err != nil {
+		return nil, err
+	}
+	h := &head{req.System, slices.Clone(req.Tools), bound, data, names}
 	for i := range h.tools {
 		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
 	}
 	known = append([]*head{h}, known[:min(len(known), maxHeads-1)]...)
 	m.heads.Store(&known)
-	return data, nil
+	return h, nil
 }
 
 // is reports whether the request begins with this head.
@@ -172,19 +177,19 @@ func (h *head) is(req *belay.Request, bound int) bool {
 
 // encodeHead encodes the beginning of a request. The mark behind the system
 // prompt covers the tools too, which the service puts before it.
-func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, error) {
+func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound int) ([]byte, error) {
 	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(bound)}
-	for i := range req.Tools {
-		t := &req.Tools[i]
-		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schemaOf(t))}
+	for i := range tools {
+		t := &tools[i]
+		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.InputSchema)}
 		if t.Description != "" {
 			tool.Description = param.NewOpt(t.Description)
 		}
 		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
 	switch {
-	case !blank(req.System):
-		params.System = []sdk.TextBlockParam{{Text: req.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+	case !blank(system):
+		params.System = []sdk.TextBlockParam{{Text: system, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	case len(params.Tools) > 0:
 		params.Tools[len(params.Tools)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}
@@ -193,14 +198,6 @@ func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, error) {
 		return nil, err //nolint:wrapcheck // the caller says what it belongs to
 	}
 	return append(data[:len(data)-1], `,"stream":true,"messages":[`...), nil
-}
-
-// schemaOf returns the schema of a tool's input. The service wants one.
-func schemaOf(t *belay.ToolDeclaration) any {
-	if len(t.InputSchema) == 0 {
-		return map[string]string{"type": "object"}
-	}
-	return t.InputSchema
 }
 
 // thinkingFor returns the thinking that fits into a response.

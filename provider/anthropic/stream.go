@@ -23,14 +23,14 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	return func(yield func(belay.Chunk, error) bool) {
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answer, err := m.send(attempt, req) //nolint:bodyclose // events.Close does
+		answer, names, err := m.send(attempt, req) //nolint:bodyclose // events.Close does
 		if err != nil {
 			yield(belay.Chunk{}, unlessDone(ctx, err))
 			return
 		}
 		events := ssestream.NewDecoder(answer)
 		defer func() { _ = events.Close() }()
-		var a assembly
+		a := assembly{names: names}
 		for events.Next() {
 			chunk, err := a.add(events.Event())
 			if err != nil {
@@ -65,24 +65,24 @@ func drain(events ssestream.Decoder, cancel func()) {
 }
 
 // send sends a request and returns the answer, whose body is a stream of events.
-func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, error) {
+func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, map[string]string, error) {
 	switch {
 	case errors.Is(m.broken, errNoKey):
-		return nil, m.failed(belay.ModelAuth, m.broken)
+		return nil, nil, m.failed(belay.ModelAuth, m.broken)
 	case m.broken != nil:
-		return nil, m.failed(belay.ModelInvalid, m.broken)
+		return nil, nil, m.failed(belay.ModelInvalid, m.broken)
 	}
-	body, err := m.body(req)
+	body, names, err := m.body(req)
 	if err != nil {
-		return nil, m.failed(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
+		return nil, nil, m.failed(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
 	// The body is encoded already, so that the generic call is used: the one for
 	// messages would parse and copy all of it again.
 	var answer *http.Response
 	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", body, &answer); err != nil {
-		return nil, m.refused(answer, err)
+		return nil, nil, m.refused(answer, err)
 	}
-	return answer, nil
+	return answer, names, nil
 }
 
 // unlessDone returns the error of an attempt, or that of its context if that is

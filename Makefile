@@ -86,7 +86,7 @@ confinement:
 	@[ "$$(uname)" != Linux ] || scripts/ensure-debian 'bwrap --version' bubblewrap
 
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./internal/crashtest ./internal/demo
+PROCESSES := ./cmd/belay ./internal/crashtest ./internal/demo ./sandbox
 
 .PHONY: race
 race: compiler screen confinement ## all tests under the race detector, but for those that start many processes

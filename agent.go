@@ -16,13 +16,17 @@ import (
 // Agent is a model with its tools, hooks and extensions. Make one with [New].
 // It is safe for concurrent use, and has no goroutines of its own.
 type Agent struct {
-	model   *namedModel
-	opts    Options
-	hooks   *hook.Runtime
-	tools   atomic.Pointer[toolset]
-	prompt  prompt // what every turn's prompt begins with
-	store   Store
-	journal hook.Journal
+	model *namedModel
+	opts  Options
+	hooks *hook.Runtime
+	tools atomic.Pointer[toolset]
+	// stepped is the last toolset that step tools were part of.
+	stepped    atomic.Pointer[steppedTools]
+	steppers   []StepToolExtension
+	directives atomic.Pointer[map[string]*Directive]
+	prompt     prompt // what every turn's prompt begins with
+	store      Store
+	journal    hook.Journal
 	// riding says that the records of hooks ride the commits of what they belong
 	// to. In memory that would be a copy for nothing.
 	riding   bool
@@ -34,7 +38,7 @@ type Agent struct {
 	sessions map[string]*Session
 	closed   atomic.Bool
 	done     chan struct{} // closed by Close
-	changing sync.Mutex    // serialises changes of the tools
+	changing sync.Mutex    // serialises changes of the tools and directives
 }
 
 // namedModel is a model with what it says about itself.
@@ -72,6 +76,7 @@ func New(model Model, opts *Options) (*Agent, error) {
 	}
 	tools := slices.Clone(a.opts.Tools)
 	subs := slices.Clone(a.opts.Hooks)
+	directives := slices.Clone(a.opts.Directives)
 	a.prompt.add("agent", "", a.opts.Name, a.opts.Instructions)
 	names := make(map[string]bool)
 	for _, e := range a.opts.Extensions {
@@ -82,6 +87,12 @@ func New(model Model, opts *Options) (*Agent, error) {
 		if t, ok := e.(ToolExtension); ok {
 			tools = append(tools, t.Tools()...)
 		}
+		if st, ok := e.(StepToolExtension); ok {
+			a.steppers = append(a.steppers, st)
+		}
+		if d, ok := e.(DirectiveExtension); ok {
+			directives = append(directives, d.Directives()...)
+		}
 		if h, ok := e.(HookExtension); ok {
 			subs = append(subs, h.Hooks()...)
 		}
@@ -91,6 +102,13 @@ func New(model Model, opts *Options) (*Agent, error) {
 	}
 	a.tools.Store(&toolset{})
 	if _, err := a.AddTools(tools...); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	if err := a.checkStepTools(); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	a.directives.Store(&map[string]*Directive{})
+	if _, err := a.Define(directives...); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
 	if _, err := a.hooks.Install(subs...); err != nil {
@@ -157,7 +175,8 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 		return Approval{}, errors.New("decide: a decision needs By: who decided?")
 	}
 	if d.Scope.Kind == ScopePattern {
-		if err := a.checkPattern(d.Scope.Pattern); err != nil {
+		floor, _ := a.opts.Authorizer.(PatternAuthorizer)
+		if err := checkPattern(floor, d.Scope.Pattern); err != nil {
 			return Approval{}, fmt.Errorf("decide approval %q: %w", d.Approval, err)
 		}
 	}

@@ -49,16 +49,23 @@ func (t *turn) askApproval(c *call, a Authorization) {
 			c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
 			return
 		}
-		if d := outcome.Output.Decision; d != ApprovalPass {
+		if d := outcome.Output.Decision; d == ApprovalDeny || d == ApprovalAllow && t.mayAllow(outcome.By) {
 			t.decidedUnasked(c, Decision{Allow: d == ApprovalAllow, By: outcome.By, Reason: outcome.Output.Reason})
 			return
 		}
 	}
-	if t.agent.opts.OnAsk == AskDeny {
+	if t.asking().agent.opts.OnAsk == AskDeny {
 		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (it needs a person's approval, and nobody is here to give it)"})
 		return
 	}
 	c.state, c.Wait = CallParked, c.approval.ID
+}
+
+// mayAllow reports whether a hook may answer in a person's place. In a child whose
+// questions are its parent's, only what it has from there may: else it would say yes to
+// what its parent wants to be asked about.
+func (t *turn) mayAllow(subscription string) bool {
+	return t.asking() == t || t.snap.Inherited(ApprovalRequest, subscription)
 }
 
 // decidedUnasked does with a call what was decided before anyone was asked. The
@@ -135,7 +142,7 @@ func (t *turn) approve(b *batch) error {
 			t.tellApproval(EventApprovalRequested, c)
 		}
 	}
-	if len(asking) == 0 || t.agent.opts.OnAsk != AskWait {
+	if len(asking) == 0 || t.asking().agent.opts.OnAsk != AskWait {
 		return nil
 	}
 	q := &inquiry{open: make(map[*call]context.CancelCauseFunc, len(asking))}
@@ -202,7 +209,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	defer withdraw(nil)
 	defer q.end(t, c)
 	q.begin(t, c, withdraw)
-	d, err := t.consult(ctx, Question{Approval: *c.approval, Input: bytes.Clone(c.Input)})
+	d, err := t.consult(ctx, t.question(c))
 	answered, _ := errors.AsType[*answeredError](context.Cause(ctx))
 	switch {
 	case t.ctx.Err() != nil:
@@ -224,6 +231,15 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	t.decided(c, t.onRecord(c, d))
 }
 
+// question is a call's approval with what it is about.
+func (t *turn) question(c *call) Question {
+	q := Question{Approval: *c.approval, Input: bytes.Clone(c.Input), Agent: t.agent.opts.Name}
+	if t.lineage != nil {
+		q.Run, q.Depth = t.lineage.run, t.lineage.depth
+	}
+	return q
+}
+
 // consult asks the approver on a goroutine of its own: one that waits at a
 // terminal hears neither an abort nor an expiry, and is left behind then.
 func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
@@ -243,7 +259,7 @@ func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
 			}
 			done <- a
 		}()
-		a.decision, a.err = t.agent.opts.Approver.Approve(ctx, q)
+		a.decision, a.err = t.asking().agent.opts.Approver.Approve(ctx, q)
 	}()
 	select {
 	case a := <-done:

@@ -530,3 +530,32 @@ func TestAbandonedTurnDoesNotRunWhatItAsked(t *testing.T) {
 		t.Errorf("something happened: %v", d.all())
 	}
 }
+
+// SPEC L-01, P-09: a yes answers the question that was asked. If the floor has another
+// one when the turn is resumed, that is put.
+func TestResumedCallsAreAskedAboutAnew(t *testing.T) {
+	t.Parallel()
+	now := belay.Authorization{Decision: belay.ToolAsk, Reason: "it fetches", By: "zone 3"}
+	ran := 0
+	agent, _ := newAgent(t, &belay.Options{
+		OnAsk: belay.AskPark,
+		Tools: []belay.Tool{anyTool("act", func(context.Context, *belay.Invocation) (belay.Result, error) {
+			ran++
+			return belay.Result{Text: "x"}, nil
+		}, nil)},
+		Authorizer: floorFunc(func(belay.ToolCall) (belay.Authorization, error) { return now, nil }),
+	}, calls("act"))
+	s := agent.Session("s")
+	parked := takeTurn(t, s.Run(t.Context(), "go"), belay.EndParked)
+	settleApproval(t, agent, parked.Waits[0].Approval, true)
+	now = belay.Authorization{Decision: belay.ToolAsk, Reason: "it leaves the project", By: "protection shell.outside, zone 5"}
+	again := takeTurn(t, s.Resume(t.Context()), belay.EndParked)
+	if ran != 0 || len(again.Waits) != 1 || again.Waits[0].By != now.By || again.Waits[0].ID == parked.Waits[0].ID {
+		t.Fatalf("the tool ran %d times, and the turn waits for %+v", ran, again.Waits)
+	}
+	settleApproval(t, agent, again.Waits[0].Approval, true)
+	takeTurn(t, s.Resume(t.Context()), belay.EndTurn)
+	if ran != 1 {
+		t.Errorf("the tool ran %d times", ran)
+	}
+}

@@ -100,7 +100,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	}
 	t.diagnostics = append(t.diagnostics, d.diags...)
 	t.session.state.Pending = nil
-	t.state.Usage = t.state.Usage.add(answer.Usage)
+	t.spend(answer.Usage)
 	return t.message(answer), delivered, nil
 }
 

@@ -75,6 +75,9 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, tools: s.agent.tools.Load(), clean: true,
 	}
 	t.state = &t.own
+	if t.lineage = lineageOf(ctx); t.lineage != nil {
+		t.tools = t.limited(t.tools)
+	}
 	return t, nil
 }
 
@@ -115,8 +118,14 @@ func fire[In any, Out hook.Output](ctx context.Context, t *turn, phase hook.Phas
 // open opens the session if need be, and then takes the turn.
 func (t *turn) open(how func(*turn) EndReason) EndReason {
 	s := t.session
+	if err := t.inherit(); err != nil {
+		return t.failed(err)
+	}
 	if err := s.open(t.ctx); err != nil {
 		return t.failed(err)
+	}
+	if s.state.Model != "" || s.model != nil {
+		t.recallModel()
 	}
 	if !s.started {
 		s.started = true
@@ -136,6 +145,7 @@ func (t *turn) open(how func(*turn) EndReason) EndReason {
 func (t *turn) begin() {
 	s := t.session
 	s.state.Turns++
+	s.state.Agent = t.agent.opts.Name
 	// The number tells people which turn it is; the rest keeps a turn that was
 	// never stored from being taken for another.
 	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)

@@ -24,6 +24,12 @@ func (t *turn) compactIfFull() error {
 	}
 	err := t.compact("window")
 	t.tooFull = err != nil
+	return t.tolerate(err)
+}
+
+// tolerate lets a turn go on with the context it has, if that could not be summed
+// up.
+func (t *turn) tolerate(err error) error {
 	if err == nil || t.ctx.Err() != nil || hookClass(err) != "internal" {
 		return err
 	}
@@ -185,7 +191,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 			return nil, err
 		}
 	}
-	t.state.Usage = t.state.Usage.add(response.Usage)
+	t.spend(response.Usage)
 	if t.quiet {
 		t.session.spent(response.Usage)
 	}

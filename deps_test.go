@@ -36,6 +36,7 @@ type room struct {
 // counts.
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
+	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
 	{"internal/label", levelWords, nil, "what a call is about is said alike wherever calls are listed"},
 	{"hook/...", levelHook, nil, "the hook runtime knows nothing of agents and costs an embedder no dependency"},
 	{".", levelBelay, []string{"github.com/google/jsonschema-go"}, "the loop imports no optional part; such parts arrive as an Extension or through an interface that the root declares"},
@@ -47,15 +48,20 @@ var rooms = []room{
 	{"permit", levelRooms, []string{"github.com/bmatcuk/doublestar", "github.com/goccy/go-yaml", "golang.org/x/sys", "mvdan.cc/sh"}, "the floor reads shell, paths and addresses by itself, and knows no tool of another room; YAML is for the corpus of its tests"},
 	{"sandbox", levelShared, []string{"golang.org/x/sys"}, "what holds programs is the kernel's: it takes its calls and nothing of agents"},
 	{"skill", levelRooms, nil, "skills are files and text: what reads their frontmatter is shared"},
+	{"declare", levelRooms, []string{"cel.dev/cel-go"}, "declared hooks are files, processes and addresses: expressions in them are CEL, and what reads YAML is shared"},
+	{"declare/worker", levelShared, nil, "the programs of hooks carry no more than the phases and their types"},
+	{"subagent", levelRooms, nil, "a subagent is anything with a Run method: what it is made of, the program brings; what reads declarations is shared"},
 	{"internal/frontmatter", levelShared, []string{"github.com/goccy/go-yaml"}, "frontmatter is read alike for skills and agents"},
 	{"internal/scan", levelWords, nil, "what counts as /name is said once, for directives and skills"},
 	{"toolbox", levelRooms, nil, "the stock tools need the file system and a shell: the standard library does"},
 	{"store/memstore", levelRooms, nil, "the reference store is plain Go"},
 	{"store/storetest", levelRooms, nil, "the suite of the stores is for theirs too, and costs no dependency"},
-	{"store/internal/table", levelShared, nil, "tables and queries are what the stores on SQL databases share; a driver is the store's own"},
+	{"store/internal/...", levelShared, nil, "tables, queries and what is done with them are what the stores on SQL databases share; a driver is the store's own"},
 	{"store/sqlite", levelRooms, []string{"github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver", "modernc.org/sqlite"}, "one file, one driver without cgo; the job engine is chosen in internal/riverjobs"},
+	{"store/postgres/...", levelRooms, []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver"}, "one server, one driver; the job engine is chosen in internal/riverjobs"},
 	{"belaytest", levelHosts, nil, "the kit for users' own tests puts the scripted model and the reference store together, and costs no dependency of its own"},
 	{"internal/probetest", levelShared, nil, "the tests of the test kits share a test that may fail, and nothing else"},
+	{"internal/pgtest", levelShared, []string{"github.com/jackc/pgx/v5"}, "a server for tests is started and asked for databases, and knows no store"},
 	{"internal/crashtest", levelHosts, nil, "the kit that kills processes needs a store, and knows none"},
 	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
 	{"internal/riverjobs", levelShared, []string{"github.com/riverqueue/river", "modernc.org/sqlite"}, "the job engine is River, on whatever driver the store brings; SQLite is for its tests"},
@@ -153,7 +159,7 @@ func importProblem(dir, imported string, isTest bool) string {
 	case isTest:
 		// A test package is compiled apart from the package it tests, so looking up makes no cycle.
 		return ""
-	case isTestKit(local) && !isTestKit(dir):
+	case isTestKit(local) && !isTestKit(dir) && dir != benchmark:
 		return fmt.Sprintf("%s may not import %s outside its tests: a test kit is for tests", dir, local)
 	}
 	to, ok := roomOf(local)

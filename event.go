@@ -51,6 +51,11 @@ type Event struct {
 
 	// Text is a delta, the message of an error, or the name of what was invoked.
 	Text string `json:"text,omitempty"`
+	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
+	Invoked *Invoked `json:"invoked,omitempty"`
+	// Subagent is that of a subagent_invoked or a subagent_completed. Run is the
+	// child's.
+	Subagent *SubagentEvent `json:"subagent,omitempty"`
 	// Call is the call that is made or answered.
 	Call *CallPart `json:"call,omitempty"`
 	// Result is what came of it.
@@ -70,6 +75,32 @@ type Event struct {
 	Retry bool `json:"retry,omitempty"`
 	// Result of the turn, in a turn_end.
 	End *Turn `json:"end,omitempty"`
+}
+
+// Who invokes a directive or a skill.
+const (
+	SourceUser  = "user"
+	SourceAgent = "agent"
+)
+
+// Invoked is a directive or a skill about to do its work.
+type Invoked struct {
+	Name string `json:"name"`
+	// Source is user or agent.
+	Source string `json:"source"`
+	// Args are what an agent invokes a skill with.
+	Args string `json:"args,omitempty"`
+}
+
+// SubagentEvent is a child run that begins or is over.
+type SubagentEvent struct {
+	Name string `json:"name"`
+	// Prompt is what it is asked, when it begins.
+	Prompt string `json:"prompt,omitempty"`
+	// Status is how it ended: success, error, aborted, denied or parked.
+	Status string `json:"status,omitempty"`
+	// Message says more, where it did not end well.
+	Message string `json:"message,omitempty"`
 }
 
 // Turn is a turn that is over, or parked.

@@ -17,10 +17,10 @@ import (
 type House struct{ Rules []string }
 
 var (
-	_ belay.ToolExtension   = House{}
-	_ belay.HookExtension   = House{}
-	_ belay.PromptExtension = House{}
-	_ belay.InputExtension  = House{}
+	_ belay.ToolExtension      = House{}
+	_ belay.HookExtension      = House{}
+	_ belay.PromptExtension    = House{}
+	_ belay.DirectiveExtension = House{}
 )
 
 // Name is told in errors.
@@ -42,13 +42,14 @@ func (h House) Hooks() []hook.Subscription {
 	}, nil)}
 }
 
-// Expand answers /rules without asking the model.
-func (h House) Expand(_ context.Context, in belay.Submission) (belay.Expansion, error) {
-	if in.Text != "/rules" {
-		return belay.Expansion{}, nil
-	}
-	all := strings.Join(h.Rules, "; ")
-	return belay.Expansion{Reply: &all}, nil
+// Directives answer /rules without asking the model.
+func (h House) Directives() []belay.Directive {
+	return []belay.Directive{{
+		Name: "rules", Description: "tell the rules of the house",
+		Run: func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
+			return belay.DirectiveOutcome{Reply: &belay.Reply{Text: strings.Join(h.Rules, "; ")}}, nil
+		},
+	}}
 }
 
 // docs:end extension

@@ -31,7 +31,7 @@ func ExampleAgent_Watch() {
 				continue
 			}
 			fmt.Println(event.Seq, event.Step, event.Kind)
-			if event.Kind == belay.EventTurnEnd {
+			if event.Kind == belay.EventTurnEnd && event.Depth == 0 {
 				return
 			}
 		}

@@ -19,6 +19,22 @@ type ToolExtension interface {
 	Tools() []Tool
 }
 
+// StepToolExtension brings tools that come and go by themselves: it is asked before
+// each model request, so that what it returns follows whatever it is made of. A tool
+// whose name the agent has from elsewhere is left out, with a diagnostic.
+type StepToolExtension interface {
+	Extension
+	// StepTools are the tools of an agent's next step. As long as they do not change
+	// it should return the same ones: they are then checked once.
+	StepTools(agent string) []Tool
+}
+
+// DirectiveExtension brings directives.
+type DirectiveExtension interface {
+	Extension
+	Directives() []Directive
+}
+
 // HookExtension brings subscriptions.
 type HookExtension interface {
 	Extension
@@ -39,8 +55,8 @@ type RouteExtension interface {
 	Route(ctx context.Context, call *Invocation) (Result, error)
 }
 
-// InputExtension looks at a user message after user.prompt.submit and before
-// the turn begins. This is the door for what users type: directives and skills.
+// InputExtension looks at a user message after user.prompt.submit and directives,
+// and before the turn begins.
 type InputExtension interface {
 	Extension
 	// Expand says what becomes of the text. Extensions are asked in order, each
@@ -49,11 +65,27 @@ type InputExtension interface {
 	Expand(ctx context.Context, in Submission) (Expansion, error)
 }
 
+// NameExtension answers to names that users type with a slash in front, where no
+// directive does: skills, for one. Without it an extension sees them as text.
+type NameExtension interface {
+	InputExtension
+	// Binds reports whether /name in a message to an agent is the extension's.
+	Binds(agent, name string) bool
+}
+
 // Submission is a user message about to be stored.
 type Submission struct {
 	Session, Turn, Agent string
-	// Text is what hooks and earlier extensions left of what the user typed.
+	// Text is what hooks, directives and earlier extensions left of what the user
+	// typed, with a [Placeholder] for each name that somebody answers to.
 	Text string
+	// Typed is what the user typed, as user.prompt.submit left it.
+	Typed string
+	// Names are those that the extension answers to, each as often as the message
+	// has it, in order.
+	Names []string
+	// Controls are good until Expand returns.
+	Controls *Controls
 }
 
 // Expansion is what an extension makes of a message. The zero value leaves it as
@@ -63,17 +95,19 @@ type Expansion struct {
 	Text *string
 	// Injected goes in front of the message, on the user's side.
 	Injected []Injection
-	// Reply answers in the model's place.
-	Reply *string
-	// Model answers this turn in the place of the agent's.
-	Model Model
+	// Reply answers in the model's place. Later extensions are not asked.
+	Reply *Reply
 }
 
 // Injection is a message in front of a user's.
 type Injection struct {
-	Parts []Part
+	Parts []Part `json:"parts"`
 	// IsSkillInjection marks what a skill injects.
-	IsSkillInjection bool
+	IsSkillInjection bool `json:"is_skill_injection,omitempty"`
+}
+
+func (in Injection) message() *Message {
+	return &Message{Role: RoleUser, Kind: KindInjected, Parts: in.Parts, IsSkillInjection: in.IsSkillInjection}
 }
 
 // CloseExtension is closed with its agent.
@@ -123,7 +157,9 @@ type PatternAuthorizer interface {
 	Covers(ctx context.Context, pattern string, call ToolCall) (bool, error)
 }
 
-// Approver asks a person, and waits for the answer.
+// Approver asks a person, and waits for the answer. It is asked about all calls of a
+// response at a time, from goroutines of their own: one that can show only one
+// question at a time lets the others wait.
 type Approver interface {
 	// Approve returns the decision. An error, or the end of ctx, denies.
 	Approve(ctx context.Context, question Question) (Decision, error)
@@ -134,6 +170,11 @@ type Question struct {
 	Approval
 	// Input is the final input of the call.
 	Input json.RawMessage `json:"input"`
+	// Agent is the name of the agent that wants to make it.
+	Agent string `json:"agent,omitempty"`
+	// Run and Depth place the call of a subagent; those of the main agent have none.
+	Run   string `json:"run,omitempty"`
+	Depth int    `json:"depth,omitempty"`
 }
 
 // Interceptor is Go code around the calls of a tool. It is not reachable from

@@ -105,6 +105,8 @@ func (t *turn) newCall(part *CallPart, index int) *call {
 
 // gather takes over what the calls have to say, in call order.
 func (t *turn) gather(b *batch) {
+	t.gatherWishes()
+	t.grant()
 	for _, c := range b.calls {
 		t.session.state.Pending = append(t.session.state.Pending, c.pending...)
 		t.diagnostics = append(t.diagnostics, c.diagnostics...)
@@ -239,30 +241,32 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 	return Authorization{outcome.Output.Decision, outcome.Output.Reason, cmp.Or(outcome.By, "tool.pre")}, true
 }
 
-// askFloor asks the floor about the final input. The more severe of the two
-// stands: hooks tighten and never loosen.
+// askFloor asks the floor about the final input, and the floors of the parents. The
+// most severe answer stands: hooks tighten and never loosen, and a child may do no
+// more than its parent.
 func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
-	if t.agent.opts.Authorizer == nil {
-		return verdict
+	var askers []asker
+	for _, authorizer := range t.floors() {
+		floor, err := authorizer.Authorize(t.ctx, t.toolCall(c))
+		if err != nil && t.ctx.Err() != nil {
+			c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+			return Authorization{}
+		}
+		if err != nil {
+			floor = Authorization{ToolDeny, "the floor could not judge the call: " + err.Error(), cmp.Or(floor.By, "floor")}
+		}
+		if _, known := toolSeverity[floor.Decision]; !known {
+			floor = Authorization{ToolDeny, "the floor answered what it cannot", cmp.Or(floor.By, "floor")}
+		}
+		floor.By = cmp.Or(floor.By, "floor")
+		if who := (asker{floor.By, floor.Reason, true}); floor.Decision == ToolAsk && !slices.Contains(askers, who) {
+			askers = append(askers, who)
+		}
+		if toolSeverity[floor.Decision] > toolSeverity[verdict.Decision] {
+			verdict = floor
+		}
 	}
-	floor, err := t.agent.opts.Authorizer.Authorize(t.ctx, t.toolCall(c))
-	if err != nil && t.ctx.Err() != nil {
-		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
-		return Authorization{}
-	}
-	if err != nil {
-		floor = Authorization{ToolDeny, "the floor could not judge the call: " + err.Error(), cmp.Or(floor.By, "floor")}
-	}
-	if _, known := toolSeverity[floor.Decision]; !known {
-		floor = Authorization{ToolDeny, "the floor answered what it cannot", cmp.Or(floor.By, "floor")}
-	}
-	floor.By = cmp.Or(floor.By, "floor")
-	if floor.Decision == ToolAsk {
-		c.askers = append([]asker{{floor.By, floor.Reason, true}}, c.askers...)
-	}
-	if toolSeverity[floor.Decision] > toolSeverity[verdict.Decision] {
-		return floor
-	}
+	c.askers = append(askers, c.askers...)
 	return verdict
 }
 

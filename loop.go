@@ -20,15 +20,18 @@ type turn struct {
 	state   *TurnState // in the session's state
 	own     TurnState  // of a turn that began here
 	model   *namedModel
+	lineage *lineage    // nil for the main agent
 	scope   *hook.Scope // of this step; never changed, because inputs and records share it
 	snap    *hook.Snapshot
 
 	ctx  context.Context //nolint:containedctx // a turn is a call in itself: it ends when the turn is aborted
 	base context.Context //nolint:containedctx // the same, which an abort does not end
 
-	tools  *toolset     // of this step
-	extra  []*boundTool // of this turn alone
-	system string
+	tools   *toolset      // of this step
+	stepped *steppedTools // that the turn was told of
+	wishes  wishes
+	extra   []*boundTool // of this turn alone
+	system  string
 
 	out         chan Event // nil if nobody reads the stream
 	left        chan struct{}
@@ -96,6 +99,7 @@ func (t *turn) resume() EndReason {
 		return t.failed(ErrNoTurn)
 	}
 	t.adopt(open)
+	t.recallModel()
 	if open.Ended != "" { // its process ended between its last commit and its end phases
 		return t.resumeEnd(open.Ended)
 	}
@@ -133,8 +137,9 @@ func (t *turn) step() EndReason {
 	t.state.Step++
 	t.at(t.state.Step)
 	t.snap.Refresh()
+	t.grant()
 	t.seeTools()
-	if err := t.compactIfFull(); err != nil {
+	if err := t.makeRoom(); err != nil {
 		return t.failed(err)
 	}
 	response, delivered, err := t.ask()
@@ -186,7 +191,7 @@ func (t *turn) bounds() EndReason {
 	if t.state.Step >= steps {
 		return EndMaxSteps
 	}
-	if why := t.agent.opts.Budget.spent(t.state.Usage, t.session.state.Usage.add(t.state.Usage)); why != "" {
+	if why := t.overspent(); why != "" {
 		t.why = why
 		return EndBudget
 	}
@@ -229,7 +234,7 @@ func (t *turn) commitResponse(response, delivered *Message, b *batch) error {
 	}
 	messages = append(messages, response)
 	response.Seq = t.session.last + int64(len(messages)) // calls name it
-	calls := b.records(response.Seq, t.agent.opts.OnAsk == AskWait && b.asks())
+	calls := b.records(response.Seq, t.asking().agent.opts.OnAsk == AskWait && b.asks())
 	if b.settled() {
 		messages = append(messages, b.results())
 	}

@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,12 @@ type Options struct {
 	// patterns, as path.Match takes them. An empty list means none. Defaults to
 	// all.
 	Scope []string
+	// Directives are what users can type with a slash in front. Defaults to none.
+	Directives []Directive
+	// Models finds a model by its name: for a session that was told to use another
+	// one, for the turn policy model, and for directives. Defaults to knowing the
+	// agent's own alone.
+	Models func(ctx context.Context, name string) (Model, error)
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription
 	// Runtime has the settings of the hook runtime. Its journal and queue default
@@ -40,6 +47,8 @@ type Options struct {
 	OnAsk AskMode
 	// Approver asks a person, for AskWait. Defaults to none.
 	Approver Approver
+	// Asker puts questions of directives and skills to the user. Defaults to nobody.
+	Asker Asker
 	// ApprovalExpiry is how long a question stands. Defaults to 24 hours.
 	ApprovalExpiry time.Duration
 	// Planner makes the preflight plan. Defaults to the user's text as the one
@@ -101,6 +110,9 @@ type Limits struct {
 	Parallel int
 	// Continuations is how often turn.stop may make a turn go on. Defaults to 8.
 	Continuations int
+	// Depth is how deep subagents may be: those of the main agent are 1 deep.
+	// Defaults to 5.
+	Depth int
 	// ReminderCharacters bounds what hooks add to one request. Defaults to
 	// 16,000.
 	ReminderCharacters int
@@ -176,6 +188,7 @@ func (o *Options) complete() error {
 	orDefault(&o.Limits.Steps, 100)
 	orDefault(&o.Limits.Parallel, 16)
 	orDefault(&o.Limits.Continuations, 8)
+	orDefault(&o.Limits.Depth, 5)
 	orDefault(&o.Limits.ReminderCharacters, 16_000)
 	orDefault(&o.Limits.ResultCharacters, 50_000)
 	orDefault(&o.Limits.Tool, 5*time.Minute)
@@ -212,7 +225,7 @@ func (o *Options) sound() error {
 		refuse("busy: %q is none of queue, refuse", o.Busy)
 	}
 	for name, value := range map[string]int{
-		"limits.steps": o.Limits.Steps, "limits.parallel": o.Limits.Parallel, "limits.continuations": o.Limits.Continuations,
+		"limits.steps": o.Limits.Steps, "limits.parallel": o.Limits.Parallel, "limits.continuations": o.Limits.Continuations, "limits.depth": o.Limits.Depth,
 		"limits.reminder_characters": o.Limits.ReminderCharacters, "limits.result_characters": o.Limits.ResultCharacters,
 		"max_tokens": o.MaxTokens, "budget.turn_tokens": o.Budget.TurnTokens, "budget.session_tokens": o.Budget.SessionTokens,
 	} {

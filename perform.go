@@ -48,7 +48,7 @@ func (t *turn) perform(b *batch) EndReason {
 	}
 	end := t.after(b)
 	t.closing(end)
-	if err := t.commit(append(t.carried[:0], b.results()), b.records(b.message.Seq, false), b.approvals()); err != nil {
+	if err := t.commit(t.withAppended(append(t.carried[:0], b.results())), b.records(b.message.Seq, false), b.approvals()); err != nil {
 		return t.failed(err)
 	}
 	return end
@@ -85,7 +85,7 @@ func (t *turn) park(b *batch) EndReason {
 	t.state.Parked = true
 	for _, c := range b.calls {
 		if c.result == nil && c.approval != nil && c.approval.Decided == nil {
-			t.waits = append(t.waits, Question{*c.approval, bytes.Clone(c.Input)})
+			t.waits = append(t.waits, t.question(c))
 		}
 	}
 	if err := t.commit(nil, b.records(b.message.Seq, false), b.approvals()); err != nil {
@@ -168,6 +168,7 @@ type flight struct {
 	ctx  boundContext
 	tool Tool
 	call Invocation // the tool's to keep
+	over Controls   // the turn
 	done chan struct{}
 	returned
 }
@@ -190,6 +191,9 @@ func (t *turn) invoke(c *call) (Result, error) {
 	}
 	f := &flight{tool: c.tool, call: c.Invocation, done: make(chan struct{})}
 	f.call.Input = bytes.Clone(c.Input)
+	f.over.turn = t
+	f.call.controls = &f.over
+	defer f.over.close()
 	f.ctx.bind(parent, bound)
 	defer f.ctx.end()
 	late := time.NewTimer(bound)

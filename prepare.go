@@ -1,7 +1,7 @@
 package belay
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +16,7 @@ func (t *turn) so() soFar { return soFar{Policy: t.state.Policy, Context: t.stat
 // phases that look at it, prepare the turn and build the prompt, and the commit
 // of the message. It returns an end reason if the turn is over already.
 func (t *turn) prepare(text string, parts []Part) EndReason {
-	said := submitted{typed: text, text: text, parts: parts}
+	said := submit(text, parts)
 	for _, stage := range stages {
 		if end := stage(t, &said); end != "" {
 			return end
@@ -38,9 +38,30 @@ type submitted struct {
 	typed, text string
 	parts       []Part
 	injected    []Injection
-	reply       *string // in the model's place
-	by          string  // who replied
+	reply       *Reply // in the model's place
+	by          string // who replied
 }
+
+// submit makes one text of all that is text: hooks and directives see the whole of
+// what is said.
+func submit(text string, parts []Part) submitted {
+	if slices.ContainsFunc(parts, func(p Part) bool { return p.Type == PartText }) {
+		var texts []string
+		var others []Part
+		for _, p := range append([]Part{Text(text)}, parts...) {
+			if p.Type != PartText {
+				others = append(others, p)
+			} else if p.Text != "" {
+				texts = append(texts, p.Text)
+			}
+		}
+		text, parts = strings.Join(texts, "\n"), others
+	}
+	return submitted{typed: text, text: text, parts: parts}
+}
+
+// answer ends the turn with an answer that is not the model's.
+func (said *submitted) answer(reply *Reply, by string) { said.reply, said.by = reply, by }
 
 // submit asks user.prompt.submit.
 func (t *turn) submit(said *submitted) EndReason {
@@ -57,35 +78,8 @@ func (t *turn) submit(said *submitted) EndReason {
 		return EndBlocked
 	}
 	said.text = outcome.Input.Text()
-	said.reply, said.by = outcome.Output.Reply, "user.prompt.submit"
-	return ""
-}
-
-// expand lets the extensions look at what users type.
-func (t *turn) expand(said *submitted) EndReason {
-	for _, e := range t.agent.opts.Extensions {
-		in, ok := e.(InputExtension)
-		if !ok {
-			continue
-		}
-		x, err := in.Expand(t.ctx, Submission{Session: t.scope.Session, Turn: t.scope.Turn, Agent: t.scope.Agent, Text: said.text})
-		for _, injected := range x.Injected {
-			err = errors.Join(err, validParts(injected.Parts))
-		}
-		if err != nil {
-			return t.failed(fmt.Errorf("extension %q: %w", e.Name(), err))
-		}
-		if x.Text != nil {
-			said.text = *x.Text
-		}
-		if x.Model != nil {
-			t.model = named(x.Model)
-		}
-		said.injected = append(said.injected, x.Injected...)
-		if said.reply = x.Reply; said.reply != nil {
-			said.by = e.Name()
-			return ""
-		}
+	if reply := outcome.Output.Reply; reply != nil {
+		said.answer(&Reply{Text: *reply}, "user.prompt.submit")
 	}
 	return ""
 }
@@ -102,6 +96,9 @@ func (t *turn) collectPolicy(said *submitted) EndReason {
 		return t.failed(err)
 	}
 	t.state.Policy = outcome.Output.Policy
+	if err := t.heedModelPolicy(); err != nil {
+		return t.failed(err)
+	}
 	return ""
 }
 
@@ -188,6 +185,7 @@ func (t *turn) collectTools(said *submitted) EndReason {
 // bindBundles turns the bundles into tools. One whose tools have another owner,
 // or that nobody runs, is dropped.
 func (t *turn) bindBundles() {
+	t.seeTools()
 	for _, bundle := range t.state.Bundles {
 		route := t.agent.route(bundle.Route)
 		if route == nil {
@@ -202,7 +200,7 @@ func (t *turn) bindBundles() {
 			case err != nil:
 				t.diagnose(hook.CodeBundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")
 				sound = false
-			case t.agent.tools.Load().byName[d.Name] != nil:
+			case t.tools.byName[d.Name] != nil:
 				t.diagnose(hook.CodeToolConflict, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle belongs to the agent")
 				sound = false
 			default:
@@ -218,12 +216,12 @@ func (t *turn) bindBundles() {
 
 // seeTools takes in the tools as they are now: they come and go between steps.
 func (t *turn) seeTools() {
-	t.tools = t.agent.tools.Load()
+	t.tools = t.limited(t.stepTools())
 	if len(t.extra) == 0 {
 		return
 	}
 	own := slices.DeleteFunc(slices.Clone(t.extra), func(b *boundTool) bool { return t.tools.byName[b.name] != nil })
-	t.tools = newToolset(slices.Concat(t.tools.tools, own))
+	t.tools = t.limited(newToolset(slices.Concat(t.tools.tools, own)))
 }
 
 // compilePrompt asks turn.pre_prompt_compile, builds the system prompt and shows
@@ -255,7 +253,7 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 		if len(in.Parts) == 0 {
 			continue
 		}
-		messages = append(messages, &Message{Role: RoleUser, Kind: KindInjected, Parts: in.Parts, IsSkillInjection: in.IsSkillInjection})
+		messages = append(messages, in.message())
 	}
 	user := newMessage(RoleUser, KindUser)
 	if said.text != "" {
@@ -286,13 +284,23 @@ func (t *turn) commitPrompt(said *submitted) EndReason {
 
 // answerInPlace ends the turn with an answer that is not the model's.
 func (t *turn) answerInPlace(said *submitted) EndReason {
-	reply := &Message{Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{Text(*said.reply)}, StopReason: StopEnd, Model: said.by}
-	t.text = *said.reply
-	t.closing(EndTurn)
+	end := cmp.Or(said.reply.Reason, EndTurn)
+	t.text, t.why = validText(said.reply.Text), said.reply.Why
+	if end != EndTurn {
+		t.by = said.by
+	}
+	if end == EndError {
+		t.err = fmt.Errorf("%s: %s", said.by, cmp.Or(t.why, "it failed"))
+	}
+	t.spend(said.reply.Usage)
+	reply := &Message{
+		Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{Text(cmp.Or(t.text, "(no answer)"))}, StopReason: StopEnd, Model: said.by,
+	}
+	t.closing(end)
 	if err := t.commit(append(said.messages(t.carried[:0], t.state.Context), reply), nil, nil); err != nil {
 		return t.failed(err)
 	}
 	t.emit(Event{Kind: EventTextDelta, Text: t.text})
 	t.emit(Event{Kind: EventModelResponse, Message: reply})
-	return EndTurn
+	return end
 }

@@ -125,13 +125,19 @@ func (t *turn) readmit(c *call) {
 		return
 	}
 	switch a := t.askFloor(c, Authorization{}); {
-	case a.Decision == ToolPass, a.Decision == ToolAsk && approved:
+	case a.Decision == ToolPass, a.Decision == ToolAsk && approved && t.sameQuestion(c, a):
 		if c.state == CallParked { // its tool parked it
 			c.state = CallStarted
 		}
 	default:
 		t.decide(c, a)
 	}
+}
+
+// sameQuestion reports whether what the floor asks is what was approved. A call whose
+// surroundings changed while it waited may ask for more than the person was told.
+func (t *turn) sameQuestion(c *call, a Authorization) bool {
+	return c.approval.Floor && c.approval.By == a.By
 }
 
 const interrupted = "The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it."

@@ -54,7 +54,6 @@ func TestResumeParked(t *testing.T) {
 		"an approved call runs, and tool.pre is not asked again": {true, belay.ToolPass, []string{"floor asked", "run asked"}, "asked ran on {}"},
 		"a denied one does not":                                  {false, belay.ToolPass, nil, "Denied by \"ann\": so be it"},
 		"the floor has the last word, with today's rules":        {true, belay.ToolDeny, []string{"floor asked"}, "Denied by \"zone\": not today"},
-		"what was approved is not asked about again":             {true, belay.ToolAsk, []string{"floor asked", "run asked"}, "asked ran on {}"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -75,14 +75,25 @@ func (d *Decision) reaches() error {
 	}
 }
 
-// checkPattern says why a pattern cannot be read, or nothing.
-func (a *Agent) checkPattern(pattern string) (err error) {
+// patterns is the floor that reads patterns, if one does: the agent's own before
+// those of its parents.
+func (t *turn) patterns() PatternAuthorizer { //nolint:ireturn // it is one of several floors
+	for _, floor := range t.floors() {
+		if p, ok := floor.(PatternAuthorizer); ok {
+			return p
+		}
+	}
+	return nil
+}
+
+// checkPattern says why a pattern cannot be read, or nothing. The floor may be nil.
+func checkPattern(floor PatternAuthorizer, pattern string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: reading its pattern panicked: %v", ErrScope, p)
 		}
 	}()
-	if floor, ok := a.opts.Authorizer.(PatternAuthorizer); ok {
+	if floor != nil {
 		if err := floor.CheckPattern(pattern); err != nil {
 			return fmt.Errorf("%w: its pattern cannot be read: %w", ErrScope, err)
 		}
@@ -106,7 +117,7 @@ func (t *turn) covers(pattern string, c *call) (covered bool) {
 			t.agent.opts.Logger.WarnContext(t.base, "the floor panicked over a pattern", "session", t.scope.Session, "turn", t.scope.Turn, "panic", p)
 		}
 	}()
-	if floor, ok := t.agent.opts.Authorizer.(PatternAuthorizer); ok {
+	if floor := t.patterns(); floor != nil {
 		covered, err := floor.Covers(t.ctx, pattern, t.toolCall(c))
 		if err != nil {
 			t.agent.opts.Logger.WarnContext(t.base, "the floor could not try a pattern", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
@@ -114,7 +125,7 @@ func (t *turn) covers(pattern string, c *call) (covered bool) {
 		return covered && err == nil
 	}
 	covered, err := path.Match(pattern, c.Tool)
-	return covered && err == nil && t.agent.checkPattern(pattern) == nil
+	return covered && err == nil && checkPattern(nil, pattern) == nil
 }
 
 // Grant is a yes on record that reaches further than one call: while its session
@@ -258,7 +269,7 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 	if d.Scope.Kind != ScopePattern {
 		return ""
 	}
-	if err := t.agent.checkPattern(d.Scope.Pattern); err != nil {
+	if err := checkPattern(t.patterns(), d.Scope.Pattern); err != nil {
 		return err.Error()
 	}
 	if !t.covers(d.Scope.Pattern, c) {

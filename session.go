@@ -47,6 +47,7 @@ type Session struct {
 	messages []*Message // what the model sees
 	underway *openTurn  // nil between turns
 	state    SessionState
+	model    *namedModel // in the place of the agent's
 
 	closed atomic.Bool
 	view   sync.Mutex // for those who do not hold the slot: guards writing state.Usage

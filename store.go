@@ -160,8 +160,12 @@ type SessionState struct {
 	Pending []PendingReminder `json:"pending,omitempty"`
 	// Reminders are the session's settings.
 	Reminders ReminderSettings `json:"reminders,omitzero"`
+	// Agent is the name of the agent that took the last turn.
+	Agent string `json:"agent,omitempty"`
 	// Turn is the turn under way: nil between turns.
 	Turn *TurnState `json:"turn,omitempty"`
+	// Model is the name of the model that answers, if it is not the agent's.
+	Model string `json:"model,omitempty"`
 	// Grants are what people allowed for more than one call, the oldest first. A
 	// fork has none of them: they were given to this session.
 	Grants []Grant `json:"grants,omitempty"`
@@ -190,6 +194,11 @@ type TurnState struct {
 	Context  []ContextEntry  `json:"context,omitempty"`
 	Sections []PromptSection `json:"sections,omitempty"`
 	Bundles  []ToolBundle    `json:"bundles,omitempty"`
+	// Model is the name of the model that answers, if one was chosen for this turn.
+	Model string `json:"model,omitempty"`
+	// Appended are messages that tools added, until the results of their step are
+	// stored.
+	Appended []Injection `json:"appended,omitempty"`
 	// Continuations counts how often turn.stop made it go on.
 	Continuations int `json:"continuations,omitempty"`
 	// Ended is how it ended, while its end phases are still to fire.

@@ -82,7 +82,7 @@ type subagentReturn struct {
 	Run     string `json:"run" jsonschema:"the child run's id"`
 	Parent  string `json:"parent,omitempty" jsonschema:"the parent run's id"`
 	Depth   int    `json:"depth" jsonschema:"how deep the child is"`
-	Status  string `json:"status" jsonschema:"success, error or aborted"`
+	Status  string `json:"status" jsonschema:"success, error, aborted, denied or parked"`
 	Message string `json:"message,omitempty" jsonschema:"what went wrong"`
 	soFar
 }
@@ -101,7 +101,7 @@ func (s SubagentReturn) Parent() string { return s.data().Parent }
 // Depth is how deep the child is.
 func (s SubagentReturn) Depth() int { return s.data().Depth }
 
-// Status is success, error or aborted.
+// Status is success, error, aborted, denied or parked.
 func (s SubagentReturn) Status() string { return s.data().Status }
 
 // Message is what went wrong.

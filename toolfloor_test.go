@@ -88,7 +88,7 @@ func TestFloorIsAskedAgainOnResume(t *testing.T) {
 		want  []string
 		end   belay.EndReason
 	}{
-		{"what was approved runs if the floor still asks", belay.Authorization{Decision: belay.ToolAsk}, nil, []string{"asked ", "asked "}, belay.EndTurn},
+		{"what a hook asked about is asked again if the floor asks now", belay.Authorization{Decision: belay.ToolAsk}, nil, nil, belay.EndParked},
 		{"what was approved runs if the floor passes it now", belay.Authorization{}, nil, []string{"asked ", "asked "}, belay.EndTurn},
 		{"deny wins over the approval", belay.Authorization{Decision: belay.ToolDeny, Reason: "not any more", By: "new rule"}, nil, []string{"asked denied", "asked denied"}, belay.EndTurn},
 		{"an error denies", belay.Authorization{}, errors.New("out of order"), []string{"asked denied", "asked denied"}, belay.EndTurn},

@@ -60,7 +60,8 @@ type Invocation struct {
 	// Wait is the name under which the call was parked, when it is resumed.
 	Wait string
 
-	turn *turn
+	turn     *turn
+	controls *Controls
 }
 
 // Decode reads the input into a struct.

@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -92,19 +91,6 @@ func newToolset(tools []*boundTool) *toolset {
 	return s
 }
 
-// Lease is what adding tools returns. Closing it takes them back.
-type Lease struct {
-	once  sync.Once
-	close func()
-}
-
-// Close takes back what was added: no call of a later step finds it. It never
-// waits, and twice is harmless.
-func (l *Lease) Close() error {
-	l.once.Do(l.close)
-	return nil
-}
-
 // AddTools adds tools, all or none, and returns the lease that takes them back.
 // Turns see both from their next step on.
 func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
@@ -126,11 +112,15 @@ func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
 		owned[b.name] = true
 		added = append(added, b)
 	}
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("add tools: %w", errors.Join(problems...))
+	next := newToolset(slices.Concat(now.tools, added))
+	if len(problems) == 0 && len(added) > 0 {
+		problems = append(problems, a.model.check(next.declared))
 	}
-	a.tools.Store(newToolset(slices.Concat(now.tools, added)))
-	return &Lease{close: func() { a.removeTools(added) }}, nil
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("add tools: %w", err)
+	}
+	a.tools.Store(next)
+	return NewLease(func() { a.removeTools(added) }), nil
 }
 
 func (a *Agent) removeTools(gone []*boundTool) {

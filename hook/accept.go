@@ -122,7 +122,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	}
 	if len(ans.Jobs) > 0 && d.trace == nil {
 		d.room.special = true
-		if err := d.rt.schedule(d.ctx, d.rt.run(rec), ans.Jobs); err != nil {
+		if err := e.at(d.rt).schedule(d.ctx, d.rt.run(rec), ans.Jobs); err != nil {
 			d.unrecord(rec)
 			d.fail(e, start, took, jobProblem(err))
 			return

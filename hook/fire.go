@@ -59,7 +59,7 @@ func (r *detached[In, Out]) main(parent context.Context) {
 	stop := rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })
 	defer stop()
 
-	end := bounded(ctx, begin(ctx, r.e.handle, r.in), &r.e.abandoned, r.snap.drop)
+	end := bounded(ctx, begin(ctx, r.e.handle, r.in), r.e.abandoned, r.snap.drop)
 	r.settle(ctx, end)
 }
 
@@ -74,7 +74,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 	if end.problem == nil {
 		rec.detail = &detail{parts: digest(ans.Parts), audit: safeAudit(ans.Audit)}
 		if len(ans.Jobs) > 0 && !r.e.shadow {
-			if err := rt.schedule(ctx, rt.run(&rec), ans.Jobs); err != nil {
+			if err := r.e.at(rt).schedule(ctx, rt.run(&rec), ans.Jobs); err != nil {
 				p := jobProblem(err)
 				end.problem = &p
 			}

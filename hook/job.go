@@ -267,16 +267,16 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 	asked.Job, asked.Key = job.ID, job.Key
 	rec.detail = &detail{job: job.ID, key: job.Key}
 	d.room.special = true
-	if err := d.enqueue(asked, job); err != nil {
+	if err := d.enqueue(e.at(d.rt), asked, job); err != nil {
 		d.unrecord(rec)
 		d.fail(e, start, 0, jobProblem(err))
 	}
 }
 
 // enqueue stores the run of a subscription so that its input can be found again.
-func (d *dispatch[In, Out]) enqueue(asked Run, job Job) error {
-	ctx, queue := context.WithoutCancel(d.ctx), d.rt.opts.Queue
-	if d.rt.opts.Recall != nil {
+func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
+	ctx, queue := context.WithoutCancel(d.ctx), rt.opts.Queue
+	if rt.opts.Recall != nil {
 		return queue.Enqueue(ctx, asked, []Job{job})
 	}
 	if keeps, ok := queue.(InputQueue); ok && d.def.Decode != nil {
@@ -286,10 +286,10 @@ func (d *dispatch[In, Out]) enqueue(asked Run, job Job) error {
 		}
 		return keeps.EnqueueInput(ctx, asked, job, input)
 	}
-	d.rt.held.keep(job.Key, d.in) // the only way to find it again
+	rt.held.keep(job.Key, d.in) // the only way to find it again
 	err := queue.Enqueue(ctx, asked, []Job{job})
 	if err != nil {
-		d.rt.held.forgo(job.Key)
+		rt.held.forgo(job.Key)
 	}
 	return err
 }

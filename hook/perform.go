@@ -134,7 +134,7 @@ func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input
 			return nil, &SafeError{Code: CodeInputGone, Message: "the recorded input does not decode", Err: err}
 		}
 	}
-	end := bounded(ctx, begin(ctx, e.sub.handler.(Handler[In, Out]), in), &e.abandoned, func() {})
+	end := bounded(ctx, begin(ctx, e.sub.handler.(Handler[In, Out]), in), e.abandoned, func() {})
 	if end.problem != nil {
 		return nil, &FailureError{*end.problem}
 	}

@@ -50,6 +50,7 @@ type RuntimeOptions struct {
 // Runtime orders, bounds, records and explains the subscriptions of a set of
 // phases. Make one with [NewRuntime]. It is safe for concurrent use.
 type Runtime struct {
+	heirs  atomic.Pointer[heirs] // see Snapshot.Inherit
 	opts   RuntimeOptions
 	clock  Clock
 	base   time.Time
@@ -93,7 +94,10 @@ type installed struct {
 	id         string
 	handler    any // Handler[In, Out] of the phase
 
-	abandoned atomic.Int32 // abandoned runs still alive
+	abandoned *atomic.Int32 // abandoned runs still alive
+	alive     atomic.Int32  // what it points to, where it was installed
+	home      *Runtime      // where it was installed, if it was inherited
+	of        *subscription // what it was there, likewise
 }
 
 // NewRuntime makes a runtime that knows the given phases.
@@ -249,6 +253,7 @@ func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok b
 	e.sub, e.id, e.handler, e.caps = sub.s, sub.s.id, sub.s.handler, sub.s.effective(rt)
 	e.rewrites, e.overlaps, e.background = sub.s.rewrites(), sub.s.overlaps(), o.Execution == Background
 	e.disabled, e.shadow, e.priority, e.picks = o.Disabled, o.Shadow, o.Priority, o.Match.picks()
+	e.abandoned = &e.alive
 	e.plain = !e.picks && o.Execution == Blocking && o.Timeout == 0
 	return problems, true
 }

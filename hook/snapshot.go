@@ -113,7 +113,8 @@ type Snapshot struct {
 	refreshing sync.Mutex
 	held       []*generation // guarded by Runtime.holding
 	first      [1]*generation
-	freed      bool // guarded by Runtime.holding
+	freed      bool        // guarded by Runtime.holding
+	parents    []*Snapshot // whose subscriptions it has too
 }
 
 // Snapshot takes the current subscriptions.
@@ -138,6 +139,40 @@ func (rt *Runtime) Snapshot() *Snapshot {
 func (s *Snapshot) Refresh() {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
+	for _, parent := range s.parents {
+		parent.Refresh()
+	}
+	s.refresh()
+	for _, parent := range s.parents {
+		s.joinGates(parent)
+	}
+}
+
+// joinGates takes in the gates that a parent has got.
+func (s *Snapshot) joinGates(parent *Snapshot) {
+	old, theirs := s.gen.Load(), parent.gen.Load()
+	next := old
+	for _, phase := range parent.rt.phases {
+		c := phase.core()
+		plan := theirs.find(c)
+		if c.kind != Gate || plan == nil || !s.rt.knows(c) {
+			continue
+		}
+		mine := old.find(c)
+		joined := inheritPlan(c, mine, plan, parent.rt)
+		if joined == mine {
+			continue
+		}
+		if next == old {
+			next = &generation{number: old.number, table: old.table, slots: slices.Clone(old.slots), idle: old.idle}
+		}
+		next.slots[s.rt.table.slot(c)] = joined
+	}
+	s.gen.Store(next)
+}
+
+// refresh takes in the gates of the snapshot's own runtime. s.refreshing is held.
+func (s *Snapshot) refresh() {
 	rt := s.rt
 	rt.holding.Lock()
 	latest := rt.current
@@ -171,23 +206,16 @@ func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	}
 	all := theirs.all.clone(len(mine.all.list))
 	for _, e := range mine.all.list {
-		if all.find(e.sub.id) == nil {
+		if e.home != nil {
+			all.adopt(e, e.home)
+		} else if all.find(e.sub.id) == nil {
 			all.add(e)
 		}
 	}
 	if len(all.list) == len(theirs.all.list) {
 		return theirs
 	}
-	nowhere := func(string) []string { return nil }
-	plan, problems := orderPhase(mine.core, all, nowhere, nil)
-	if len(problems) > 0 {
-		plan, problems = orderPhase(mine.core, all, nowhere, func(id string) bool { return theirs.all.find(id) == nil })
-	}
-	if len(problems) > 0 {
-		return theirs // cannot be: without the others' edges theirs is what was installed
-	}
-	plan.typed = mine.core.compile(plan)
-	return plan
+	return orderTogether(mine.core, all, func(id string) bool { return theirs.all.find(id) == nil })
 }
 
 // Release ends the turn's hold on its subscriptions and writes the records
@@ -221,6 +249,13 @@ func (s *Snapshot) acquire() bool {
 func (s *Snapshot) drop() {
 	if s.refs.Add(-1) > 0 {
 		return
+	}
+	s.refreshing.Lock()
+	parents := s.parents
+	s.parents = nil
+	s.refreshing.Unlock()
+	for _, p := range parents {
+		p.drop()
 	}
 	s.rt.holding.Lock()
 	defer s.rt.holding.Unlock()

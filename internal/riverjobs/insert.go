@@ -60,7 +60,7 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 	}
 	slices.SortStableFunc(fresh, func(a, b hook.Job) int { return a.At.Compare(b.At) })
 	exec := q.driver.UnwrapExecutor(tx)
-	waiting, err := q.waiting(ctx, exec)
+	waiting, err := q.room(ctx, tx, exec, len(fresh))
 	if err != nil {
 		return fmt.Errorf("insert: %w", err)
 	}
@@ -68,6 +68,25 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 		return fmt.Errorf("insert: %d jobs wait, %d is the bound: %w", waiting, q.opts.Capacity, hook.ErrQueueFull)
 	}
 	return q.insertRows(ctx, exec, fresh)
+}
+
+// crowd is how many jobs are taken to be in transactions that nobody sees yet, at
+// most.
+const crowd = 512
+
+// room counts the jobs that wait, for somebody who wants to add more. Where several
+// write at once it takes the lock and counts again, unless there is so much room that
+// what others are adding cannot fill it: then nobody waits.
+func (q *Queue[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor, more int) (int, error) {
+	waiting, err := q.waiting(ctx, exec)
+	backend, several := q.backend.(LockBackend[TTx])
+	if err != nil || !several || waiting+more+crowd <= q.opts.Capacity {
+		return waiting, err
+	}
+	if err := backend.LockQueue(ctx, tx); err != nil {
+		return 0, fmt.Errorf("lock the queue: %w", err)
+	}
+	return q.waiting(ctx, exec)
 }
 
 // waiting counts the jobs that wait, up to one beyond the capacity. It reads

@@ -36,6 +36,15 @@ type Backend[TTx any] interface {
 	EndKey(ctx context.Context, tx TTx, key string, done bool) error
 }
 
+// LockBackend is a Backend where several transactions write at once, so that none
+// sees what the others are adding. Without it writes come one after the other.
+type LockBackend[TTx any] interface {
+	Backend[TTx]
+	// LockQueue waits until no other transaction holds this lock, and holds it until
+	// the transaction ends.
+	LockQueue(ctx context.Context, tx TTx) error
+}
+
 // Options are a queue's settings. A nil pointer is valid.
 type Options struct {
 	// ID names the process that works, River's client id: at most 100
@@ -111,6 +120,19 @@ func (q *Queue[TTx]) Migrate(ctx context.Context) error {
 		return fmt.Errorf("migrate the job tables: %w", err)
 	}
 	return nil
+}
+
+// Current reports whether River's tables are up to date.
+func (q *Queue[TTx]) Current(ctx context.Context) (bool, error) {
+	migrator, err := rivermigrate.New(q.driver, &rivermigrate.Config{Logger: q.log})
+	if err != nil {
+		return false, fmt.Errorf("look at the job tables: %w", err)
+	}
+	found, err := migrator.Validate(ctx, nil)
+	if err != nil {
+		return false, fmt.Errorf("look at the job tables: %w", err)
+	}
+	return found.OK, nil
 }
 
 // warnings is a log that begins at warnings: River is talkative below that.

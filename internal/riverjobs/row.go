@@ -1,6 +1,7 @@
 package riverjobs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,6 +68,9 @@ func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, 
 		if err != nil {
 			return fmt.Errorf("job %q: %w", job.ID, err)
 		}
+		if q.driver.DatabaseName() == riverdriver.DatabaseNamePostgres && holdsNUL(text) {
+			return fmt.Errorf("job %q: one of its texts holds a NUL, which PostgreSQL cannot store in a job", job.ID)
+		}
 		due := q.due(now, job.At)
 		rows[i] = &riverdriver.JobInsertFastParams{
 			Args: rowArgs{text}, EncodedArgs: text, Kind: kind, Queue: queue, CreatedAt: &now, ScheduledAt: &due,
@@ -77,6 +81,24 @@ func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, 
 		return fmt.Errorf("insert %d jobs: %w", len(jobs), err)
 	}
 	return nil
+}
+
+// holdsNUL reports whether a text in JSON holds a NUL, which JSON spells so.
+func holdsNUL(text []byte) bool {
+	for at := 0; ; {
+		i := bytes.Index(text[at:], []byte(`\u0000`))
+		if i < 0 {
+			return false
+		}
+		at += i + 1
+		escapes := 0
+		for before := at - 2; before >= 0 && text[before] == '\\'; before-- {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return true // the backslash is not itself escaped
+		}
+	}
 }
 
 // endOfTime is the last year that SQLite's times can spell.

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/riverjobs"
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -110,7 +111,7 @@ func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) er
 // Stats tells how much waits and since when.
 func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	stats, err := q.Queue.Stats(ctx)
-	return stats, q.store.explain(causeOf(ctx, err))
+	return stats, q.store.explain(record.Cause(ctx, err))
 }
 
 // insertJobs stores jobs. Every job is stored by it, so that each key knows its
@@ -163,7 +164,7 @@ func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx *sql
 
 // AppendRuns stores records.
 func (b *backend) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) error {
-	rows, err := runRows(b.id, runs)
+	rows, err := record.RunRows(b.id, runs)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (b *backend) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) e
 
 // TakeKeys marks keys as queued and returns those that were free.
 func (b *backend) TakeKeys(ctx context.Context, tx *sql.Tx, keys []string) ([]string, error) {
-	w, now := b.writing(ctx, tx), nanos((*Store)(b).now())
+	w, now := b.writing(ctx, tx), record.Nanos((*Store)(b).now())
 	var taken []string
 	for _, key := range keys {
 		n, err := w.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: now, Session: w.sessions[key]})
@@ -205,7 +206,7 @@ func (b *backend) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool)
 	if !done {
 		return w.FreeKey(ctx, key)
 	}
-	return w.EndKey(ctx, table.EndKeyParams{ID: key, Changed: nanos((*Store)(b).now())})
+	return w.EndKey(ctx, table.EndKeyParams{ID: key, Changed: record.Nanos((*Store)(b).now())})
 }
 
 var (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
 )
 
 // Health is what Check finds.
@@ -56,7 +57,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 		case isDamage(s.explain(err)):
 			problems = append(problems, err.Error())
 		case err != nil:
-			return h, fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+			return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
 		}
 		h.Problems = append(h.Problems, problems...)
 	}
@@ -64,11 +65,11 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 		return h, nil // counting would stumble over it
 	}
 	if err := s.count(ctx, &h); err != nil {
-		return h, fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+		return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
 	}
 	var err error
 	if h.Jobs, err = s.queue.Stats(ctx); err != nil {
-		return h, fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+		return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
 	}
 	err = s.checkHolders(ctx, &h)
 	return h, err
@@ -78,7 +79,7 @@ func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(e
 
 // pragma returns what a check has to say.
 func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
-	lines, err := collect(ctx, s, "PRAGMA "+pragma, nil, func(rows *sql.Rows, line *string) error {
+	lines, err := record.Collect(ctx, s.reader, "PRAGMA "+pragma, nil, func(rows *sql.Rows, line *string) error {
 		columns, err := rows.Columns()
 		if err != nil {
 			return err //nolint:wrapcheck // the caller says what for
@@ -122,10 +123,10 @@ func (s *Store) count(ctx context.Context, h *Health) error {
 func (s *Store) checkHolders(ctx context.Context, h *Health) error {
 	holders, err := s.read.Holders(ctx)
 	if err != nil {
-		return fmt.Errorf("check: %w", s.explain(causeOf(ctx, err)))
+		return fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
 	}
 	for _, row := range holders {
-		h.Holders = append(h.Holders, HolderInfo{PID: row.Pid, Host: row.Host, Since: moment(row.Since), Self: row.ID == s.id, Gone: s.gone(ctx, s.read, row.ID)})
+		h.Holders = append(h.Holders, HolderInfo{PID: row.Pid, Host: row.Host, Since: record.Moment(row.Since), Self: row.ID == s.id, Gone: s.gone(ctx, s.read, row.ID)})
 	}
 	return nil
 }

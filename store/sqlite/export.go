@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -47,7 +48,7 @@ func (s *Store) Export(ctx context.Context, to io.Writer, session string) error 
 		err = out.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("export session %q: %w", session, s.explain(causeOf(ctx, err)))
+		return fmt.Errorf("export session %q: %w", session, s.explain(record.Cause(ctx, err)))
 	}
 	return nil
 }
@@ -73,57 +74,12 @@ func (s *Store) export(ctx context.Context, q *table.Queries, e *exporter, sessi
 	if err := e.write(ExportLine{Type: "session", Version: ExportVersion, Session: &info}); err != nil {
 		return err
 	}
-	for after := int64(0); after < row.Last; {
-		bodies, err := q.MessagesBetween(ctx, table.MessagesBetweenParams{Session: session, After: after, Until: row.Last, Count: messagePage})
-		if err != nil {
-			return err
-		}
-		if len(bodies) == 0 {
-			return fmt.Errorf("message %d is missing", after+1)
-		}
-		after += int64(len(bodies))
-		if err := each(bodies, messageOf, func(m **belay.Message) error { return e.write(ExportLine{Type: "message", Message: *m}) }); err != nil {
-			return err
-		}
-	}
-	return exportRest(ctx, q, e, session)
-}
-
-// exportRest writes what a session has besides its messages.
-func exportRest(ctx context.Context, q *table.Queries, e *exporter, session string) error {
-	calls, err := q.CallsOfSession(ctx, session)
-	if err != nil {
-		return err
-	}
-	if err := each(calls, callOf, func(c *belay.Call) error { return e.write(ExportLine{Type: "call", Call: c}) }); err != nil {
-		return err
-	}
-	approvals, err := q.ApprovalsOfSession(ctx, session)
-	if err != nil {
-		return err
-	}
-	if err := each(approvals, approvalOf, func(a *belay.Approval) error { return e.write(ExportLine{Type: "approval", Approval: a}) }); err != nil {
-		return err
-	}
-	runs, err := q.RunsOfSession(ctx, session)
-	if err != nil {
-		return err
-	}
-	return each(runs, runOf, func(r *hook.Run) error { return e.write(ExportLine{Type: "run", Run: r}) })
-}
-
-// each decodes rows one by one.
-func each[Row, T any](rows []Row, of func(Row) (T, error), do func(*T) error) error {
-	for _, row := range rows {
-		v, err := of(row)
-		if err == nil {
-			err = do(&v)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return record.Export(ctx, q, record.Exporter{
+		Message:  func(m *belay.Message) error { return e.write(ExportLine{Type: "message", Message: m}) },
+		Call:     func(c *belay.Call) error { return e.write(ExportLine{Type: "call", Call: c}) },
+		Approval: func(a *belay.Approval) error { return e.write(ExportLine{Type: "approval", Approval: a}) },
+		Run:      func(r *hook.Run) error { return e.write(ExportLine{Type: "run", Run: r}) },
+	}, row)
 }
 
 // Backup writes a copy of the store into a new file, as of one moment, while the
@@ -158,5 +114,5 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 	}
 	defer func() { _ = db.Close() }() // nothing is written with it
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", path)
-	return s.explain(causeOf(ctx, err))
+	return s.explain(record.Cause(ctx, err))
 }

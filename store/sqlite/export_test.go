@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -48,11 +49,11 @@ func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 
 // QueryPlan returns how a listing of runs is read: the runs, or their places.
 func (s *Store) QueryPlan(ctx context.Context, filter hook.Filter, places bool) ([]string, error) {
-	columns := runColumns
+	columns := record.RunColumns
 	if places {
 		columns = "seq"
 	}
-	text, args := (&runQuery{filter}).sql(columns)
+	text, args := (&record.RunQuery{Filter: filter}).SQL(columns)
 	return s.planOf(ctx, text, args...)
 }
 
@@ -113,7 +114,7 @@ func (s *Store) CommitTogether(ctx context.Context, commits ...*belay.Commit) []
 	s.committer.mu.Lock() // nobody takes the first before the last is in line
 	told := make([]chan error, len(commits))
 	for i, c := range commits {
-		rows, err := s.rows(c)
+		rows, err := record.NewCommit(c, s.id, s.now())
 		if err != nil {
 			panic(err)
 		}

@@ -1,16 +1,14 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/store/internal/table"
+	"github.com/belay-run/belay/store/internal/record"
 )
 
 // Follow yields the runs that match and are stored from now on: those of this
@@ -28,17 +26,17 @@ func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook
 func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.Run) bool) error {
 	seen, err := s.read.Counter(ctx, "run")
 	if err != nil {
-		return causeOf(ctx, err)
+		return record.Cause(ctx, err)
 	}
 	for {
 		stirred := s.stirred.wait() // before looking, so that nothing is missed
 		last, err := s.read.Counter(ctx, "run")
 		if err != nil {
-			return causeOf(ctx, err)
+			return record.Cause(ctx, err)
 		}
 		if last > seen {
-			until := min(last, seen+runPage)
-			if more, err := s.followed(ctx, filter, seen, until, yield); err != nil || !more {
+			until := min(last, seen+record.RunPage)
+			if more, err := record.Followed(ctx, s.read, filter, seen, until, yield); err != nil || !more {
 				return err
 			}
 			seen = until
@@ -59,29 +57,3 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 		}
 	}
 }
-
-// followed yields what was stored or replaced between two numbers, in that
-// order. It reports whether the caller wants more.
-func (s *Store) followed(ctx context.Context, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
-	rows, err := s.read.RunsChanged(ctx, table.RunsChangedParams{After: after, Until: until})
-	if err != nil {
-		return false, causeOf(ctx, err)
-	}
-	slices.SortFunc(rows, func(a, b table.Run) int { return cmp.Compare(place(a), place(b)) })
-	for _, row := range rows {
-		run, err := runOf(row)
-		if err != nil {
-			return false, err
-		}
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-		if filter.Match(run) && !yield(run) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// place is where a run is among all that was stored and replaced.
-func place(row table.Run) int64 { return max(row.Seq, row.Changed) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -30,7 +31,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 // hold takes hold of a session. If it was left by a holder that is gone, and must
 // be settled first, it returns that.
 func (s *Store) hold(ctx context.Context, session string) (epoch int64, left string, err error) {
-	now := nanos(s.now())
+	now := record.Nanos(s.now())
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
 		left = ""
 		found, err := w.SessionHold(ctx, session)
@@ -75,73 +76,16 @@ func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (*bel
 		return stored, nil
 	}
 	released := s.Release(context.WithoutCancel(ctx), session, epoch)
-	return nil, errors.Join(fmt.Errorf("open session %q: %w", session, s.explain(causeOf(ctx, err))), released)
+	return nil, errors.Join(fmt.Errorf("open session %q: %w", session, s.explain(record.Cause(ctx, err))), released)
 }
 
 // stored reads what Open tells, as of one moment.
-func (s *Store) stored(ctx context.Context, session string) (*belay.Stored, error) {
-	var stored *belay.Stored
-	err := s.look(ctx, func(q *table.Queries) error {
-		row, err := q.SessionRow(ctx, session)
-		if err != nil {
-			return err
-		}
-		stored = &belay.Stored{Epoch: row.Epoch, Last: row.Last}
-		if err := decode(row.State, &stored.State); err != nil {
-			return err
-		}
-		if stored.Messages, err = visible(ctx, q, row); err != nil {
-			return err
-		}
-		if row.Response == 0 {
-			return readApprovals(ctx, q, row, stored)
-		}
-		calls, err := q.CallsOf(ctx, table.CallsOfParams{Session: session, Message: row.Response})
-		if err != nil {
-			return err
-		}
-		if stored.Calls, err = all(calls, callOf); err != nil {
-			return err
-		}
-		return readApprovals(ctx, q, row, stored)
+func (s *Store) stored(ctx context.Context, session string) (stored *belay.Stored, err error) {
+	err = s.look(ctx, func(q *table.Queries) error {
+		stored, err = record.Stored(ctx, q, session)
+		return err
 	})
 	return stored, err
-}
-
-func readApprovals(ctx context.Context, q *table.Queries, row table.Session, stored *belay.Stored) error {
-	asked, err := q.ApprovalsSince(ctx, table.ApprovalsSinceParams{Session: row.ID, Response: row.Response})
-	if err != nil {
-		return err
-	}
-	stored.Approvals, err = all(asked, approvalOf)
-	return err
-}
-
-// visible reads what the model sees of a session, as belay.Visible says: the last
-// compaction, what it keeps, and what came after it.
-func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay.Message, error) {
-	from := row.Compaction
-	if row.Keep > 0 && row.Keep < from {
-		from = row.Keep
-	}
-	bodies, err := q.MessagesFrom(ctx, table.MessagesFromParams{Session: row.ID, Seq: from})
-	if err != nil {
-		return nil, err
-	}
-	messages, err := all(bodies, messageOf)
-	if err != nil || row.Compaction == 0 {
-		return messages, err
-	}
-	seen := make([]*belay.Message, 1, len(messages))
-	for _, m := range messages {
-		switch {
-		case m.Seq == row.Compaction:
-			seen[0] = m
-		case m.Seq > row.Compaction || !m.IsCompaction: // this one stands for those before it
-			seen = append(seen, m)
-		}
-	}
-	return seen, nil
 }
 
 // look reads as of one moment.

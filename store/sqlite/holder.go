@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -95,7 +96,7 @@ func (s *Store) register(ctx context.Context) error {
 	pid := int64(os.Getpid())
 	return s.submit(ctx, func(ctx context.Context, w *writing) error {
 		return w.AddHolder(ctx, table.AddHolderParams{
-			ID: s.id, Pid: pid, Host: hostname(), Since: nanos(s.now()), Process: processStart(pid), Path: s.path,
+			ID: s.id, Pid: pid, Host: hostname(), Since: record.Nanos(s.now()), Process: processStart(pid), Path: s.path,
 		})
 	})
 }
@@ -175,5 +176,5 @@ func (s *Store) sweep(ctx context.Context) error {
 
 // describe says who a holder is.
 func describe(h table.Holder) string {
-	return fmt.Sprintf("process %d on %s, since %s", h.Pid, h.Host, moment(h.Since).UTC().Format(time.RFC3339))
+	return fmt.Sprintf("process %d on %s, since %s", h.Pid, h.Host, record.Moment(h.Since).UTC().Format(time.RFC3339))
 }

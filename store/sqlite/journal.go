@@ -2,9 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -14,7 +14,7 @@ type journal Store
 // Append stores runs, durably, all or none.
 func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	s := (*Store)(j)
-	rows, err := runRows(s.id, runs)
+	rows, err := record.RunRows(s.id, runs)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -26,29 +26,26 @@ func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) err
 	if len(rows) == 0 {
 		return nil
 	}
-	last, err := w.NextNumber(ctx, table.NextNumberParams{Count: int64(len(rows)), Name: "run"})
+	places, err := w.number(ctx, len(rows))
 	if err != nil {
 		return err
 	}
-	w.runs = true
 	for i := range rows {
-		rows[i].Seq = last - int64(len(rows)-1-i)
-		n, err := w.PutRun(ctx, rows[i])
-		if err == nil && n == 0 {
-			err = w.late(ctx, &rows[i])
-		}
-		if err != nil {
-			return err
-		}
+		rows[i].Seq = places[i]
 	}
-	return nil
+	return record.PutRuns(ctx, w.Queries, rows)
 }
 
-// late looks at a run that has ended already: it stays as it is.
-func (w *writing) late(ctx context.Context, row *table.PutRunParams) error {
-	stored, err := w.RunState(ctx, row.ID)
-	if err == nil && row.State != hook.Started.String() && row.State != stored {
-		err = fmt.Errorf("append: run %s is %s, not %s: %w", row.ID, stored, row.State, hook.ErrSettled)
+// number returns the places of so many runs.
+func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
+	last, err := w.NextNumber(ctx, table.NextNumberParams{Count: int64(n), Name: "run"})
+	if err != nil {
+		return nil, err
 	}
-	return err
+	w.runs = true
+	places := make([]int64, n)
+	for i := range places {
+		places[i] = last - int64(n-1-i)
+	}
+	return places, nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -44,10 +45,10 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err erro
 	}
 	did.After = did.Before
 	if err := s.pruneSessions(ctx, keep, &did); err != nil {
-		return did, fmt.Errorf("prune: %w", s.explain(causeOf(ctx, err)))
+		return did, fmt.Errorf("prune: %w", s.explain(record.Cause(ctx, err)))
 	}
 	if err := s.shrink(ctx); err != nil {
-		return did, fmt.Errorf("prune: %w", s.explain(causeOf(ctx, err)))
+		return did, fmt.Errorf("prune: %w", s.explain(record.Cause(ctx, err)))
 	}
 	if did.After, err = s.size(ctx); err != nil {
 		return did, fmt.Errorf("prune: %w", err)
@@ -72,7 +73,7 @@ func (s *Store) pruneSessions(ctx context.Context, keep Retention, did *Pruned) 
 		stays[id] = true
 	}
 	for _, session := range idle {
-		old := keep.Age > 0 && s.now().Sub(moment(session.Changed)) > keep.Age
+		old := keep.Age > 0 && s.now().Sub(record.Moment(session.Changed)) > keep.Age
 		if !old && (keep.MaxBytes <= 0 || did.After <= keep.MaxBytes) {
 			break // those that follow are younger
 		}
@@ -117,7 +118,7 @@ const orphanPage = 1000
 // if there is too much.
 func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) error {
 	if keep.Age > 0 {
-		before := nanos(s.now().Add(-keep.Age))
+		before := record.Nanos(s.now().Add(-keep.Age))
 		if _, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) (int64, error) { return w.DeleteOrphanRuns(ctx, before) }); err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (s *Store) size(ctx context.Context) (int64, error) {
 	var pages, free, size int64
 	err := s.reader.QueryRowContext(ctx, "SELECT page_count, freelist_count, page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&pages, &free, &size)
 	if err != nil {
-		return 0, s.explain(causeOf(ctx, err))
+		return 0, s.explain(record.Cause(ctx, err))
 	}
 	return (pages - free) * size, nil
 }

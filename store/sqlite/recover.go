@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/belay-run/belay/store/internal/table"
+	"github.com/belay-run/belay/store/internal/record"
 )
 
 // Recovery is what was settled of what processes that are gone left behind.
@@ -96,50 +96,9 @@ func (s *Store) note(did Recovery) {
 }
 
 // settled lets go of a holder's sessions and ends its runs.
-func (s *Store) settled(ctx context.Context, w *writing, holder string) (did Recovery, err error) {
-	held, err := w.HeldSessions(ctx, holder)
-	if err != nil {
-		return did, err
-	}
-	for _, session := range held {
-		did.Sessions = append(did.Sessions, session.ID)
-		if session.TurnState == turnOpen {
-			did.Open = append(did.Open, session.ID)
-		}
-	}
-	if did.Runs, err = s.interrupt(ctx, w, holder); err != nil {
-		return did, err
-	}
-	if err := w.ReleaseHolder(ctx, holder); err != nil {
-		return did, err
-	}
-	n, err := w.DeleteHolder(ctx, holder)
-	did.Holders = int(n) // none if it has left by itself meanwhile
-	return did, err
-}
-
-// interrupt ends the runs that a holder has not ended, and returns their ids.
-func (s *Store) interrupt(ctx context.Context, w *writing, holder string) (ids []string, err error) {
-	runs, err := w.UnfinishedRuns(ctx, holder)
-	if err != nil || len(runs) == 0 {
-		return nil, err
-	}
-	w.runs = true
-	last, err := w.NextNumber(ctx, table.NextNumberParams{Count: int64(len(runs)), Name: "run"})
-	if err != nil {
-		return nil, err
-	}
-	now := nanos(s.now())
-	for i, run := range runs {
-		err := w.InterruptRun(ctx, table.InterruptRunParams{
-			ID: run.ID, Changed: last - int64(len(runs)-1-i), Ended: now, Latency: max(now-run.Started, 0),
-		})
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, run.ID)
-	}
-	return ids, nil
+func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
+	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
+	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err
 }
 
 // leave settles what this store itself has not ended, and takes its name off the

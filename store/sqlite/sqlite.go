@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"sync"
 	"time"
@@ -194,37 +193,6 @@ func (s *Store) now() time.Time {
 		return s.opts.Clock.Now()
 	}
 	return time.Now()
-}
-
-// The times that fit into nanoseconds since 1970.
-var (
-	firstMoment = time.Unix(0, math.MinInt64)
-	lastMoment  = time.Unix(0, math.MaxInt64)
-)
-
-// nanos is how a time is stored: 0 for none. Times outside the years 1678 to 2261
-// are stored as the first or the last moment.
-func nanos(t time.Time) int64 {
-	switch {
-	case t.IsZero():
-		return 0
-	case t.Before(firstMoment):
-		return math.MinInt64
-	case t.After(lastMoment):
-		return math.MaxInt64
-	case t.UnixNano() == 0:
-		return 1
-	default:
-		return t.UnixNano()
-	}
-}
-
-// moment is the time that was stored.
-func moment(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
 }
 
 var (

@@ -112,6 +112,8 @@ func fullState() belay.SessionState {
 		Pending:    []belay.PendingReminder{{Reminder: belay.Reminder{Text: foreign, Ephemeral: true, From: "hook"}, Kind: belay.ReminderBlocked}},
 		Reminders:  belay.ReminderSettings{Standing: foreign, HideOutput: true, HideContext: true},
 		Grants:     []belay.Grant{{Approval: "approval-7", Asker: "zone-3", Floor: true, Tool: "shell", Pattern: "shell(" + foreign + ")", By: foreign, Time: noon}},
+		Model:      "test/" + foreign,
+		Agent:      "agent " + foreign,
 		ForkedFrom: &belay.ForkPoint{Session: "origin", Seq: 12},
 		Turn: &belay.TurnState{
 			ID: "turn-3", Step: 2, Text: foreign, Usage: belay.Usage{In: 5, Out: 6, CacheRead: 7, CacheWrite: 8, Cost: 0.5}, Parked: true,
@@ -121,6 +123,7 @@ func fullState() belay.SessionState {
 			Bundles: []belay.ToolBundle{{ID: "bundle", Route: "route", From: "hook", Tools: []belay.ToolDeclaration{
 				{Name: "tool", Description: foreign, InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)},
 			}}},
+			Model: "test/other", Appended: []belay.Injection{{Parts: fullMessage(1).Parts, IsSkillInjection: true}},
 			Continuations: 1, Warned: true, Ended: belay.EndBudget, Missed: 2,
 		},
 	}

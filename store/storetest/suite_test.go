@@ -123,6 +123,19 @@ func forget(v reflect.Value, typ reflect.Type, field []int) {
 	}
 }
 
+// wholePart has of each part what it has.
+func wholePart(parts []belay.Part) belay.Part {
+	var whole belay.Part
+	for _, p := range parts {
+		for field := range reflect.TypeFor[belay.Part]().Fields() {
+			if from := reflect.ValueOf(p).FieldByIndex(field.Index); !from.IsZero() {
+				reflect.ValueOf(&whole).Elem().FieldByIndex(field.Index).Set(from)
+			}
+		}
+	}
+	return whole
+}
+
 // The samples of the suite set every field, at any depth, so that a field that
 // is added later cannot be left out of them.
 func TestSamplesSetEveryField(t *testing.T) {
@@ -131,21 +144,13 @@ func TestSamplesSetEveryField(t *testing.T) {
 	by := storetest.Decision(approval, "ann")
 	approval.Decided = &by
 	call := storetest.FullCall(1, 1)
+	appended := &state.Turn.Appended[0]
+	appended.Parts = []belay.Part{wholePart(appended.Parts)}
 	for path := range emptyFields("", reflect.ValueOf([]any{&state, &approval, &call})) {
 		t.Errorf("%s is empty in the sample", path)
 	}
 	message := storetest.FullMessage(1)
-	parts := message.Parts
-	message.Parts = parts[:1:1]
-	var whole belay.Part // which has of each part what it has
-	for _, p := range parts {
-		for field := range reflect.TypeFor[belay.Part]().Fields() {
-			if from := reflect.ValueOf(p).FieldByIndex(field.Index); !from.IsZero() {
-				reflect.ValueOf(&whole).Elem().FieldByIndex(field.Index).Set(from)
-			}
-		}
-	}
-	message.Parts[0] = whole
+	message.Parts = []belay.Part{wholePart(message.Parts)}
 	for path := range emptyFields("Message", reflect.ValueOf(message)) {
 		t.Errorf("%s is empty in the sample", path)
 	}

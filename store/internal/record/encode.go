@@ -1,4 +1,4 @@
-package sqlite
+package record
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ func encode(v any) (string, error) {
 	return string(text[:len(text)-1]), nil // without the line end
 }
 
-// decode reads what encode wrote; nothing leaves the value as it is.
-func decode(text string, v any) error {
+// Decode reads what encode wrote; nothing leaves the value as it is.
+func Decode(text string, v any) error {
 	if text == "" {
 		return nil
 	}
@@ -36,7 +36,7 @@ func decode(text string, v any) error {
 
 func messageOf(body string) (*belay.Message, error) {
 	m := new(belay.Message)
-	return m, decode(body, m)
+	return m, Decode(body, m)
 }
 
 // callRow is how a call is stored.
@@ -67,7 +67,7 @@ func callOf(row table.Call) (belay.Call, error) {
 	}
 	if row.Result != "" {
 		c.Result = new(belay.Result)
-		if err := decode(row.Result, c.Result); err != nil {
+		if err := Decode(row.Result, c.Result); err != nil {
 			return c, fmt.Errorf("call %q: %w", row.ID, err)
 		}
 	}
@@ -103,7 +103,7 @@ func approvalRow(a *belay.Approval) (approvalRows, error) {
 	rows := approvalRows{
 		table.PutApprovalParams{
 			ID: a.ID, Session: a.Session, Turn: a.Turn, CallID: a.Call, Tool: a.Tool, Hash: a.Hash, AskedBy: a.By, Floor: a.Floor,
-			Asked: nanos(a.Asked), Expires: nanos(a.Expires),
+			Asked: Nanos(a.Asked), Expires: Nanos(a.Expires),
 		},
 		table.PutApprovalWordsParams{ID: a.ID, Reason: cut(a.Reason)},
 	}
@@ -126,35 +126,21 @@ func encodeDecision(d belay.Decision) (string, table.DecideWordsParams, error) {
 	return text, words, err
 }
 
-func approvalOf[Row table.ApprovalRow | table.ApprovalsSinceRow | table.ApprovalsOfSessionRow](stored Row) (belay.Approval, error) {
+// ApprovalOf is the approval of a row.
+func ApprovalOf[Row table.ApprovalRow | table.ApprovalsSinceRow | table.ApprovalsOfSessionRow](stored Row) (belay.Approval, error) {
 	both := table.ApprovalRow(stored)
 	row, words := both.Approval, both.ApprovalWord
 	a := belay.Approval{
 		ID: row.ID, Session: row.Session, Turn: row.Turn, Call: row.CallID, Tool: row.Tool, Hash: row.Hash, Reason: words.Reason, By: row.AskedBy, Floor: row.Floor,
-		Asked: moment(row.Asked), Expires: moment(row.Expires),
+		Asked: Moment(row.Asked), Expires: Moment(row.Expires),
 	}
 	if row.Decision != "" {
 		a.Decided = new(belay.Decision)
-		if err := decode(row.Decision, a.Decided); err != nil {
+		if err := Decode(row.Decision, a.Decided); err != nil {
 			return a, fmt.Errorf("approval %q: %w", row.ID, err)
 		}
 		// A file of before the fifth migration has the reasons of its decisions in them.
 		a.Decided.Reason, a.Decided.Scope.Pattern = cmp.Or(words.Answer, a.Decided.Reason), words.Pattern
 	}
 	return a, nil
-}
-
-// all decodes rows.
-func all[Row, T any](rows []Row, of func(Row) (T, error)) ([]T, error) {
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	list := make([]T, len(rows))
-	for i, row := range rows {
-		var err error
-		if list[i], err = of(row); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package record
 
 import (
 	"encoding"
@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// runRows are how runs are stored, but for their places.
-func runRows(holder string, runs []hook.Run) ([]table.PutRunParams, error) {
+// RunRows are how runs are stored, but for their places.
+func RunRows(holder string, runs []hook.Run) ([]table.PutRunParams, error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func runRow(row *table.PutRunParams, holder string, r *hook.Run) error {
 		OriginKind: r.Origin.Kind.String(), OriginName: r.Origin.Name, OriginFile: r.Origin.File, OriginLine: int64(r.Origin.Line),
 		Session: r.Scope.Session, Turn: r.Scope.Turn, Step: int64(r.Scope.Step), Agent: r.Scope.Agent,
 		Execution: r.Execution.String(), State: r.State.String(), Shadow: r.Shadow, Visibility: r.Visibility.String(),
-		Job: r.Job, Attempt: int64(r.Attempt), IdempotencyKey: r.Key, Started: nanos(r.Started), Ended: nanos(r.Ended), Latency: int64(r.Latency),
+		Job: r.Job, Attempt: int64(r.Attempt), IdempotencyKey: r.Key, Started: Nanos(r.Started), Ended: Nanos(r.Ended), Latency: int64(r.Latency),
 		ErrorClass: string(r.Class), Severity: r.Severity.String(),
 	}
 	return errors.Join(list(&row.Contributed, r.Contributed), list(&row.Audit, r.Audit), list(&row.Diagnostics, r.Diagnostics))
@@ -46,18 +46,19 @@ func list[T any](to *string, from []T) (err error) {
 	return err
 }
 
-func runOf(row table.Run) (hook.Run, error) {
+// RunOf is the run of a row.
+func RunOf(row table.Run) (hook.Run, error) {
 	r := hook.Run{
 		ID: row.ID, Subscription: row.Subscription, JobHandler: row.JobHandler, Version: row.Version, Phase: row.Phase, Dispatch: row.Dispatch,
 		Origin: hook.Origin{Name: row.OriginName, File: row.OriginFile, Line: int(row.OriginLine)},
 		Scope:  hook.Scope{Session: row.Session, Turn: row.Turn, Step: int(row.Step), Agent: row.Agent},
 		Shadow: row.Shadow, Job: row.Job, Attempt: int(row.Attempt), Key: row.IdempotencyKey,
-		Started: moment(row.Started), Ended: moment(row.Ended), Latency: hook.Latency(row.Latency), Class: hook.Code(row.ErrorClass),
+		Started: Moment(row.Started), Ended: Moment(row.Ended), Latency: hook.Latency(row.Latency), Class: hook.Code(row.ErrorClass),
 	}
 	err := errors.Join(
 		word(&r.Origin.Kind, row.OriginKind), word(&r.Execution, row.Execution), word(&r.State, row.State),
 		word(&r.Visibility, row.Visibility), word(&r.Severity, row.Severity),
-		decode(row.Contributed, &r.Contributed), decode(row.Audit, &r.Audit), decode(row.Diagnostics, &r.Diagnostics))
+		Decode(row.Contributed, &r.Contributed), Decode(row.Audit, &r.Audit), Decode(row.Diagnostics, &r.Diagnostics))
 	if err != nil {
 		return r, fmt.Errorf("run %q: %w", row.ID, err)
 	}

@@ -1,0 +1,418 @@
+package belay
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// Child is the run of a subagent below a tool call.
+type Child struct {
+	// Name is the subagent's name, and Prompt what it is asked.
+	Name, Prompt string
+	// Run is the run's id. Defaults to one of its own.
+	Run string
+	// Isolated leaves the child's questions to its own agent. Defaults to asking
+	// whoever the parent asks.
+	Isolated bool
+}
+
+// ChildError is why a child run gave no answer.
+type ChildError struct {
+	Name string
+	// Status is error, aborted or denied.
+	Status string
+	// Message says why.
+	Message string
+	// Text is what the child said last.
+	Text string
+
+	err error
+}
+
+func (e *ChildError) Error() string { return fmt.Sprintf("subagent %q: %s", e.Name, e.Message) }
+func (e *ChildError) Unwrap() error { return e.err }
+
+// The ways in which a child run ends.
+const (
+	ChildSuccess = "success"
+	ChildFailed  = "error"
+	ChildAborted = "aborted"
+	ChildDenied  = "denied"
+	ChildParked  = "parked"
+)
+
+// lineage is what a turn has from the one that it is a child of.
+type lineage struct {
+	parent   *turn
+	run      string
+	name     string
+	depth    int // 1 below the main agent
+	isolated bool
+	// grace is how long a child that was cancelled is waited for: less than its parent
+	// is, so that each level tells of the one below it before it is given up itself.
+	grace time.Duration
+	// turn and session are what the parent had taken when the child began.
+	turn, session Usage
+	// counted says that the child's turns add up what they take by themselves.
+	counted atomic.Bool
+	// over says that its end was told: what it tells now comes too late.
+	over atomic.Bool
+}
+
+type lineageKey struct{}
+
+func lineageOf(ctx context.Context) *lineage {
+	l, _ := ctx.Value(lineageKey{}).(*lineage)
+	return l
+}
+
+// Child takes a turn of a subagent, between subagent.start and subagent.stop. What
+// take yields is told to those who watch the parent, as the child's. A session whose
+// turn is taken with the context that take gets is a child of this turn: the parent's
+// hooks, its floor, its scope and its budget hold there too, whatever the child's
+// agent has, and what needs a person is asked where the parent asks.
+//
+// It returns the child's turn if that ended well, or parked; then the tool should
+// park too, and call Child again when it is resumed. It returns a [*ChildError] for
+// everything else, and when the context ends soon after, whatever the child does.
+func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, error) {
+	l, err := c.descend(&child)
+	if err != nil {
+		return nil, err
+	}
+	c.emitChild(l, EventSubagentInvoked, SubagentEvent{Name: child.Name, Prompt: child.Prompt})
+	turn, failure := c.attend(ctx, l, &child, take)
+	l.over.Store(true)
+	status, message := ChildSuccess, ""
+	switch {
+	case failure != nil:
+		status, message = failure.Status, failure.Message
+	case turn.Reason == EndParked:
+		status = ChildParked
+		c.wish(func(w *wishes) { w.waits = append(w.waits, turn.Waits...) })
+	}
+	if turn != nil && !l.counted.Load() {
+		l.charge(turn.Usage)
+	}
+	c.emitChild(l, EventSubagentCompleted, SubagentEvent{Name: child.Name, Status: status, Message: message})
+	c.stopped(l, status, message)
+	if failure != nil {
+		return nil, failure
+	}
+	return turn, nil
+}
+
+// descend makes the lineage of a child, unless that would go too deep or in circles.
+func (c *Controls) descend(child *Child) (*lineage, error) {
+	if err := c.enter("subagent"); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	t := c.turn
+	l := &lineage{
+		parent: t, run: cmp.Or(child.Run, "run-"+strings.ToLower(rand.Text()[:12])), name: child.Name, depth: 1, isolated: child.Isolated,
+		turn: t.state.Usage, session: t.session.state.Usage,
+	}
+	if l.grace = t.agent.opts.Limits.Grace; t.lineage != nil {
+		l.grace = min(l.grace, t.lineage.grace)
+	}
+	l.grace = l.grace * 3 / 4
+	path := []string{child.Name}
+	most := t.agent.opts.Limits.Depth
+	circle := false
+	for up := t.lineage; up != nil; up = up.parent.lineage {
+		l.depth++
+		circle = circle || up.name == child.Name
+		path = append(path, up.name)
+		most = min(most, up.parent.agent.opts.Limits.Depth)
+	}
+	slices.Reverse(path)
+	way := strings.Join(path, " → ")
+	switch {
+	case circle:
+		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("it is at work already, and would wait for itself (%s): do it yourself, or answer with what you have", way)}
+	case l.depth > most:
+		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("subagents may be %d deep, and this one would be %d (%s): do it yourself", most, l.depth, way)}
+	}
+	return l, nil
+}
+
+// attend asks subagent.start and takes the child's turn.
+func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, *ChildError) {
+	if by, why := c.admit(ctx, l, child); by != "" {
+		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
+	}
+	run := &childRun{controls: c, lineage: l, err: errors.New("its run came to a sudden end"), done: make(chan struct{})}
+	go run.main(context.WithValue(ctx, lineageKey{}, l), take) // left behind if it heeds no abort
+	select {
+	case <-run.done:
+		return run.outcome(ctx)
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(l.grace)
+	defer grace.Stop()
+	select {
+	case <-run.done:
+		return run.outcome(ctx)
+	case <-grace.C:
+		return nil, &ChildError{Name: child.Name, Status: ChildAborted, Message: "it was cancelled and did not stop", err: context.Cause(ctx)}
+	}
+}
+
+// admit asks subagent.start. It returns who denies and why.
+func (c *Controls) admit(ctx context.Context, l *lineage, child *Child) (by, why string) {
+	if err := c.enter("subagent"); err != nil {
+		return "belay", err.Error()
+	}
+	defer c.leave()
+	t := c.turn
+	if !SubagentStart.Active(t.snap) {
+		return "", ""
+	}
+	outcome, err := SubagentStart.Dispatch(ctx, t.snap, SubagentCall{newInput(t.scope, subagentCall{
+		Name: child.Name, Prompt: child.Prompt, Run: l.run, Parent: t.runID(), Depth: l.depth, soFar: t.so(),
+	})})
+	c.heard(outcome.Output.Aside, outcome.Diagnostics)
+	switch {
+	case outcome.Output.decision() == SubagentDeny:
+		return cmp.Or(outcome.By, "subagent.start"), outcome.Output.Reason
+	case err != nil:
+		return "subagent.start", err.Error()
+	default:
+		return "", ""
+	}
+}
+
+// stopped tells subagent.stop.
+func (c *Controls) stopped(l *lineage, status, message string) {
+	if c.enter("subagent") != nil {
+		return
+	}
+	defer c.leave()
+	t := c.turn
+	if !SubagentStop.Active(t.snap) {
+		return
+	}
+	ctx, cancel := t.afterAbort()
+	defer cancel()
+	outcome, err := SubagentStop.Dispatch(ctx, t.snap, SubagentReturn{newInput(t.scope, subagentReturn{
+		Name: l.name, Run: l.run, Parent: t.runID(), Depth: l.depth, Status: status, Message: message, soFar: t.so(),
+	})})
+	c.heard(Aside{Note: outcome.Output}, outcome.Diagnostics)
+	if err != nil {
+		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+	}
+}
+
+// heard keeps what hooks said, until the turn takes it over.
+func (c *Controls) heard(aside Aside, diagnostics []hook.Diagnostic) {
+	c.wish(func(w *wishes) {
+		w.pending = appendAside(w.pending, aside)
+		w.diagnostics = append(w.diagnostics, diagnostics...)
+	})
+}
+
+func (c *Controls) wish(change func(w *wishes)) {
+	w := &c.turn.wishes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(w)
+}
+
+// emitChild tells about a child as a whole.
+func (c *Controls) emitChild(l *lineage, kind EventKind, about SubagentEvent) {
+	if c.enter("subagent") != nil {
+		return
+	}
+	defer c.leave()
+	c.turn.emit(Event{Kind: kind, Text: about.Name, Subagent: &about, Run: l.run, Parent: c.turn.runID(), Depth: l.depth})
+}
+
+// childRun is a child's turn on a goroutine of its own.
+type childRun struct {
+	controls *Controls
+	lineage  *lineage
+	end      *Turn
+	text     strings.Builder // of a runner that reports no turn
+	err      error
+	done     chan struct{}
+}
+
+func (r *childRun) main(ctx context.Context, take func(ctx context.Context) iter.Seq2[Event, error]) {
+	defer close(r.done)
+	defer func() {
+		if p := recover(); p != nil {
+			r.err = fmt.Errorf("its run panicked: %v", p)
+		}
+	}()
+	var failure error
+	for event, err := range take(ctx) {
+		if err != nil {
+			failure = err
+			continue
+		}
+		r.hear(&event)
+	}
+	r.err = failure
+}
+
+// hear hands on what the child tells.
+func (r *childRun) hear(e *Event) {
+	l := r.lineage
+	if e.Run == "" {
+		e.Run, e.Parent, e.Depth = l.run, l.parent.runID(), l.depth
+	}
+	if e.Run == l.run && e.End != nil {
+		r.end = e.End
+	}
+	if e.Run == l.run && e.Kind == EventTextDelta {
+		r.text.WriteString(e.Text)
+	}
+	if r.controls.enter("subagent") != nil {
+		return
+	}
+	defer r.controls.leave()
+	if !l.over.Load() {
+		l.parent.pass(e)
+	}
+}
+
+// outcome says what came of a run that is over.
+func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
+	failed := &ChildError{Name: r.lineage.name, Status: ChildFailed, Text: r.text.String(), err: r.err}
+	if r.end != nil {
+		failed.Text = r.end.Text
+	}
+	switch {
+	case ctx.Err() != nil && (r.end == nil || r.end.Reason == EndAborted):
+		failed.Status, failed.Message, failed.err = ChildAborted, "it was aborted", cmp.Or(r.err, context.Cause(ctx))
+	case r.err != nil:
+		failed.Message = r.err.Error()
+	case r.end == nil:
+		return &Turn{Reason: EndTurn, Text: r.text.String()}, nil
+	case r.end.Reason == EndTurn || r.end.Reason == EndParked:
+		return r.end, nil
+	default:
+		failed.Message = fmt.Sprintf("its turn ended with %s", r.end.Reason)
+		if why := cmp.Or(r.end.Why, r.end.By); why != "" {
+			failed.Message += ": " + why
+		}
+	}
+	if r.end != nil && !r.lineage.counted.Load() {
+		r.lineage.charge(r.end.Usage)
+	}
+	return nil, failed
+}
+
+// runID is the id of the child run that the turn belongs to; the main agent has
+// none.
+func (t *turn) runID() string {
+	if t.lineage == nil {
+		return ""
+	}
+	return t.lineage.run
+}
+
+// inherit makes the turn a child's, if it is taken for a parent.
+func (t *turn) inherit() error {
+	l := t.lineage
+	if l == nil {
+		return nil
+	}
+	l.counted.Store(true)
+	if err := t.snap.Inherit(l.parent.snap); err != nil {
+		return fmt.Errorf("the parent's turn is over: %w", err)
+	}
+	return nil
+}
+
+// asking is the turn whose agent asks people: the topmost one that the child's
+// questions get to.
+func (t *turn) asking() *turn {
+	for t.lineage != nil && !t.lineage.isolated {
+		t = t.lineage.parent
+	}
+	return t
+}
+
+// floors are what every call must pass: the agent's own, and those of its parents.
+func (t *turn) floors() []Authorizer {
+	var all []Authorizer
+	for at := t; at != nil; at = at.lineage.above() {
+		if f := at.agent.opts.Authorizer; f != nil && (at == t || at.agent != t.agent) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (l *lineage) above() *turn {
+	if l == nil {
+		return nil
+	}
+	return l.parent
+}
+
+// spend counts what was taken, here and for all parents.
+func (t *turn) spend(u Usage) {
+	t.state.Usage = t.state.Usage.add(u)
+	if t.lineage != nil {
+		t.lineage.charge(u)
+	}
+}
+
+// charge counts what a child took for all its parents.
+func (l *lineage) charge(u Usage) {
+	for ; l != nil; l = l.parent.lineage {
+		w := &l.parent.wishes
+		w.mu.Lock()
+		w.spent = w.spent.add(u)
+		w.mu.Unlock()
+	}
+}
+
+// overspent says which budget is used up: the agent's own, or a parent's.
+func (t *turn) overspent() string {
+	if why := t.agent.opts.Budget.spent(t.state.Usage, t.session.state.Usage.add(t.state.Usage)); why != "" {
+		return why
+	}
+	for l := t.lineage; l != nil; l = l.parent.lineage {
+		w := &l.parent.wishes
+		w.mu.Lock()
+		turn := l.turn.add(w.spent)
+		w.mu.Unlock()
+		if why := l.parent.agent.opts.Budget.spent(turn, l.session.add(turn)); why != "" {
+			return fmt.Sprintf("agent %s, with its subagents: %s", l.parent.agent.opts.Name, why)
+		}
+	}
+	return ""
+}
+
+// limited takes away the tools that a parent may not use.
+func (t *turn) limited(tools *toolset) *toolset {
+	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
+		if at.agent.opts.Scope == nil {
+			continue
+		}
+		cut := slices.Clone(tools.tools)
+		for i, b := range cut {
+			if b.inScope && !at.agent.inScope(b.name) {
+				out := *b
+				out.inScope = false
+				cut[i] = &out
+			}
+		}
+		tools = newToolset(cut)
+	}
+	return tools
+}

@@ -1,0 +1,155 @@
+package hook
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Inherit adds the subscriptions of another snapshot, of whatever runtime: a child's
+// turn has those of its parent's. They take their place in the order of this one and
+// leave their records here; jobs and background work go where they were installed.
+// Those that say NoInherit are left out. One that both have runs once. One whose id
+// something else has here is called inherited:ID, so that nobody gets another's gate
+// out of the way by taking its name.
+//
+// It is for a snapshot that nobody dispatches on yet. ErrReleased: the other snapshot
+// was released, and its gates are not to be had.
+func (s *Snapshot) Inherit(parent *Snapshot) error {
+	if !parent.acquire() {
+		return fmt.Errorf("inherit: %w", ErrReleased)
+	}
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
+	s.parents = append(s.parents, parent) // let go with this one
+	old, theirs := s.gen.Load(), parent.gen.Load()
+	if last := s.rt.heirs.Load(); last != nil && last.own == old && last.theirs == theirs {
+		s.gen.Store(last.joined)
+		return nil
+	}
+	next := old
+	for _, phase := range parent.rt.phases {
+		c := phase.core()
+		plan := theirs.find(c)
+		if plan == nil || !s.rt.knows(c) {
+			continue
+		}
+		mine := old.find(c)
+		joined := inheritPlan(c, mine, plan, parent.rt)
+		if joined == mine {
+			continue
+		}
+		if next == old {
+			next = &generation{number: old.number, table: old.table, slots: slices.Clone(old.slots), idle: old.idle}
+		}
+		next.slots[s.rt.table.slot(c)] = joined
+	}
+	s.gen.Store(next)
+	s.rt.heirs.Store(&heirs{old, theirs, next})
+	return nil
+}
+
+// heirs is what came of the last inheriting: children of one parent follow on each
+// other, and nothing may have changed between them.
+type heirs struct{ own, theirs, joined *generation }
+
+// inheritPlan adds what a parent's plan hands down to mine, which may be nil.
+func inheritPlan(core *phaseCore, mine, parents *phasePlan, from *Runtime) *phasePlan {
+	all := &members{index: make(map[string]int32)}
+	if mine != nil {
+		all = mine.all.clone(len(parents.order))
+	}
+	own := len(all.list)
+	for _, e := range parents.order {
+		if !e.sub.opts.NoInherit {
+			all.adopt(e, from)
+		}
+	}
+	if len(all.list) == own {
+		return mine
+	}
+	inherited := make(map[string]bool)
+	for _, e := range all.list[own:] {
+		inherited[e.id] = true
+	}
+	return orderTogether(core, all, func(id string) bool { return inherited[id] })
+}
+
+// orderTogether orders members that were installed apart. If they cannot be, those
+// that may lose their order keep their place by priority and id: none is lost.
+func orderTogether(core *phaseCore, all *members, loose func(id string) bool) *phasePlan {
+	nowhere := func(string) []string { return nil }
+	plan, problems := orderPhase(core, all, nowhere, nil)
+	if len(problems) > 0 {
+		plan, problems = orderPhase(core, all, nowhere, loose)
+	}
+	if len(problems) > 0 { // an edge of those that may not lose theirs: then nobody keeps any
+		plan, _ = orderPhase(core, all, nowhere, func(string) bool { return true })
+	}
+	plan.typed = core.compile(plan)
+	return plan
+}
+
+// adopt adds a member that another runtime has installed, unless it is here already.
+func (m *members) adopt(e *installed, from *Runtime) {
+	if slices.ContainsFunc(m.list, func(o *installed) bool { return o.origin() == e.origin() }) {
+		return
+	}
+	taken := m.find(e.id)
+	heir := &installed{
+		sub: e.sub, caps: e.caps, rewrites: e.rewrites, overlaps: e.overlaps, background: e.background, disabled: e.disabled, shadow: e.shadow,
+		plain: e.plain, picks: e.picks, priority: e.priority, id: e.id, handler: e.handler, abandoned: e.abandoned, home: e.home, of: e.origin(),
+	}
+	if heir.home == nil {
+		heir.home = from
+	}
+	if taken != nil {
+		sub := *e.sub
+		sub.id = m.unused("inherited:" + e.id)
+		heir.sub, heir.id = &sub, sub.id
+	}
+	m.add(heir)
+}
+
+// origin is the subscription as it was installed.
+func (e *installed) origin() *subscription {
+	if e.of != nil {
+		return e.of
+	}
+	return e.sub
+}
+
+// Inherited reports whether the subscription with an id was inherited, see Inherit.
+func (s *Snapshot) Inherited(phase AnyPhase, id string) bool {
+	plan := s.gen.Load().find(phase.core())
+	if plan == nil {
+		return false
+	}
+	e := plan.all.find(id)
+	return e != nil && e.home != nil
+}
+
+// unused makes an id of a name that no member has.
+func (m *members) unused(id string) string {
+	const longest = 128
+	for n := 1; ; n++ {
+		candidate, suffix := id, ""
+		if n > 1 {
+			suffix = ":" + strconv.Itoa(n)
+		}
+		if over := len(candidate) + len(suffix) - longest; over > 0 {
+			candidate = candidate[:len(candidate)-over]
+		}
+		if candidate += suffix; m.find(candidate) == nil {
+			return candidate
+		}
+	}
+}
+
+// at is the runtime whose queue and job handlers a member's work goes to.
+func (e *installed) at(rt *Runtime) *Runtime {
+	if e.home != nil {
+		return e.home
+	}
+	return rt
+}

@@ -1,0 +1,151 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// ToolCheckModel is a Model that can say beforehand which tools it cannot declare to
+// its service: by their names, or by what their schemas use. It is asked before an
+// agent is made and when tools are added. Without it the service says so itself, in
+// the first turn.
+type ToolCheckModel interface {
+	Model
+	// CheckTools returns an error that names the tools and says what to change.
+	CheckTools(tools []ToolDeclaration) error
+}
+
+// PolicyModel is the turn policy that has another model answer the turn, by its
+// name: see [Options.Models].
+var PolicyModel = PolicyFirst[string]("model")
+
+// SetModel has another model answer, from the next turn on. Tools and history go
+// along. A session that is opened again later, by whatever process, finds the model
+// by its name: see [Options.Models].
+func (s *Session) SetModel(ctx context.Context, model Model) error {
+	n, err := s.agent.usable(model)
+	if err != nil {
+		return fmt.Errorf("set model of session %q: %w", s.id, err)
+	}
+	_, err = s.take(ctx, func(t *turn) EndReason {
+		t.quiet = true
+		s.keepModel(n)
+		if err := t.commit(nil, nil, nil); err != nil {
+			return t.failed(err)
+		}
+		return EndTurn
+	})
+	return err
+}
+
+// keepModel makes a model the session's.
+func (s *Session) keepModel(n *namedModel) {
+	s.model, s.state.Model = n, n.info.Name
+	if same(n.Model, s.agent.model.Model) {
+		s.model, s.state.Model = nil, ""
+	}
+}
+
+// same reports whether two models are one. A model need not be comparable.
+func same(a, b Model) bool {
+	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
+}
+
+// usable checks that a model can answer for the agent.
+func (a *Agent) usable(model Model) (*namedModel, error) {
+	if model == nil {
+		return nil, errors.New("there is no model")
+	}
+	n := named(model)
+	if err := n.check(a.tools.Load().declared); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// check asks the model about tools.
+func (n *namedModel) check(tools []ToolDeclaration) error {
+	if c, ok := n.Model.(ToolCheckModel); ok && len(tools) > 0 {
+		if err := c.CheckTools(tools); err != nil {
+			return fmt.Errorf("model %s: %w", n.info.Name, err)
+		}
+	}
+	return nil
+}
+
+// findModel finds a model by its name.
+func (a *Agent) findModel(ctx context.Context, name string) (Model, error) { //nolint:ireturn // which model it is, the name says
+	if name == a.model.info.Name && name != "" {
+		return a.model.Model, nil
+	}
+	if a.opts.Models == nil {
+		return nil, fmt.Errorf("model %q: the agent knows no model but its own: Options.Models finds others by name", name)
+	}
+	model, err := a.opts.Models(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", name, err)
+	}
+	if model == nil {
+		return nil, fmt.Errorf("model %q: there is none of that name", name)
+	}
+	return model, nil
+}
+
+// chosen finds a model by name that can answer for the agent.
+func (t *turn) chosen(name string) (*namedModel, error) {
+	model, err := t.agent.findModel(t.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return t.agent.usable(model)
+}
+
+// recallModel finds the model that the session, or the turn that is resumed, was
+// told to use. If it is not to be had the agent's answers, and the turn says so.
+func (t *turn) recallModel() {
+	s := t.session
+	if name := s.state.Model; name == "" {
+		s.model = nil
+	} else if s.model == nil || s.model.info.Name != name {
+		s.model = t.orElse(name)
+	}
+	if s.model != nil {
+		t.model = s.model
+	}
+	if name := t.state.Model; name != "" && name != t.model.info.Name {
+		if n := t.orElse(name); n != nil {
+			t.model = n
+		}
+	}
+}
+
+// orElse finds a model by its name, or tells why another one answers.
+func (t *turn) orElse(name string) *namedModel {
+	n, err := t.chosen(name)
+	if err != nil {
+		t.diagnostics = append(t.diagnostics, hook.Diagnostic{
+			Code: hook.CodeModelUnavailable, Level: hook.CodeModelUnavailable.Level(),
+			Message: "the agent's own model answers: " + err.Error(),
+		})
+		return nil
+	}
+	return n
+}
+
+// heedModelPolicy has the model answer that hooks chose for the turn.
+func (t *turn) heedModelPolicy() error {
+	name, ok := PolicyModel.Value(t.state.Policy)
+	if !ok || name == t.model.info.Name {
+		return nil
+	}
+	n, err := t.chosen(name)
+	if err != nil {
+		return fmt.Errorf("turn policy %q: %w", PolicyModel.Key(), err)
+	}
+	t.model, t.state.Model = n, name
+	return nil
+}

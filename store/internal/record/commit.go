@@ -1,0 +1,173 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Commit is a belay.Commit in the form of rows, made before its turn to write
+// comes: nothing of the caller's is looked at later.
+type Commit struct {
+	// Runs are put by the store, which numbers them, and Jobs by its queue.
+	Runs []table.PutRunParams
+	Jobs []hook.Job
+
+	move      table.MoveSessionParams
+	last      int64 // what the last message will be, 0 if there is none to add
+	messages  []table.AddMessageParams
+	calls     []table.PutCallParams
+	approvals []approvalRows
+}
+
+// NewCommit encodes a commit of a holder.
+func NewCommit(c *belay.Commit, holder string, now time.Time) (*Commit, error) {
+	rows := &Commit{
+		move: table.MoveSessionParams{ID: c.Session, Epoch: c.Epoch, Holder: holder, Changed: Nanos(now), Added: int64(len(c.Messages))},
+		Jobs: slices.Clone(c.Jobs),
+	}
+	if err := rows.encodeState(c.State); err != nil {
+		return nil, err
+	}
+	if err := rows.encodeMessages(c); err != nil {
+		return nil, err
+	}
+	if len(c.Calls) > 0 {
+		rows.calls = make([]table.PutCallParams, len(c.Calls))
+	}
+	for i := range c.Calls {
+		var err error
+		if rows.calls[i], err = callRow(c.Session, &c.Calls[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range c.Approvals {
+		row, err := approvalRow(&c.Approvals[i])
+		if err != nil {
+			return nil, err
+		}
+		rows.approvals = append(rows.approvals, row)
+	}
+	var err error
+	rows.Runs, err = RunRows(holder, c.Runs)
+	return rows, err
+}
+
+func (rows *Commit) encodeState(state *belay.SessionState) error {
+	if state == nil {
+		return nil
+	}
+	text, err := encode(state)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	rows.move.HasState, rows.move.State = 1, text
+	switch {
+	case state.Turn == nil:
+	case state.Turn.Parked:
+		rows.move.TurnState = turnParked
+	default:
+		rows.move.TurnState = turnOpen
+	}
+	return nil
+}
+
+// What sessions.turn_state says of a turn that has not ended.
+const (
+	turnOpen   = "open"
+	turnParked = "parked"
+)
+
+func (rows *Commit) encodeMessages(c *belay.Commit) error {
+	if len(c.Messages) == 0 {
+		return nil
+	}
+	rows.messages = make([]table.AddMessageParams, len(c.Messages))
+	for i, m := range c.Messages {
+		if rows.last++; i == 0 {
+			rows.last = m.Seq
+		} else if m.Seq != rows.last {
+			return fmt.Errorf("message %d comes where %d is the next: %w", m.Seq, rows.last, belay.ErrConflict)
+		}
+		body, err := encode(m)
+		if err != nil {
+			return fmt.Errorf("message %d: %w", m.Seq, err)
+		}
+		rows.messages[i] = table.AddMessageParams{Session: c.Session, Seq: m.Seq, Body: body}
+		if m.Kind == belay.KindAssistant {
+			rows.move.Response = m.Seq
+		}
+		if m.IsCompaction {
+			rows.move.Compaction, rows.move.Keep = m.Seq, m.Keep
+		}
+	}
+	return nil
+}
+
+// Put writes a commit, but for its runs and jobs. It fences first: whoever no
+// longer holds the session with that epoch is told ErrFenced, and until the
+// transaction ends nobody else can take the session. What it is refused for undoes
+// all of it.
+func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
+	session, err := q.MoveSession(ctx, rows.move)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return belay.ErrFenced
+	case err != nil:
+		return err
+	case len(rows.messages) > 0 && session.Last != rows.last:
+		first, next := rows.messages[0].Seq, session.Last-rows.move.Added+1
+		return fmt.Errorf("message %d comes where %d is the next: %w", first, next, belay.ErrConflict)
+	}
+	for i := range rows.messages {
+		if err := q.AddMessage(ctx, rows.messages[i]); err != nil {
+			return err
+		}
+	}
+	for i := range rows.calls {
+		if at := rows.calls[i].Message; at < 1 || at > session.Last {
+			return fmt.Errorf("call %q is of message %d and the last one is %d: %w", rows.calls[i].ID, at, session.Last, belay.ErrConflict)
+		}
+		if err := q.PutCall(ctx, rows.calls[i]); err != nil {
+			return err
+		}
+	}
+	for i := range rows.approvals {
+		rows.approvals[i].approval.Response = session.Response
+		if err := ask(ctx, q, rows.move.ID, rows.approvals[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutRuns writes runs, whose places are set, by the rules of hook.Journal: one that
+// has ended already stays as it is.
+func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) error {
+	for i := range rows {
+		n, err := q.PutRun(ctx, rows[i])
+		if err == nil && n == 0 {
+			err = Late(ctx, q, &rows[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Late looks at a run that has ended already: it stays as it is.
+func Late(ctx context.Context, q *table.Queries, row *table.PutRunParams) error {
+	stored, err := q.RunState(ctx, row.ID)
+	if err == nil && row.State != hook.Started.String() && row.State != stored {
+		err = fmt.Errorf("append: run %s is %s, not %s: %w", row.ID, stored, row.State, hook.ErrSettled)
+	}
+	return err
+}

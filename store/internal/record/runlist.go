@@ -1,0 +1,168 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// RunPage is how many runs are read at a time. No connection is held while the
+// caller looks at them.
+const RunPage = 256
+
+// Runs yields the runs that match when it is called, each once: the one that
+// started first comes first, and of those that started at one moment the one that
+// was stored first. One that is replaced meanwhile may be told as it is then, in its
+// place.
+func Runs(ctx context.Context, db Database, filter hook.Filter, yield func(hook.Run) bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	query := RunQuery{filter}
+	if filter.Limit > 0 && filter.Limit <= RunPage {
+		text, args := query.SQL(RunColumns)
+		page, err := Collect(ctx, db, text, args, scanRun)
+		if err == nil {
+			_, err = yieldRuns(ctx, page, yield)
+		}
+		return err
+	}
+	// A run may move when it is replaced. So the order is that of one moment, and
+	// the runs follow by their places.
+	text, args := query.SQL("seq")
+	places, err := Collect(ctx, db, text, args, func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) })
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(places, RunPage) {
+		page, err := runsAt(ctx, db, some)
+		if err != nil {
+			return err
+		}
+		if more, err := yieldRuns(ctx, page, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// runsAt reads the runs at some places, in their order. What was removed is left
+// out.
+func runsAt(ctx context.Context, db Database, places []int64) ([]table.Run, error) {
+	at := make(map[int64]int, len(places))
+	var in strings.Builder
+	for i, seq := range places {
+		at[seq] = i
+		if i > 0 {
+			in.WriteByte(',')
+		}
+		in.WriteString(strconv.FormatInt(seq, 10))
+	}
+	page, err := Collect(ctx, db, "SELECT "+RunColumns+" FROM runs WHERE seq IN ("+in.String()+")", nil, scanRun)
+	slices.SortFunc(page, func(a, b table.Run) int { return cmp.Compare(at[a.Seq], at[b.Seq]) })
+	return page, err
+}
+
+// yieldRuns yields a page. It reports whether the caller wants more.
+func yieldRuns(ctx context.Context, page []table.Run, yield func(hook.Run) bool) (bool, error) {
+	for _, row := range page {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		run, err := RunOf(row)
+		if err != nil {
+			return false, err
+		}
+		if !yield(run) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// RunQuery is a listing.
+type RunQuery struct{ hook.Filter }
+
+// SQL spells the query out. What is not asked for is not in it, so that an index
+// is found for what is.
+func (q *RunQuery) SQL(columns string) (text string, args []any) {
+	where := []string{"1 = 1"}
+	and := func(condition string, values ...any) {
+		where = append(where, condition)
+		args = append(args, values...)
+	}
+	for _, f := range []struct{ column, value string }{
+		{"session", q.Session}, {"turn", q.Turn}, {"phase", q.Phase}, {"subscription", q.Subscription},
+	} {
+		if f.value != "" {
+			and(f.column+" = ?", f.value)
+		}
+	}
+	if q.Job != "" {
+		and("job = ? AND job <> ''", q.Job) // as the index says
+	}
+	if len(q.States) > 0 {
+		words := make([]string, len(q.States))
+		for i, state := range q.States {
+			words[i] = "'" + strings.ReplaceAll(state.String(), "'", "''") + "'"
+		}
+		and("state IN (" + strings.Join(words, ", ") + ")")
+		if !slices.Contains(q.States, hook.Completed) {
+			and("state <> 'completed'") // as the index says
+		}
+	}
+	if !q.Since.IsZero() {
+		and("started >= ?", Nanos(q.Since))
+	}
+	if !q.Until.IsZero() {
+		and("started < ?", Nanos(q.Until))
+	}
+	order := "started, seq"
+	if q.Newest {
+		order = "started DESC, seq DESC"
+	}
+	return "SELECT " + columns + " FROM runs WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + limit(q.Limit), args
+}
+
+// RunColumns are the columns of table.Run, in its order.
+const RunColumns = "seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, " +
+	"origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, " +
+	"job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics"
+
+func scanRun(rows *sql.Rows, r *table.Run) error {
+	return rows.Scan(&r.Seq, &r.ID, &r.Changed, &r.Holder, &r.Subscription, &r.JobHandler, &r.Version, &r.Phase, &r.Dispatch, //nolint:wrapcheck // the caller says what for
+		&r.OriginKind, &r.OriginName, &r.OriginFile, &r.OriginLine, &r.Session, &r.Turn, &r.Step, &r.Agent, &r.Execution, &r.State, &r.Shadow, &r.Visibility,
+		&r.Job, &r.Attempt, &r.IdempotencyKey, &r.Started, &r.Ended, &r.Latency, &r.ErrorClass, &r.Severity, &r.Contributed, &r.Audit, &r.Diagnostics)
+}
+
+// Followed yields what was stored or replaced between two numbers, in that
+// order. It reports whether the caller wants more.
+func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
+	rows, err := q.RunsChanged(ctx, table.RunsChangedParams{After: after, Until: until})
+	if err != nil {
+		return false, Cause(ctx, err)
+	}
+	slices.SortFunc(rows, func(a, b table.Run) int { return cmp.Compare(place(a), place(b)) })
+	for _, row := range rows {
+		run, err := RunOf(row)
+		if err != nil {
+			return false, err
+		}
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if filter.Match(run) && !yield(run) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// place is where a run is among all that was stored and replaced.
+func place(row table.Run) int64 { return max(row.Seq, row.Changed) }

@@ -1,0 +1,137 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Stored reads what belay.Store's Open tells of a session. The queries must see one
+// moment.
+func Stored(ctx context.Context, q *table.Queries, session string) (*belay.Stored, error) {
+	row, err := q.SessionRow(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	stored := &belay.Stored{Epoch: row.Epoch, Last: row.Last}
+	if err := Decode(row.State, &stored.State); err != nil {
+		return nil, err
+	}
+	if stored.Messages, err = visible(ctx, q, row); err != nil {
+		return nil, err
+	}
+	if row.Response > 0 {
+		calls, err := q.CallsOf(ctx, table.CallsOfParams{Session: session, Message: row.Response})
+		if err != nil {
+			return nil, err
+		}
+		if stored.Calls, err = all(calls, callOf); err != nil {
+			return nil, err
+		}
+	}
+	asked, err := q.ApprovalsSince(ctx, table.ApprovalsSinceParams{Session: row.ID, Response: row.Response})
+	if err != nil {
+		return nil, err
+	}
+	stored.Approvals, err = all(asked, ApprovalOf)
+	return stored, err
+}
+
+// visible reads what the model sees of a session, as belay.Visible says: the last
+// compaction, what it keeps, and what came after it.
+func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay.Message, error) {
+	from := row.Compaction
+	if row.Keep > 0 && row.Keep < from {
+		from = row.Keep
+	}
+	bodies, err := q.MessagesFrom(ctx, table.MessagesFromParams{Session: row.ID, Seq: from})
+	if err != nil {
+		return nil, err
+	}
+	messages, err := all(bodies, messageOf)
+	if err != nil || row.Compaction == 0 {
+		return messages, err
+	}
+	seen := make([]*belay.Message, 1, len(messages))
+	for _, m := range messages {
+		switch {
+		case m.Seq == row.Compaction:
+			seen[0] = m
+		case m.Seq > row.Compaction || !m.IsCompaction: // this one stands for those before it
+			seen = append(seen, m)
+		}
+	}
+	return seen, nil
+}
+
+// messagePage is how many messages are read at a time. No connection is held
+// while the caller looks at them.
+const messagePage = 128
+
+// Messages yields the messages of a session behind the one numbered after, as they
+// are when it is called. belay.ErrNotFound: there is no such session.
+func Messages(ctx context.Context, q *table.Queries, session string, after int64, yield func(*belay.Message) bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	row, err := q.SessionRow(ctx, session)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return belay.ErrNotFound
+	case err != nil:
+		return Cause(ctx, err)
+	}
+	for after < row.Last {
+		bodies, err := q.MessagesBetween(ctx, table.MessagesBetweenParams{Session: session, After: after, Until: row.Last, Count: messagePage})
+		if err != nil {
+			return Cause(ctx, err)
+		}
+		if len(bodies) == 0 {
+			return nil // it was removed meanwhile
+		}
+		for _, body := range bodies {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			m, err := messageOf(body)
+			if err != nil {
+				return err
+			}
+			if after = m.Seq; !yield(m) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// Sessions reads the sessions that match, the last changed first.
+func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]table.Session, error) {
+	query := "SELECT id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state FROM sessions WHERE 1 = 1"
+	var args []any
+	if filter.Prefix != "" {
+		query += " AND substr(id, 1, ?) = ?"
+		args = append(args, utf8.RuneCountInString(filter.Prefix), filter.Prefix)
+	}
+	if filter.Open {
+		query += " AND turn_state <> ''"
+	}
+	query += " ORDER BY changed DESC, id DESC" + limit(filter.Limit)
+	return Collect(ctx, db, query, args, func(rows *sql.Rows, r *table.Session) error {
+		return rows.Scan(&r.ID, &r.Epoch, &r.Holder, &r.Created, &r.Changed, &r.Last, &r.Response, &r.Compaction, &r.Keep, &r.TurnState, &r.State)
+	})
+}
+
+// InfoOf tells of a session. Whether it is held only the store knows.
+func InfoOf(row table.Session, held bool) (belay.SessionInfo, error) {
+	info := belay.SessionInfo{ID: row.ID, Created: Moment(row.Created), Changed: Moment(row.Changed), Last: row.Last, Held: held}
+	if err := Decode(row.State, &info.State); err != nil {
+		return info, fmt.Errorf("list sessions: %q: %w", row.ID, err)
+	}
+	return info, nil
+}

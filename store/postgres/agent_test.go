@@ -1,0 +1,220 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/pgtest"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/postgres"
+)
+
+type note struct {
+	Text string `json:"text"`
+}
+
+// noteTool notes a text, and says what it noted.
+func noteTool(ran func(text string)) belay.Tool {
+	return belay.NewTool("note", "Takes a note.", func(_ context.Context, in note) (string, error) {
+		ran(in.Text)
+		return "noted: " + in.Text, nil
+	}, nil)
+}
+
+// pass is a gate that lets everything through.
+var pass = belay.ToolPre.On("pass", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }, nil)
+
+// A turn takes 2 + 2 x tool steps commits, and with nobody else writing each is
+// one transaction.
+//
+// SPEC L-01
+func TestCommitsOfATurn(t *testing.T) {
+	t.Parallel()
+	for steps := range 4 {
+		s := open(t, nil)
+		var script []scripted.Step
+		for i := range steps {
+			script = append(script, scripted.Step{Calls: []scripted.Call{{Tool: "note", Input: fmt.Sprintf(`{"text": "%d"}`, i)}}})
+		}
+		agent, err := belay.New(scripted.New(append(script, scripted.Step{Text: "done"}), nil), &belay.Options{
+			Store: s, Tools: []belay.Tool{noteTool(func(string) {})}, Hooks: []hook.Subscription{pass},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := agent.Session("a")
+		before := s.Stats()
+		if turn, err := session.Turn(t.Context(), "take notes"); err != nil || turn.Reason != belay.EndTurn {
+			t.Fatalf("the turn is %+v, %v", turn, err)
+		}
+		after := s.Stats()
+		want := int64(2 + 2*steps)
+		if got := after.Commits - before.Commits; got != want {
+			t.Errorf("a turn with %d tool steps takes %d commits, want %d", steps, got, want)
+		}
+		if got := after.Transactions - before.Transactions; got != want+1 { // the session was opened
+			t.Errorf("a turn with %d tool steps takes %d transactions, want %d and one to open the session", steps, got, want)
+		}
+		if got := states(t, s, hook.Filter{}); len(got) != steps {
+			t.Errorf("the runs are %q, want %d", got, steps)
+		}
+		if err := agent.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The records of hooks are searched for secrets, as they are in the tables, in the
+// server's files and in its log.
+//
+// SPEC J-02
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	private, err := pgtest.Start(nil) // so that nothing of another test is in the log
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := private.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	hooktest.TestSecrets(t, func(t testing.TB) hooktest.Store {
+		s := openDSN(t, private.Database(t, "template1"), nil)
+		return hooktest.Store{Journal: s.Journal(), Queue: s.Queue(), Dump: func() ([]byte, error) {
+			var all []byte
+			for _, text := range dumpTables(t, s) {
+				all = append(all, text...)
+			}
+			files, err := dumpFiles(private)
+			return append(all, files...), errors.Join(err, s.Execute(context.Background(), "CHECKPOINT"))
+		}}
+	})
+}
+
+// dumpFiles returns the bytes of a server's files.
+func dumpFiles(s *pgtest.Server) (all []byte, err error) {
+	for _, dir := range []string{"base", "pg_wal"} {
+		err = errors.Join(err, filepath.WalkDir(filepath.Join(s.Data(), dir), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			all = append(all, data...)
+			return err
+		}))
+	}
+	return all, err
+}
+
+// A whole turn is searched: prompt, input, output, error, environment and the answer
+// of a model are in the transcript and nowhere else. So are the words of those who ask
+// about a call and of those who decide, which may quote it.
+//
+// SPEC J-02
+func TestSecretsOfATurn(t *testing.T) {
+	ctx, s := t.Context(), open(t, nil)
+	t.Setenv("BELAY_TEST_TOKEN", "planted-environment")
+	asks := belay.ToolPre.On("asks", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+		return belay.Ask("planted-reason: it notes " + string(call.Input())), nil
+	}, nil)
+	fails := belay.ToolPost.On("fails", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
+		return belay.ToolReaction{}, errors.New("planted-error")
+	}, nil)
+	behind := belay.TurnPostTurn.On("behind", func(context.Context, belay.TurnEnded) (belay.Note, error) { return belay.Note{}, nil },
+		&hook.Options{Execution: hook.Background})
+	model := scripted.New([]scripted.Step{{Text: "planted-answer", Calls: []scripted.Call{{Tool: "note", Input: `{"text": "planted-input"}`}}}, {Text: "planted-end"}}, nil)
+	agent, err := belay.New(model, &belay.Options{
+		Store: s, Tools: []belay.Tool{noteTool(func(string) {})}, Hooks: []hook.Subscription{asks, fails, behind}, OnAsk: belay.AskPark,
+		Authorizer: patternFloor{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := agent.Session("a")
+	turn, err := session.Turn(ctx, "planted-prompt")
+	if err != nil || len(turn.Waits) != 1 {
+		t.Fatalf("the turn is %+v, %v, want it parked", turn, err)
+	}
+	asked := turn.Waits[0].Approval
+	if _, err := agent.Decide(ctx, belay.Decision{
+		Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "planted-answer " + strings.Repeat("é", 600) + "cut off",
+		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if turn, err := belay.Await(session.Resume(ctx)); err != nil || turn.Reason != belay.EndTurn {
+		t.Fatalf("the turn is %+v, %v", turn, err)
+	}
+	if err := agent.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	tables, rest := dumpTables(t, s), 0
+	for name, text := range tables {
+		switch name {
+		case "sessions", "messages", "calls", "approval_words", "job_inputs": // the transcript, words about it, and what was given to work that waits
+			if name != "job_inputs" && !strings.Contains(text, "planted-") {
+				t.Errorf("the table %s does not hold what was said: %s", name, text)
+			}
+		default:
+			if strings.Contains(text, "planted-") {
+				t.Errorf("the table %s holds what was said: %s", name, text)
+			}
+			rest += len(text)
+		}
+	}
+	if rest == 0 || strings.Contains(tables["approval_words"], "cut off") {
+		t.Errorf("the other tables hold %d bytes, and the words %q: what is not for one call is cut at 512 characters", rest, tables["approval_words"])
+	}
+	for name, want := range map[string]string{
+		"approvals": asked.Hash, "approval_words": "planted-reason", "sessions": "planted-pattern", "runs": "behind", "river_job": "behind",
+	} {
+		if !strings.Contains(tables[name], want) {
+			t.Errorf("the table %s does not hold %q: the search did not see everything", name, want)
+		}
+	}
+	for approval, err := range s.Approvals(ctx, belay.ApprovalFilter{}) {
+		if err != nil || !strings.HasPrefix(approval.Reason, "planted-reason") || !strings.HasPrefix(approval.Decided.Reason, "planted-answer") ||
+			approval.Decided.Scope.Pattern != "note(planted-pattern *)" {
+			t.Errorf("the approval is %+v decided as %+v, %v: want it with its words", approval, approval.Decided, err)
+		}
+	}
+}
+
+// patternFloor is a floor that takes every pattern and asks about nothing.
+type patternFloor struct{}
+
+func (patternFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {
+	return belay.Authorization{}, nil
+}
+
+func (patternFloor) CheckPattern(string) error { return nil }
+
+func (patternFloor) Covers(context.Context, string, belay.ToolCall) (bool, error) { return true, nil }
+
+// dumpTables returns the rows of each table as text.
+func dumpTables(t testing.TB, s *postgres.Store) map[string]string {
+	t.Helper()
+	ctx, all := context.Background(), map[string]string{}
+	names := ""
+	if err := s.QueryRow(ctx, "SELECT string_agg(table_name, ',') FROM information_schema.tables WHERE table_schema = 'public'", &names); err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		text := ""
+		if err := s.QueryRow(ctx, `SELECT coalesce(string_agg(x::text, E'\n'), '') FROM "`+name+`" x`, &text); err != nil {
+			t.Fatal(err)
+		}
+		all[name] = text
+	}
+	return all
+}

@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/riverjobs"
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// queue is the store's job queue: River's tables in the same database, written in
+// the same transactions as the records.
+type queue struct {
+	*riverjobs.Queue[pgx.Tx]
+	store *Store
+}
+
+// Queue is where background work waits. It is a [hook.WorkQueue] and a
+// [hook.StatQueue].
+func (s *Store) Queue() hook.Queue { return s.queue } //nolint:ireturn // belay.JournalStore wants it so
+
+// openQueue makes the queue. Its tables are made by prepare.
+func (s *Store) openQueue() error {
+	jobs, err := riverjobs.New(riverpgxv5.New(s.pool), (*backend)(s), &riverjobs.Options{
+		ID: s.id, Capacity: s.opts.MaxJobs, Workers: s.opts.Workers, Poll: s.opts.JobPoll, Grace: s.opts.Grace, Logger: s.opts.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.queue = &queue{jobs, s}
+	return nil
+}
+
+// Work performs the jobs that are due until ctx is done or the store is closed,
+// which waits for it.
+func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
+	s := q.store
+	if !s.begin() {
+		return fmt.Errorf("work: %s: %w", s.name, belay.ErrClosed)
+	}
+	defer s.working.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() { // ends with Work
+		select {
+		case <-s.closed:
+			cancel(belay.ErrClosed)
+		case <-ended:
+		}
+	}()
+	s.recoverAgain(ctx)
+	var recovering sync.WaitGroup
+	defer recovering.Wait()
+	recovering.Go(func() { // ends with Work
+		often := time.NewTicker(s.recoverPoll())
+		defer often.Stop()
+		for {
+			select {
+			case <-often.C:
+				s.recoverAgain(ctx)
+			case <-ctx.Done():
+				return
+			case <-ended:
+				return
+			}
+		}
+	})
+	return s.explain(q.Queue.Work(ctx, perform))
+}
+
+// recoverAgain settles what processes left that ended after this store was opened.
+// What cannot be settled is tried again the next time.
+func (s *Store) recoverAgain(ctx context.Context) {
+	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
+		s.opts.Logger.WarnContext(ctx, "what a process left that is gone could not be settled", "store", s.name, "error", err)
+	}
+}
+
+// Enqueue stores jobs and the record of the run that asked for them in one
+// transaction.
+func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+	b := (*backend)(q.store)
+	err := b.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := b.AppendRuns(ctx, tx, []hook.Run{asked}); err != nil {
+			return err
+		}
+		return q.store.insertJobs(ctx, b.writing(ctx), jobs)
+	})
+	if err != nil {
+		return fmt.Errorf("enqueue: %w", q.store.explain(err))
+	}
+	return nil
+}
+
+// Stats tells how much waits and since when.
+func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
+	stats, err := q.Queue.Stats(ctx)
+	return stats, q.store.explain(record.Cause(ctx, err))
+}
+
+// insertJobs stores jobs. Every job is stored by it, so that each key knows its
+// session.
+func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	w.sessions = make(map[string]string, len(jobs))
+	for _, job := range slices.Backward(jobs) { // of two with one key the first counts
+		w.sessions[job.Key] = job.Scope.Session
+	}
+	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
+}
+
+// recoverJobs settles the attempts of workers that are gone.
+func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did Recovery, err error) {
+	found, err := s.queue.Recover(ctx, gone)
+	for _, run := range found.Again {
+		did.Runs, did.Due = append(did.Runs, run.ID), append(did.Due, run.Job)
+	}
+	for _, run := range found.Over {
+		did.Runs, did.Over = append(did.Runs, run.ID), append(did.Over, run.Job)
+	}
+	return did, s.explain(err)
+}
+
+// backend is the store as the queue sees it.
+type backend Store
+
+type writingKey struct{}
+
+// inWriting lets the queue find the transaction's queries again.
+func inWriting(ctx context.Context, w *writing) context.Context {
+	return context.WithValue(ctx, writingKey{}, w)
+}
+
+// writing returns the queries in a transaction of Write.
+func (b *backend) writing(ctx context.Context) *writing {
+	return ctx.Value(writingKey{}).(*writing) // all are begun by Write
+}
+
+// Write runs f in a transaction. It may be called again if the server broke that
+// off.
+func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
+	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
+}
+
+// AppendRuns stores records.
+func (b *backend) AppendRuns(ctx context.Context, _ pgx.Tx, runs []hook.Run) error {
+	rows, err := record.RunRows(b.id, runs)
+	if err != nil {
+		return err
+	}
+	return b.writing(ctx).appendRuns(ctx, rows)
+}
+
+// LockQueue keeps others from adding to the queue until the transaction ends.
+func (b *backend) LockQueue(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(enqueuing))
+	return err //nolint:wrapcheck // the queue says what for
+}
+
+// TakeKeys marks keys as queued and returns those that were free.
+func (b *backend) TakeKeys(ctx context.Context, _ pgx.Tx, keys []string) ([]string, error) {
+	w, now := b.writing(ctx), record.Nanos((*Store)(b).now())
+	var taken []string
+	for _, key := range keys {
+		n, err := w.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: now, Session: w.sessions[key]})
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			taken = append(taken, key)
+		}
+	}
+	return taken, nil
+}
+
+// KeyDone reports whether a job of that key has succeeded.
+func (b *backend) KeyDone(ctx context.Context, _ pgx.Tx, key string) (bool, error) {
+	done, err := b.writing(ctx).KeyDone(ctx, key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return done, err
+}
+
+// EndKey keeps a key for good, or frees it. What the job was given is over with
+// it.
+func (b *backend) EndKey(ctx context.Context, _ pgx.Tx, key string, done bool) error {
+	w := b.writing(ctx)
+	if err := w.DeleteJobInput(ctx, key); err != nil {
+		return err
+	}
+	if !done {
+		return w.FreeKey(ctx, key)
+	}
+	return w.EndKey(ctx, table.EndKeyParams{ID: key, Changed: record.Nanos((*Store)(b).now())})
+}
+
+var (
+	_ riverjobs.LockBackend[pgx.Tx] = (*backend)(nil)
+	_ hook.WorkQueue                = (*queue)(nil)
+	_ hook.StatQueue                = (*queue)(nil)
+)

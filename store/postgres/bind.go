@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// bound has the queries that all databases share asked in PostgreSQL's spelling:
+// parameters are $1 there and not ?1, or ?.
+//
+// Outside of a transaction a query is asked again if its connection was dropped.
+type bound struct {
+	db table.DBTX
+	// spellings are those of the queries that were generated: there are not many.
+	// What is put together for a listing is not among them.
+	spellings *sync.Map
+}
+
+func (b bound) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return b.db.ExecContext(ctx, b.spelled(query), clean(args)...)
+}
+
+func (b bound) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	return b.db.PrepareContext(ctx, b.spelled(query))
+}
+
+func (b bound) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
+	query, args = b.spelled(query), clean(args)
+	if !b.alone() {
+		return b.db.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller has them
+	}
+	err = persist(ctx, func() error {
+		rows, err = b.db.QueryContext(ctx, query, args...) //nolint:rowserrcheck,sqlclosecheck // the caller has them
+		return err
+	})
+	return rows, err
+}
+
+func (b bound) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
+	query, args = b.spelled(query), clean(args)
+	if !b.alone() {
+		return b.db.QueryRowContext(ctx, query, args...)
+	}
+	_ = persist(ctx, func() error { // the row tells
+		row = b.db.QueryRowContext(ctx, query, args...)
+		return row.Err()
+	})
+	return row
+}
+
+// alone reports whether a query is a transaction by itself.
+func (b bound) alone() bool {
+	_, ok := b.db.(*sql.DB)
+	return ok
+}
+
+// generated is how sqlc begins a query.
+const generated = "-- name: "
+
+func (b bound) spelled(query string) string {
+	if !strings.HasPrefix(query, generated) {
+		return spell(query)
+	}
+	if known, ok := b.spellings.Load(query); ok {
+		return known.(string)
+	}
+	text := spell(query)
+	b.spellings.Store(query, text)
+	return text
+}
+
+// spell turns ?N into $N, and each ? without a number into the next. No query has a
+// question mark that is none of these.
+func spell(query string) string {
+	var to strings.Builder
+	to.Grow(len(query) + 8)
+	next := 0
+	for i := range len(query) {
+		c := query[i]
+		if c != '?' {
+			to.WriteByte(c)
+			continue
+		}
+		to.WriteByte('$')
+		if i+1 == len(query) || query[i+1] < '0' || query[i+1] > '9' {
+			next++
+			to.WriteString(strconv.Itoa(next))
+		}
+	}
+	return to.String()
+}
+
+// clean makes texts storable: PostgreSQL takes UTF-8 without NUL and nothing else.
+// What is not is replaced, byte by byte, as encoding/json does when it reads. JSON
+// spells NUL in other characters, so what was said keeps it.
+func clean(args []any) []any {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok && !storable(text) {
+			args[i] = strings.ReplaceAll(string([]rune(text)), "\x00", string(utf8.RuneError))
+		}
+	}
+	return args
+}
+
+func storable(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }

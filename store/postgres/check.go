@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// Health is what Check finds.
+type Health struct {
+	// Database is where the store is, and Server the version of what serves it.
+	Database string `json:"database"`
+	Server   string `json:"server"`
+	// Version is that of the tables.
+	Version int64 `json:"version"`
+	// Problems are what endangers what is stored; none is good.
+	Problems []string `json:"problems,omitempty"`
+	// Bytes is the size of the database.
+	Bytes int64 `json:"bytes"`
+	// Sessions, Runs and Pending count what is stored; Pending are approvals that
+	// nobody has decided.
+	Sessions int64 `json:"sessions"`
+	Runs     int64 `json:"runs"`
+	Pending  int64 `json:"pending"`
+	// Holders are the stores that have the database open.
+	Holders []HolderInfo `json:"holders,omitempty"`
+	// Jobs is what the queue looks like.
+	Jobs hook.QueueStats `json:"jobs"`
+}
+
+// HolderInfo tells of a store that has the database open.
+type HolderInfo struct {
+	PID   int64     `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+	// Sessions counts what it holds.
+	Sessions int64 `json:"sessions"`
+	// Self says that it is this store.
+	Self bool `json:"self,omitempty"`
+	// Gone says that it was not heard of for as long as its lease, and that what it
+	// left is still to be settled.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// Check tells what is in the database and whether the server keeps what it says it
+// keeps. Whether its files are sound only the server's own means can tell, such as
+// pg_amcheck.
+func (s *Store) Check(ctx context.Context) (Health, error) {
+	h := Health{Database: s.name}
+	if err := s.check(ctx, &h); err != nil {
+		return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return h, nil
+}
+
+func (s *Store) check(ctx context.Context, h *Health) error {
+	var fsync, pages string
+	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
+		pg_database_size(current_database()), (SELECT max(version_id) FROM `+versionTable+`),
+		(SELECT count(*) FROM sessions), (SELECT count(*) FROM runs), (SELECT count(*) FROM approvals WHERE decision = '')`).
+		Scan(&h.Server, &fsync, &pages, &h.Bytes, &h.Version, &h.Sessions, &h.Runs, &h.Pending)
+	if err != nil {
+		return err //nolint:wrapcheck // Check says what for
+	}
+	if fsync != "on" {
+		h.Problems = append(h.Problems, "the server does not wait for its disk (fsync is off): a power cut loses what was stored")
+	}
+	if pages != "on" {
+		h.Problems = append(h.Problems, "the server does not write whole pages (full_page_writes is off): a power cut may damage what was stored")
+	}
+	if h.Jobs, err = s.queue.Stats(ctx); err != nil {
+		return err
+	}
+	return s.checkHolders(ctx, h)
+}
+
+func (s *Store) checkHolders(ctx context.Context, h *Health) error {
+	holders, err := s.holders(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range holders {
+		info := HolderInfo{PID: one.pid, Host: one.host, Since: one.since, Self: one.id == s.id, Gone: one.gone && one.id != s.id}
+		if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM sessions WHERE holder = $1 AND holder <> ''", one.id).Scan(&info.Sessions); err != nil {
+			return err //nolint:wrapcheck // Check says what for
+		}
+		h.Holders = append(h.Holders, info)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// What can be wrong with the server, for errors.Is.
+var (
+	// ErrUnreachable says that there is no connection: the server is down, starts or
+	// stops, cannot be reached, or has no connection left.
+	ErrUnreachable = errors.New("postgres: the server cannot be reached")
+	// ErrRefused says that the server lets us not in, or not do what we need.
+	ErrRefused = errors.New("postgres: the server refuses")
+	// ErrFull says that the server has no room left. What was being written is not
+	// stored, all that was written before is.
+	ErrFull = errors.New("postgres: the server's disk is full")
+	// ErrReadOnly says that the server cannot be written to: it is a standby.
+	ErrReadOnly = errors.New("postgres: the server is read-only")
+	// ErrNotStore says that the database has tables of our names that are not ours.
+	ErrNotStore = errors.New("postgres: the database is no store of Belay")
+	// ErrNewer says that a newer version of Belay has made the tables.
+	ErrNewer = errors.New("postgres: the tables are of a newer version")
+)
+
+// ServerError is an error of the server, with what to do about it.
+type ServerError struct {
+	// Database says which: its name and where the server is, without a password.
+	Database string
+	// Kind is one of the errors above, or nil.
+	Kind error
+	// Remedy says what to do.
+	Remedy string
+	Err    error
+}
+
+func (e *ServerError) Error() string {
+	text := e.Database + ": "
+	if e.Kind != nil {
+		text += e.Kind.Error() + ": "
+	}
+	text += e.Err.Error()
+	if e.Remedy != "" {
+		text += " (" + e.Remedy + ")"
+	}
+	return text
+}
+
+// Unwrap returns the kind and the cause.
+func (e *ServerError) Unwrap() []error {
+	if e.Kind == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// explain names the database and says what to do about an error of the server.
+// Errors that callers ask about are left as they are.
+func (s *Store) explain(err error) error {
+	if err == nil || isRefusal(err) {
+		return err
+	}
+	if _, ok := errors.AsType[*ServerError](err); ok {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) && !isUnconnected(err) {
+		return err // the caller's
+	}
+	e := &ServerError{Database: s.name, Err: err}
+	found, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok:
+		e.Remedy, e.Kind = meaning(found)
+	case isClosed(err):
+		select {
+		case <-s.closed:
+			return fmt.Errorf("%s: %w", s.name, belay.ErrClosed)
+		default:
+			e.Kind = ErrUnreachable
+		}
+	case isCut(err):
+		e.Kind, e.Remedy = ErrUnreachable, "check that the server runs and can be reached; the store connects again by itself"
+	default:
+		return err
+	}
+	return e
+}
+
+// meaning says what an error of the server is, by its SQLSTATE.
+func meaning(err *pgconn.PgError) (remedy string, kind error) {
+	switch code := err.Code; {
+	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"): // shutting down, starting, cut
+		return "the server stops, starts or has cut the connection; the store connects again by itself", ErrUnreachable
+	case code == "53300":
+		return "the server has no connection left: raise its max_connections, or lower MaxConns", ErrUnreachable
+	case strings.HasPrefix(code, "28"):
+		return "check the user and the password of the DSN, and the server's pg_hba.conf", ErrRefused
+	case code == "3D000":
+		return "create the database first", ErrRefused
+	case code == "42501":
+		return "the user needs to make tables and to write them; on PostgreSQL 15 and later: GRANT CREATE ON SCHEMA public", ErrRefused
+	case code == "53100", code == "53200":
+		return "nothing of this was stored; free some space and try again", ErrFull
+	case code == "25006":
+		return "name the primary server; with several hosts in the DSN, add target_session_attrs=read-write", ErrReadOnly
+	case code == "57014":
+		return "the server broke it off: it took longer than the server or Options.Timeout allow", nil
+	default:
+		return "", nil
+	}
+}
+
+// isCut reports whether a connection failed, and not what was asked.
+func isCut(err error) bool {
+	if found, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return strings.HasPrefix(found.Code, "57P") || strings.HasPrefix(found.Code, "08")
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return isUnconnected(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed")
+}
+
+// isUnconnected reports whether there was no connection to begin with. Trying
+// again at once is of no use then.
+func isUnconnected(err error) bool {
+	_, ok := errors.AsType[*pgconn.ConnectError](err)
+	return ok
+}
+
+// isDropped reports whether a connection failed that was there. The next one may
+// not.
+func isDropped(err error) bool { return err != nil && isCut(err) && !isUnconnected(err) }
+
+// attempts is how often something is tried that crossed another or lost its
+// connection. After a restart of the server each connection of the pool may be
+// dead; those that nobody has used for a second are looked at before they are used.
+const attempts = 20
+
+// persist does again what failed because its connection was dropped.
+func persist(ctx context.Context, do func() error) error {
+	for n := 1; ; n++ {
+		if err := do(); !isDropped(err) || n == attempts || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// isClosed reports whether a pool was closed.
+func isClosed(err error) bool {
+	return errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "closed pool") || strings.Contains(err.Error(), "sql: database is closed")
+}
+
+// isCrossed reports whether the server broke a transaction off because it crossed
+// another: it can be tried again.
+func isCrossed(err error) bool {
+	found, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (found.Code == "40001" || found.Code == "40P01")
+}
+
+// isRefusal reports whether an error is an answer that callers ask about, and no
+// failure of the server.
+func isRefusal(err error) bool {
+	for _, answer := range []error{
+		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrScope, belay.ErrClosed,
+		hook.ErrSettled, hook.ErrQueueFull, context.Canceled,
+	} {
+		if errors.Is(err, answer) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// ExportVersion is the version of what Export writes, which is what store/sqlite
+// writes. It changes when a reader of the former version would misread the new one; a
+// new key or a new type of line is no such change.
+const ExportVersion = 1
+
+// ExportLine is a line of an export. Which fields it has depends on its type:
+// "session" comes first and once, then "message", "call", "approval" and "run".
+type ExportLine struct {
+	Type string `json:"type"`
+	// Version is ExportVersion, in the first line.
+	Version  int                `json:"version,omitempty"`
+	Session  *belay.SessionInfo `json:"session,omitempty"`
+	Message  *belay.Message     `json:"message,omitempty"`
+	Call     *belay.Call        `json:"call,omitempty"`
+	Approval *belay.Approval    `json:"approval,omitempty"`
+	Run      *hook.Run          `json:"run,omitempty"`
+}
+
+// Export writes a session as lines of JSON, as of one moment: see [ExportLine].
+// belay.ErrNotFound: there is no such session. It holds what was said; only the
+// lines of type "approval" and "run" are free of it.
+func (s *Store) Export(ctx context.Context, to io.Writer, session string) error {
+	out := bufio.NewWriter(to)
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	alive, err := s.alive(ctx)
+	if err == nil {
+		err = s.look(ctx, func(q *table.Queries) error { return export(ctx, q, lines, session, alive) })
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("export session %q: %w", session, s.explain(record.Cause(ctx, err)))
+	}
+	return nil
+}
+
+func export(ctx context.Context, q *table.Queries, to *json.Encoder, session string, alive map[string]bool) error {
+	row, err := q.SessionRow(ctx, session)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return belay.ErrNotFound
+	case err != nil:
+		return err
+	}
+	info, err := record.InfoOf(row, alive[row.Holder])
+	if err != nil {
+		return err
+	}
+	if err := to.Encode(ExportLine{Type: "session", Version: ExportVersion, Session: &info}); err != nil {
+		return err //nolint:wrapcheck // the writer's own error
+	}
+	return record.Export(ctx, q, record.Exporter{
+		Message:  func(m *belay.Message) error { return to.Encode(ExportLine{Type: "message", Message: m}) },
+		Call:     func(c *belay.Call) error { return to.Encode(ExportLine{Type: "call", Call: c}) },
+		Approval: func(a *belay.Approval) error { return to.Encode(ExportLine{Type: "approval", Approval: a}) },
+		Run:      func(r *hook.Run) error { return to.Encode(ExportLine{Type: "run", Run: r}) },
+	}, row)
+}

@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// Expire makes the holder of a session count as gone, as if its lease had ended:
+// nobody of that name is on the list.
+func (s *Store) Expire(ctx context.Context, session string) error {
+	_, err := s.pool.Exec(ctx, "UPDATE sessions SET holder = 'nobody' WHERE id = $1", session)
+	return err
+}
+
+// Execute changes something behind the store's back.
+func (s *Store) Execute(ctx context.Context, query string, args ...any) error {
+	_, err := s.pool.Exec(ctx, query, args...)
+	return err
+}
+
+// QueryRow reads a row.
+func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
+	return s.pool.QueryRow(ctx, query).Scan(to...)
+}
+
+// DSN names the store's database.
+func (s *Store) DSN() string { return s.pool.Config().ConnString() }
+
+// Stall locks a session and this holder in a transaction, and calls f there.
+func (s *Store) Stall(ctx context.Context, session string, f func()) error {
+	return s.submit(ctx, func(ctx context.Context, w *writing) error {
+		for _, query := range []string{"SELECT 1 FROM sessions WHERE id = $1 OR $2 = '' FOR UPDATE", "SELECT 1 FROM holders WHERE id = $2 OR $1 = '' FOR UPDATE"} {
+			if _, err := w.tx.Exec(ctx, query, session, s.id); err != nil {
+				return err
+			}
+		}
+		f()
+		return nil
+	})
+}
+
+// AppendSlowly appends runs and calls f before it commits.
+func (s *Store) AppendSlowly(ctx context.Context, f func(), runs ...hook.Run) error {
+	rows, err := record.RunRows(s.id, runs)
+	if err != nil {
+		return err
+	}
+	return s.submit(ctx, func(ctx context.Context, w *writing) error {
+		err := w.appendRuns(ctx, rows)
+		f()
+		return err
+	})
+}
+
+// Crossing locks a session in a transaction, calls f, and locks another one.
+func (s *Store) Crossing(ctx context.Context, first string, f func(), then string) error {
+	return s.submit(ctx, func(ctx context.Context, w *writing) error {
+		const lock = "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE"
+		if _, err := w.tx.Exec(ctx, lock, first); err != nil {
+			return err
+		}
+		f()
+		_, err := w.tx.Exec(ctx, lock, then)
+		return err
+	})
+}
+
+// Spell and Clean are what queries and their arguments go through.
+var (
+	Spell = spell
+	Clean = clean
+)

@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// EnqueueInput stores a record, the job it asks for and the job's input in one
+// transaction. The input is part of what was said, and so in a table of its own.
+func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
+	b := (*backend)(q.store)
+	err := b.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		done, err := b.KeyDone(ctx, tx, job.Key)
+		if err != nil {
+			return err
+		}
+		if err := b.AppendRuns(ctx, tx, []hook.Run{asked}); err != nil {
+			return err
+		}
+		if done {
+			return nil // it is left out
+		}
+		if err := q.store.insertJobs(ctx, b.writing(ctx), []hook.Job{job}); err != nil {
+			return err
+		}
+		return b.writing(ctx).PutJobInput(ctx, table.PutJobInputParams{ID: job.Key, Body: string(input)})
+	})
+	if err != nil {
+		return fmt.Errorf("enqueue a job with its input: %w", q.store.explain(err))
+	}
+	return nil
+}
+
+// Input returns the input of a job that is not over.
+func (q *queue) Input(ctx context.Context, job hook.Job) (json.RawMessage, error) {
+	body, err := q.store.read.JobInput(ctx, job.Key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, fmt.Errorf("the input of job %s: %w", job.ID, hook.ErrNotFound)
+	case err != nil:
+		return nil, fmt.Errorf("the input of job %s: %w", job.ID, q.store.explain(err))
+	}
+	return json.RawMessage(body), nil
+}
+
+var _ hook.InputQueue = (*queue)(nil)

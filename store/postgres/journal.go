@@ -1,0 +1,154 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// journal is a store as a [hook.FollowJournal].
+type journal Store
+
+// Append stores runs, durably, all or none.
+func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
+	s := (*Store)(j)
+	rows, err := record.RunRows(s.id, runs)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return s.submit(ctx, func(ctx context.Context, w *writing) error { return w.appendRuns(ctx, rows) })
+}
+
+// number returns places for so many runs that are replaced. The transaction has its
+// own number: see numbered.
+func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
+	if _, err := w.tx.Exec(ctx, numbered); err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what for
+	}
+	rows, err := w.tx.Query(ctx, "SELECT nextval('belay_run') FROM generate_series(1, $1)", n)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // likewise
+	}
+	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err == nil && len(places) != n {
+		err = fmt.Errorf("%d places were given for %d runs", len(places), n)
+	}
+	slices.Sort(places)
+	w.runs = true
+	return places, err
+}
+
+// List yields the runs that match when the iteration begins, each once: the one
+// that started first comes first, and of those that started at one moment the one that
+// was stored first. One that is replaced meanwhile may be told as it is then, in its
+// place.
+func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
+	s := (*Store)(j)
+	return func(yield func(hook.Run, error) bool) {
+		if err := record.Runs(ctx, s.bind(s.db), filter, func(r hook.Run) bool { return yield(r, nil) }); err != nil {
+			yield(hook.Run{}, fmt.Errorf("list runs: %w", s.explain(err)))
+		}
+	}
+}
+
+// Follow yields the runs that match and are stored from now on: those of this
+// process at once, those of others within Options.Poll. A transaction elsewhere on
+// the server that takes long can delay it, and nothing is left out. Between runs it
+// costs a look at one number each time.
+func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
+	s := (*Store)(j)
+	return func(yield func(hook.Run, error) bool) {
+		if err := s.follow(ctx, filter, func(r hook.Run) bool { return yield(r, nil) }); err != nil {
+			yield(hook.Run{}, fmt.Errorf("follow runs: %w", s.explain(record.Cause(ctx, err))))
+		}
+	}
+}
+
+func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.Run) bool) error {
+	seen, err := s.lastNumber(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		stirred := s.stirred.wait() // before looking, so that nothing is missed
+		last, err := s.lastNumber(ctx)
+		if err != nil {
+			return err
+		}
+		if last > seen {
+			if err := s.settledUpTo(ctx); err != nil {
+				return err
+			}
+		}
+		for seen < last {
+			until := min(last, seen+record.RunPage)
+			if more, err := record.Followed(ctx, s.read, filter, seen, until, yield); err != nil || !more {
+				return err
+			}
+			seen = until
+		}
+		if err := s.await(ctx, stirred, s.opts.Poll); err != nil {
+			return err
+		}
+	}
+}
+
+// lastNumber is the last place that was given to a run.
+func (s *Store) lastNumber(ctx context.Context) (last int64, err error) {
+	err = s.ask(ctx, &last, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM belay_run")
+	return last, err
+}
+
+// settledPoll is how soon it is looked again whether a transaction has ended.
+const settledPoll = 2 * time.Millisecond
+
+// settledUpTo returns when all transactions have ended that were under way when it
+// was called. Places are given before a commit and seen after it, so only then is
+// nothing to come any more at the places that were given before. Transactions are
+// numbered in order: the one that is begun here has a higher number than those, and
+// is over when all before it are.
+func (s *Store) settledUpTo(ctx context.Context) error {
+	var horizon, oldest int64
+	if err := s.ask(ctx, &horizon, "SELECT pg_current_xact_id()::text::bigint"); err != nil {
+		return err
+	}
+	for wait := settledPoll; ; wait = min(2*wait, s.opts.Poll) {
+		if err := s.ask(ctx, &oldest, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"); err != nil {
+			return err
+		}
+		if oldest >= horizon {
+			return nil
+		}
+		if err := s.await(ctx, nil, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// ask asks for a number.
+func (s *Store) ask(ctx context.Context, to *int64, query string) error {
+	return persist(ctx, func() error { return s.pool.QueryRow(ctx, query).Scan(to) })
+}
+
+// await waits for a signal, at most so long.
+func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.Duration) error {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-signal:
+	case <-timer.C:
+	case <-s.closed:
+		return belay.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}

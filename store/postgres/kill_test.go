@@ -1,0 +1,316 @@
+package postgres_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/postgres"
+)
+
+// The tests start their own binary again, as another process that has a store
+// open. It says "ready" and goes on when it is told.
+const (
+	childTask = "BELAY_POSTGRES_CHILD"
+	childDSN  = "BELAY_POSTGRES_CHILD_DSN"
+)
+
+// takeover is what the tests wait for: a lease of a second, which a process that is
+// kept waiting by others keeps.
+const takeover = 1500 * time.Millisecond
+
+// child is what the other process does.
+func child(task string) int {
+	ctx := context.Background()
+	s, err := postgres.Open(ctx, os.Getenv(childDSN), &postgres.Options{Takeover: takeover, JobPoll: 5 * time.Millisecond, Workers: 2})
+	if err == nil {
+		switch task {
+		case "hold":
+			_, err = childHolds(ctx, s)
+		case "work":
+			childWorks(ctx, s)
+		case "zombie":
+			err = childZombie(ctx, s)
+		case "stuck":
+			err = childStuck(ctx, s)
+		default:
+			err = fmt.Errorf("there is no task %q", task)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	select {} // until it is killed
+}
+
+// childHolds has sessions open, with a turn and a run under way.
+func childHolds(ctx context.Context, s *postgres.Store) (epoch int64, err error) {
+	for _, session := range []string{"b", "a"} {
+		stored, err := s.Open(ctx, session)
+		if err != nil {
+			return 0, err
+		}
+		epoch = stored.Epoch
+		c := say(session, epoch, 1, "by the other")
+		if session == "a" {
+			c.State, c.Runs = &belay.SessionState{Turns: 1, Turn: &belay.TurnState{ID: "turn"}}, []hook.Run{run("begun", hook.Started), run("ended", hook.Completed)}
+		}
+		if err := s.Commit(ctx, c); err != nil {
+			return 0, err
+		}
+	}
+	fmt.Fprintln(os.Stdout, "ready")
+	return epoch, nil
+}
+
+// childWorks works at two jobs that never end, and has no worker left.
+func childWorks(ctx context.Context, s *postgres.Store) {
+	begun := make(chan struct{})
+	go func() { // ends with the process
+		_ = s.Queue().(hook.WorkQueue).Work(ctx, func(context.Context, hook.Job) (hook.Run, time.Time) {
+			begun <- struct{}{}
+			select {}
+		})
+	}()
+	for range 2 {
+		<-begun
+	}
+	fmt.Fprintln(os.Stdout, "ready")
+}
+
+// childZombie goes on as if nothing had happened, and tells what it was told.
+func childZombie(ctx context.Context, s *postgres.Store) error {
+	epoch, err := childHolds(ctx, s)
+	if err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	c := say("a", epoch, 2, "by the zombie")
+	c.Runs = []hook.Run{run("late", hook.Completed)}
+	err = s.Commit(ctx, c)
+	fmt.Fprintln(os.Stdout, "commit", errors.Is(err, belay.ErrFenced), err)
+	err = s.Commit(ctx, &belay.Commit{Session: "a", Epoch: epoch, State: &belay.SessionState{Turns: 9}})
+	fmt.Fprintln(os.Stdout, "state", errors.Is(err, belay.ErrFenced), err)
+	err = s.Release(ctx, "a", epoch)
+	fmt.Fprintln(os.Stdout, "release", err == nil, err)
+	_, err = s.Open(ctx, "a")
+	fmt.Fprintln(os.Stdout, "open", errors.Is(err, belay.ErrHeld), err)
+	stored, err := s.Open(ctx, "c")
+	if err == nil {
+		err = s.Commit(ctx, say("c", stored.Epoch, 1, "it lives"))
+	}
+	fmt.Fprintln(os.Stdout, "again", err == nil, err)
+	return nil
+}
+
+// childStuck never ends a transaction that has locked a session and itself.
+func childStuck(ctx context.Context, s *postgres.Store) error {
+	if _, err := s.Open(ctx, "a"); err != nil {
+		return err
+	}
+	return s.Stall(ctx, "a", func() {
+		fmt.Fprintln(os.Stdout, "ready")
+		select {}
+	})
+}
+
+// process is another process on a database.
+type process struct {
+	*exec.Cmd
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// another starts another process on a database and waits until it is ready. It is
+// killed with the test at the latest.
+func another(t testing.TB, task, dsn string) (p *process, kill func()) {
+	t.Helper()
+	p = &process{Cmd: exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$")}
+	p.Env = append(os.Environ(), childTask+"="+task, childDSN+"="+dsn)
+	p.Stderr = os.Stderr
+	out, errOut := p.StdoutPipe()
+	in, errIn := p.StdinPipe()
+	if err := errors.Join(errOut, errIn, p.Start()); err != nil {
+		t.Fatal(err)
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	killed := false
+	kill = func() {
+		if !killed {
+			killed = true
+			_ = p.Process.Kill() // SIGKILL, where there are signals
+			_ = p.Wait()
+		}
+	}
+	t.Cleanup(kill)
+	if line := p.line(t); line != "ready" {
+		t.Fatalf("the other process says %q, want that it is ready", line)
+	}
+	return p, kill
+}
+
+// line is the next thing that the process says.
+func (p *process) line(t testing.TB) string {
+	t.Helper()
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the other process says %q, %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// takeOver opens a session of a process that is gone as soon as it can, and asserts
+// that this is within the bound.
+func takeOver(t testing.TB, s *postgres.Store, session string, gone time.Time) *belay.Stored {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	often := time.NewTicker(10 * time.Millisecond)
+	defer often.Stop()
+	stored, err := s.Open(ctx, session)
+	for errors.Is(err, belay.ErrHeld) {
+		<-often.C
+		stored, err = s.Open(ctx, session)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(gone); took > 2*takeover { // the machine may be busy
+		t.Errorf("taking over took %s, want %s", took, takeover)
+	}
+	return stored
+}
+
+// A session that another process has open is refused, with its name, until that
+// process is not heard of any more; then it is taken over, and what it left is settled.
+//
+// SPEC L-02, J-04
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), open(t, &postgres.Options{Takeover: takeover})
+	other, kill := another(t, "hold", s.DSN())
+
+	_, err := s.Open(ctx, "a")
+	wantError(t, "Open of a session that another process has", err, belay.ErrHeld, fmt.Sprint("process ", other.Process.Pid))
+	kill()
+	killed := time.Now()
+	_, err = s.Open(ctx, "a")
+	wantError(t, "Open before the lease has ended", err, belay.ErrHeld)
+	if got := s.Recovery(); got.Holders != 0 {
+		t.Errorf("while the lease runs %+v is settled, want nothing", got)
+	}
+	wantStates(t, s, "begun started", "ended completed")
+
+	stored := takeOver(t, s, "a", killed)
+	if stored.Last != 1 || stored.State.Turn == nil {
+		t.Errorf("taken over: last message %d, turn %v, want what the other stored", stored.Last, stored.State.Turn)
+	}
+	commit(t, s, say("a", stored.Epoch, 2, "by me"))
+	wantStates(t, s, "begun interrupted", "ended completed")
+	got := s.Recovery()
+	if got.Holders != 1 || !slices.Equal(got.Sessions, []string{"a", "b"}) || !slices.Equal(got.Open, []string{"a"}) || !slices.Equal(got.Runs, []string{"begun"}) {
+		t.Errorf("settled: %+v, want a holder with the sessions a and b, the turn of a and the run", got)
+	}
+	hold(t, s, "b")
+	if held := held(t, s); !slices.Equal(held, []string{"b", "a"}) {
+		t.Errorf("%q are held, want both", held)
+	}
+}
+
+// A process that lives keeps its sessions, however long it says nothing.
+//
+// SPEC L-02
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	ctx, first := t.Context(), open(t, &postgres.Options{Takeover: takeover})
+	stored := hold(t, first, "a")
+	next := openDSN(t, first.DSN(), &postgres.Options{Takeover: takeover})
+	ends := time.After(2 * takeover)
+	often := time.NewTicker(takeover / 20)
+	defer often.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-often.C:
+			_, err := next.Open(ctx, "a")
+			wantError(t, "Open of a session of a process that lives", err, belay.ErrHeld)
+		case <-ends:
+			waiting = false
+		}
+	}
+	commit(t, first, say("a", stored.Epoch, 1, "it is still mine"))
+}
+
+// What a killed process left is settled when the store is opened, and the jobs it
+// worked at are due again if they are idempotent, and over if not, found by those who
+// work.
+//
+// SPEC J-04
+func TestKilledAtWork(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), open(t, &postgres.Options{Takeover: takeover, JobPoll: 5 * time.Millisecond})
+	once, again := hook.Job{ID: "once", Key: "key:once", Handler: "h"}, hook.Job{ID: "again", Key: "key:again", Handler: "h", Idempotent: true}
+	if err := s.Queue().Enqueue(ctx, run("asked", hook.Completed), []hook.Job{once, again}); err != nil {
+		t.Fatal(err)
+	}
+	_, kill := another(t, "work", s.DSN())
+	wantStates(t, s, "asked completed", "once.1 started", "again.1 started")
+	kill()
+	killed := time.Now()
+	working, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	err := s.Queue().(hook.WorkQueue).Work(working, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
+		ended := job.Begun(time.Now())
+		ended.State, ended.Ended = hook.Completed, time.Now()
+		stop()
+		return ended, time.Time{}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(killed); took > 2*takeover {
+		t.Errorf("it took %s, want %s", took, takeover)
+	}
+	wantStates(t, s, "asked completed", "once.1 interrupted", "again.1 interrupted", "again.2 completed")
+	got := s.Recovery()
+	if !slices.Equal(got.Due, []string{"again"}) || !slices.Equal(got.Over, []string{"once"}) || len(got.Runs) != 2 {
+		t.Errorf("settled: %+v, want the job again due and the job once over", got)
+	}
+}
+
+// wantStates asserts which runs there are, in any order.
+func wantStates(t testing.TB, s *postgres.Store, want ...string) {
+	t.Helper()
+	got := states(t, s, hook.Filter{})
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the runs are %q, want %q", got, want)
+	}
+}
+
+// held lists the sessions that somebody has open, the last changed first.
+func held(t testing.TB, s *postgres.Store) (all []string) {
+	t.Helper()
+	for info, err := range s.Sessions(context.Background(), belay.SessionFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Held {
+			all = append(all, info.ID)
+		}
+	}
+	return all
+}

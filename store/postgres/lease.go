@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// A holder is a store that is open, in this process or another. It is on a list, and
+// tells the server again and again that it lives. One that has not for as long as its
+// lease is taken for gone, by the server's clock alone. It may live after all: then it
+// enters itself again, under the same name, and what was taken from it meanwhile is
+// fenced by epochs.
+
+// lease is how long this holder counts as living when it is not heard of. What is
+// left of Options.Takeover is for the others to notice.
+func (s *Store) lease() time.Duration { return s.opts.Takeover * 2 / 3 }
+
+// recoverPoll is how often those who work jobs look for holders that are gone.
+func (s *Store) recoverPoll() time.Duration { return max(s.opts.Takeover/6, time.Millisecond) }
+
+// querier is a pool or a transaction.
+type querier interface {
+	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+}
+
+// enter puts this holder on the list, or says that it lives.
+func (s *Store) enter(ctx context.Context, db querier) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	_, err = db.Exec(ctx, `INSERT INTO holders (id, pid, host, since, process, path, seen, lease) VALUES ($1, $2, $3, $4, '', '', clock_timestamp(), $5)
+		ON CONFLICT (id) DO UPDATE SET seen = clock_timestamp()`, s.id, int64(os.Getpid()), host, record.Nanos(s.now()), s.lease())
+	return err
+}
+
+// register tells others who holds what this store will hold.
+func (s *Store) register(ctx context.Context) error { return s.enter(ctx, s.pulse) }
+
+// beat tells the server that this holder lives, until Close. It is the store's
+// goroutine, begun by Open.
+func (s *Store) beat() {
+	defer close(s.beaten)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // ends with the store
+		<-s.closed
+		cancel()
+	}()
+	often := time.NewTicker(max(s.opts.Takeover/10, time.Millisecond))
+	defer often.Stop()
+	heard := true
+	for {
+		select {
+		case <-often.C:
+		case <-s.closed:
+			return
+		}
+		err := s.live(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && heard {
+			s.opts.Logger.WarnContext(ctx, "the server cannot be told that this process lives: others may take its sessions over", "store", s.name, "error", s.explain(err))
+		}
+		heard = err == nil
+	}
+}
+
+// live says once that this holder lives.
+func (s *Store) live(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.lease())
+	defer cancel()
+	tag, err := s.pulse.Exec(ctx, "UPDATE holders SET seen = clock_timestamp() WHERE id = $1", s.id)
+	if err != nil || tag.RowsAffected() > 0 {
+		return err //nolint:wrapcheck // it is logged
+	}
+	s.opts.Logger.WarnContext(ctx, "this process was taken for gone: others have taken its sessions and jobs over", "store", s.name)
+	return s.enter(ctx, s.pulse)
+}
+
+// holder is one on the list.
+type holder struct {
+	id    string
+	pid   int64
+	host  string
+	since time.Time
+	gone  bool
+}
+
+const holderColumns = "id, pid, host, since, seen + lease <= clock_timestamp()"
+
+func scanHolder(row pgx.Row) (h holder, err error) {
+	var since int64
+	err = row.Scan(&h.id, &h.pid, &h.host, &since, &h.gone)
+	h.since = record.Moment(since)
+	return h, err //nolint:wrapcheck // the caller says what for
+}
+
+// gone reports whether a holder is gone, by its lease or because it is not on the
+// list.
+func (s *Store) gone(ctx context.Context, db querier, id string) (bool, holder, error) {
+	if id == s.id {
+		return false, holder{id: id}, nil
+	}
+	h, err := scanHolder(db.QueryRow(ctx, "SELECT "+holderColumns+" FROM holders WHERE id = $1", id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return true, holder{id: id}, nil
+	}
+	return h.gone, h, err
+}
+
+// holders are all on the list.
+func (s *Store) holders(ctx context.Context) ([]holder, error) {
+	var list []holder
+	err := persist(ctx, func() error {
+		rows, err := s.pool.Query(ctx, "SELECT "+holderColumns+" FROM holders ORDER BY since, id")
+		if err == nil {
+			list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (holder, error) { return scanHolder(row) })
+		}
+		return err //nolint:wrapcheck // the caller says what for
+	})
+	return list, err
+}
+
+// describe says who a holder is.
+func describe(h holder) string {
+	return fmt.Sprintf("process %d on %s, since %s", h.pid, h.host, h.since.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// Read yields the messages of a session behind the one numbered after, as they
+// are when the iteration begins.
+func (s *Store) Read(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
+	return func(yield func(*belay.Message, error) bool) {
+		err := belay.ErrNotFound
+		if storable(session) {
+			err = record.Messages(ctx, s.read, session, after, func(m *belay.Message) bool { return yield(m, nil) })
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("read session %q: %w", session, s.explain(err)))
+		}
+	}
+}
+
+// Sessions yields the sessions that match, the last changed first, as they are
+// when the iteration begins.
+func (s *Store) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		rows, err := record.Sessions(ctx, s.bind(s.db), filter)
+		var alive map[string]bool
+		if err == nil {
+			alive, err = s.alive(ctx)
+		}
+		if err != nil {
+			yield(belay.SessionInfo{}, fmt.Errorf("list sessions: %w", s.explain(record.Cause(ctx, err))))
+			return
+		}
+		for _, row := range rows {
+			info, err := record.InfoOf(row, alive[row.Holder])
+			if !yield(info, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// alive are the holders that are not gone.
+func (s *Store) alive(ctx context.Context) (map[string]bool, error) {
+	holders, err := s.holders(ctx)
+	alive := map[string]bool{s.id: true}
+	for _, h := range holders {
+		if !h.gone {
+			alive[h.id] = true
+		}
+	}
+	return alive, err
+}
+
+// Approvals yields the approvals that match, the oldest first, as they are when
+// the iteration begins.
+func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
+	return func(yield func(belay.Approval, error) bool) {
+		rows, err := record.Approvals(ctx, s.bind(s.db), filter)
+		if err != nil {
+			yield(belay.Approval{}, fmt.Errorf("list approvals: %w", s.explain(err)))
+			return
+		}
+		for _, row := range rows {
+			approval, err := record.ApprovalOf(row)
+			if !yield(approval, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Options are the settings of a Store. A nil pointer is valid.
+type Options struct {
+	// Takeover bounds how long what a process held that is gone waits for others:
+	// its sessions can be opened, and its jobs are done, within this time. A store
+	// tells the server that it lives ten times as often. Processes with different
+	// settings go together. Defaults to 30 seconds.
+	Takeover time.Duration
+	// Timeout is how long a write may take once it has begun. Defaults to 30 seconds.
+	Timeout time.Duration
+	// MaxConns is how many connections may be open, besides one more for being seen
+	// to live. Defaults to pool_max_conns of the DSN, or else 16.
+	MaxConns int
+	// Poll is how soon Follow sees what another process has stored; what this
+	// process stores it sees at once. Defaults to 250 milliseconds.
+	Poll time.Duration
+	// MaxJobs is how many jobs may wait. Defaults to 1,024.
+	MaxJobs int
+	// Workers is how many jobs are worked at once. Defaults to 4.
+	Workers int
+	// JobPoll is how often workers look for jobs that are due. Defaults to 100
+	// milliseconds.
+	JobPoll time.Duration
+	// Grace is how long jobs under way may go on when work is told to stop, before
+	// they are cancelled. Defaults to 10 seconds.
+	Grace time.Duration
+	// Clock is for tests. Leases go by the server's clock. Defaults to the machine's
+	// clock.
+	Clock hook.Clock
+	// Logger hears of what nobody waits for. Defaults to slog.Default.
+	Logger *slog.Logger
+}
+
+// Store keeps sessions in a PostgreSQL database.
+type Store struct {
+	name string // of the database, for people
+	opts Options
+	id   string // of this holder
+
+	pool      *pgxpool.Pool
+	db        *sql.DB // the same connections, for the queries that all databases share
+	read      *table.Queries
+	spellings sync.Map
+
+	pulse  *pgxpool.Pool // one connection, for being seen to live
+	beaten chan struct{} // closed when the goroutine that uses it has ended
+
+	queue   *queue
+	stirred broadcast // the journal has something new
+
+	commits, transactions atomic.Int64
+
+	ending  sync.Mutex     // guards ended and adding to working
+	working sync.WaitGroup // calls of Work
+	ended   bool
+	closed  chan struct{} // closed when Close is called
+
+	recovering sync.Mutex // guards what follows
+	recovered  Recovery
+}
+
+// Open opens the store in the database that a DSN names, a URL or words as libpq
+// reads them. The database must exist; the tables are made, or brought up to date.
+// What a process that is gone left behind is settled: see [Store.Recovery]. Several
+// processes, and several stores of one process, may have a database open.
+func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) {
+	s := &Store{closed: make(chan struct{})}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Takeover < 0 || s.opts.Timeout < 0 || s.opts.MaxConns < 0 || s.opts.Poll < 0 {
+		return nil, fmt.Errorf("open store: Takeover %s, Timeout %s, MaxConns %d and Poll %s: none may be negative", s.opts.Takeover, s.opts.Timeout, s.opts.MaxConns, s.opts.Poll)
+	}
+	s.opts.Takeover = cmp.Or(s.opts.Takeover, 30*time.Second)
+	s.opts.Timeout = cmp.Or(s.opts.Timeout, 30*time.Second)
+	s.opts.Poll = cmp.Or(s.opts.Poll, 250*time.Millisecond)
+	s.opts.Logger = cmp.Or(s.opts.Logger, slog.Default())
+	if err := s.open(ctx, dsn); err != nil {
+		s.disconnect()
+		return nil, fmt.Errorf("open store: %w", s.explain(err))
+	}
+	if err := s.recover(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store: %w", s.explain(err)), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, dsn string) error {
+	if err := s.connect(ctx, dsn); err != nil {
+		return err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if err := s.register(ctx); err != nil {
+		return err
+	}
+	s.beaten = make(chan struct{})
+	go s.beat() //nolint:gosec // ends with Close, and not with the context that it was opened under
+	return nil
+}
+
+// Close ends the use of the store. Workers are told to stop and waited for,
+// sessions that are still held are let go, and runs that are still started count as
+// interrupted. Whoever follows the journal is told that it was closed.
+func (s *Store) Close() error {
+	s.ending.Lock()
+	ended := s.ended
+	s.ended = true
+	s.ending.Unlock()
+	if ended {
+		return nil
+	}
+	close(s.closed)
+	s.working.Wait()
+	<-s.beaten // so that it is not registered again
+	err := s.leave()
+	s.disconnect()
+	if err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// begin lets Close wait for one more, unless it was called.
+func (s *Store) begin() bool {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if !s.ended {
+		s.working.Add(1)
+	}
+	return !s.ended
+}
+
+// disconnect closes the connections.
+func (s *Store) disconnect() {
+	if s.db != nil {
+		_ = s.db.Close() // the pool has its connections
+	}
+	for _, pool := range []*pgxpool.Pool{s.pool, s.pulse} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+}
+
+// Journal is where the records of hooks are. It is a [hook.FollowJournal].
+func (s *Store) Journal() hook.Journal { return (*journal)(s) } //nolint:ireturn // belay.JournalStore wants it so
+
+// Name says which database the store is in, without a password.
+func (s *Store) Name() string { return s.name }
+
+// Stats counts what a store has written since it was opened.
+type Stats struct {
+	// Commits counts the calls of Commit that were stored.
+	Commits int64
+	// Transactions counts the transactions that were committed. Those of the job
+	// queue's own upkeep are not among them.
+	Transactions int64
+}
+
+// Stats tells what the store has written since it was opened.
+func (s *Store) Stats() Stats {
+	return Stats{Commits: s.commits.Load(), Transactions: s.transactions.Load()}
+}
+
+func (s *Store) now() time.Time {
+	if s.opts.Clock != nil {
+		return s.opts.Clock.Now()
+	}
+	return time.Now()
+}
+
+var (
+	_ belay.JournalStore = (*Store)(nil)
+	_ belay.ListStore    = (*Store)(nil)
+	_ hook.FollowJournal = (*journal)(nil)
+)

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Retention says what is kept. The zero value keeps everything. There is no bound on
+// bytes, as store/sqlite has it: what is removed leaves room in the server's tables,
+// which the server gives to what comes next.
+type Retention struct {
+	// Age removes sessions that were last changed longer ago. Defaults to none.
+	Age time.Duration
+	// Keep is how many sessions stay in any case, the last changed ones. Defaults
+	// to 0.
+	Keep int
+}
+
+// Pruned is what Prune removed.
+type Pruned struct {
+	Sessions []string `json:"sessions,omitempty"`
+	// Runs counts the records of hooks, theirs and those that belong to no session.
+	Runs int64 `json:"runs"`
+}
+
+// Prune removes whole sessions with their calls, approvals and records of hooks,
+// the oldest first. One that is held, has a turn under way or parked, an approval that
+// nobody has decided, a hook that runs or a job that is not over, stays. The keys of
+// jobs that have succeeded stay, so that no job runs twice.
+func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err error) {
+	if keep.Age <= 0 {
+		return did, nil
+	}
+	if err := s.prune(ctx, keep, &did); err != nil {
+		return did, fmt.Errorf("prune: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return did, nil
+}
+
+func (s *Store) prune(ctx context.Context, keep Retention, did *Pruned) error {
+	before := record.Nanos(s.now().Add(-keep.Age))
+	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		did.Runs, err = w.DeleteOrphanRuns(ctx, before)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	idle, err := s.read.IdleSessions(ctx)
+	if err != nil {
+		return err
+	}
+	kept, err := s.read.NewestSessions(ctx, int64(max(keep.Keep, 0)))
+	if err != nil {
+		return err
+	}
+	stays := make(map[string]bool, len(kept))
+	for _, id := range kept {
+		stays[id] = true
+	}
+	for _, session := range idle {
+		if session.Changed >= before {
+			break // those that follow are younger
+		}
+		if stays[session.ID] {
+			continue
+		}
+		if err := s.forget(ctx, session, did); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget removes a session, unless it was taken up meanwhile.
+func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *Pruned) error {
+	var runs int64
+	gone := false
+	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		runs, gone = 0, false
+		// Whoever opens it now waits here, and then makes it anew.
+		if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE", session.ID); err != nil {
+			return err //nolint:wrapcheck // Prune says what for
+		}
+		idle, err := w.SessionIdle(ctx, table.SessionIdleParams(session))
+		if err != nil || idle == 0 {
+			return err
+		}
+		if runs, err = w.DeleteRuns(ctx, session.ID); err != nil {
+			return err
+		}
+		gone = true
+		return w.DeleteSession(ctx, session.ID) // and, by reference, all that belongs to it
+	})
+	if err == nil && gone {
+		did.Sessions, did.Runs = append(did.Sessions, session.ID), did.Runs+runs
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// Recovery is what was settled of what holders that are gone left behind.
+type Recovery struct {
+	// Holders counts them: processes, or stores of one.
+	Holders int `json:"holders"`
+	// Sessions are those they held, and Open those of them with a turn under way
+	// that is not parked: resume or abandon it.
+	Sessions []string `json:"sessions,omitempty"`
+	Open     []string `json:"open,omitempty"`
+	// Runs are the records that were started and are interrupted now.
+	Runs []string `json:"runs,omitempty"`
+	// Due are the jobs that were under way and are due again, and Over those that
+	// are not run again, because they are not idempotent.
+	Due  []string `json:"due,omitempty"`
+	Over []string `json:"over,omitempty"`
+}
+
+// add adds what else was settled.
+func (r *Recovery) add(more Recovery) {
+	r.Holders += more.Holders
+	r.Sessions, r.Open = append(r.Sessions, more.Sessions...), append(r.Open, more.Open...)
+	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
+}
+
+// Recovery tells what this store has settled. What others left is settled when a
+// store is opened, when a session is that they held, and by those who work jobs,
+// from time to time.
+func (s *Store) Recovery() Recovery {
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
+	r := s.recovered
+	r.Sessions, r.Open = slices.Clone(r.Sessions), slices.Clone(r.Open)
+	r.Runs, r.Due, r.Over = slices.Clone(r.Runs), slices.Clone(r.Due), slices.Clone(r.Over)
+	return r
+}
+
+// note adds to what Recovery tells.
+func (s *Store) note(did Recovery) {
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
+	s.recovered.add(did)
+}
+
+// recover settles what all holders that are gone left behind.
+func (s *Store) recover(ctx context.Context) error {
+	// A worker may have left a job and no other trace.
+	var unknown error
+	did, err := s.recoverJobs(ctx, func(id string) bool {
+		gone, _, err := s.gone(ctx, s.pool, id)
+		unknown = errors.Join(unknown, err)
+		return err == nil && gone
+	})
+	s.note(did)
+	if err := errors.Join(err, unknown); err != nil {
+		return s.explain(err)
+	}
+	holders, err := s.holders(ctx)
+	if err != nil {
+		return s.explain(err)
+	}
+	for _, h := range holders {
+		if h.gone && h.id != s.id {
+			if err := s.settle(ctx, h.id); err != nil {
+				return fmt.Errorf("settle what %s left: %w", describe(h), err)
+			}
+		}
+	}
+	return nil
+}
+
+// settle settles what a holder that is gone left behind. Its name goes last, so
+// that whoever is interrupted in this can do it again. Done twice, even by two
+// processes at once, it does the same. If the holder is heard of meanwhile, nothing
+// is taken from it but jobs.
+func (s *Store) settle(ctx context.Context, holder string) error {
+	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
+	if err == nil {
+		var rest Recovery
+		err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+			rest, err = s.settled(ctx, w, holder)
+			return err
+		})
+		if err == nil { // it is stored
+			did.add(rest)
+		}
+	}
+	s.note(did)
+	return err
+}
+
+// settled lets go of a holder's sessions and ends its runs, unless it lives.
+func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
+	var lives bool
+	// Until the end of the transaction it cannot say that it lives, or take a session.
+	err := w.tx.QueryRow(ctx, "SELECT seen + lease > clock_timestamp() FROM holders WHERE id = $1 FOR UPDATE", holder).Scan(&lives)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // another has settled it, or only a trace is left
+	case err != nil:
+		return Recovery{}, err //nolint:wrapcheck // the caller says what for
+	case lives && holder != s.id:
+		return Recovery{}, nil
+	}
+	// Sessions before runs, as commits lock them.
+	if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE holder = $1 AND holder <> '' ORDER BY id FOR UPDATE", holder); err != nil {
+		return Recovery{}, err //nolint:wrapcheck // likewise
+	}
+	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
+	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err
+}
+
+// leave settles what this store itself has not ended, and takes its name off the
+// list of holders.
+func (s *Store) leave() error {
+	return s.submit(context.Background(), func(ctx context.Context, w *writing) error {
+		_, err := s.settled(ctx, w, s.id)
+		return err
+	})
+}

@@ -1,0 +1,205 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// writing is a transaction that is being written, with the queries in it. River
+// takes part in it by tx.
+type writing struct {
+	*table.Queries
+	pipe *pipe
+	tx   pgx.Tx
+	runs bool // something was appended to the journal
+	// wrote says that the transaction has written, and so has a number.
+	wrote bool
+	// sessions are those of the jobs that are being stored, by their keys.
+	sessions map[string]string
+}
+
+// submit has do called in a transaction and returns when it is durable, or
+// refused. A context that ends while the write waits for a connection withdraws it;
+// when it is being written it is seen through. What the server breaks off before
+// the commit is done again from the beginning, so do must not mind.
+func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
+	for attempt := 1; ; attempt++ {
+		again, err := s.transact(ctx, do)
+		if !again || attempt == attempts {
+			return s.explain(err)
+		}
+	}
+}
+
+// transact makes one attempt at a write. It reports whether another may be made:
+// nothing of this one is stored, and it was not refused.
+func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *writing) error) (again bool, err error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return false, record.Cause(ctx, err)
+	}
+	defer func() { _ = conn.Close() }() // if it is broken, the pool finds out
+	var wire *pgx.Conn
+	if err := conn.Raw(func(c any) error {
+		wire = c.(*stdlib.Conn).Conn()
+		return nil
+	}); err != nil {
+		return isDropped(err), fmt.Errorf("begin: %w", err)
+	}
+	ctx = context.WithoutCancel(ctx)
+	expired := s.bound(wire)
+	defer func() {
+		if expired() {
+			again, err = false, fmt.Errorf("the write took longer than %s: %w: %w", s.opts.Timeout, ErrUnreachable, err)
+		}
+	}()
+	tx, err := wire.Begin(ctx)
+	if err != nil {
+		return isDropped(err), fmt.Errorf("begin: %w", err)
+	}
+	w := &writing{pipe: &pipe{bound: s.bind(conn), tx: tx}, tx: tx}
+	w.Queries = table.New(w.pipe)
+	if err := w.perform(ctx, do); err != nil {
+		_ = tx.Rollback(ctx) // or else the pool closes the connection, which does the same
+		return isDropped(err) || isCrossed(err), err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return isCrossed(err), fmt.Errorf("commit: %w", err)
+	}
+	s.transactions.Add(1)
+	if w.runs {
+		s.stirred.broadcast()
+	}
+	return false, nil
+}
+
+// bound has a connection fail when a write has taken too long. The function that it
+// returns ends that, and reports whether it came to it. A context would do the same,
+// and cost a goroutine for each question to the server.
+func (s *Store) bound(wire *pgx.Conn) (expired func() bool) {
+	socket := wire.PgConn().Conn()
+	fails := time.AfterFunc(s.opts.Timeout, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
+	return func() bool {
+		if fails.Stop() {
+			return false
+		}
+		_ = socket.Close() // so that nobody gets it from the pool
+		return true
+	}
+}
+
+// perform calls a write's function, and sends what waits. A panic is its caller's to
+// hear of.
+func (w *writing) perform(ctx context.Context, do func(context.Context, *writing) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a write panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if err = do(ctx, w); err == nil {
+		_, err = w.pipe.flush(ctx)
+	}
+	if w.pipe.failed != nil {
+		return w.pipe.failed // what came after it failed for that reason
+	}
+	return err
+}
+
+// look reads as of one moment.
+func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
+	var tx *sql.Tx
+	err := persist(ctx, func() (err error) {
+		tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		return err //nolint:wrapcheck // the caller says what for
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // there is nothing to commit
+	return f(table.New(s.bind(tx)))
+}
+
+// Commit writes all of c or nothing, durably: it returns when the server's disk has
+// it.
+func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
+	rows, err := record.NewCommit(c, s.id, s.now())
+	if err == nil {
+		err = s.submit(ctx, func(ctx context.Context, w *writing) error {
+			if err := rows.Put(ctx, w.Queries); err != nil {
+				return err
+			}
+			w.wrote = true // it has moved the session
+			if err := w.appendRuns(ctx, rows.Runs); err != nil {
+				return err
+			}
+			return s.insertJobs(ctx, w, rows.Jobs)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("commit to session %q with epoch %d: %w", c.Session, c.Epoch, err)
+	}
+	s.commits.Add(1)
+	return nil
+}
+
+// Decide stores the decision of a pending approval, once. With ErrDecided,
+// ErrWrongHash and ErrExpired it returns the approval as it stands. An approval
+// expires when the store's clock reaches Expires.
+func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
+	var decided belay.Approval
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		// Others who decide the same wait here, and then see what was decided.
+		_, err := w.tx.Exec(ctx, "SELECT 1 FROM approvals WHERE id = $1 FOR UPDATE", clean([]any{d.Approval})...)
+		if err != nil {
+			return err //nolint:wrapcheck // said below
+		}
+		decided, err = record.Decide(ctx, w.Queries, d, s.now())
+		return err
+	})
+	if err != nil {
+		return decided, fmt.Errorf("decide %w", err)
+	}
+	return decided, nil
+}
+
+// broadcast wakes whoever waits for a change.
+type broadcast struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// wait returns a channel that is closed at the next change.
+func (b *broadcast) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+func (b *broadcast) broadcast() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
+}
+
+var errUnstorable = errors.New("it must be UTF-8 without NUL")

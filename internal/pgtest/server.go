@@ -1,0 +1,286 @@
+package pgtest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Options are a server's settings. A nil pointer is valid.
+type Options struct {
+	// Durable has the server wait for the disk, as servers do that are not for
+	// tests. Defaults to not waiting, which is quicker and survives all that tests
+	// do: what a killed process wrote, the system still has.
+	Durable bool
+}
+
+// Server is a PostgreSQL server that is this process's own.
+type Server struct {
+	dir  string
+	opts Options
+
+	program string // postgres
+	running *exec.Cmd
+	alive   io.Closer     // the server ends when it is closed, or its holder gone
+	ended   chan struct{} // closed when the server has ended
+
+	dropping sync.WaitGroup // databases whose test has ended
+}
+
+// owner is who owns the databases.
+const owner = "belay"
+
+// patience bounds how long the server may take for anything. It is there to end a
+// test that hangs.
+const patience = time.Minute
+
+// Start starts a server.
+func Start(opts *Options) (_ *Server, err error) {
+	s := &Server{}
+	if opts != nil {
+		s.opts = *opts
+	}
+	initdb, err := program("initdb")
+	if err != nil {
+		return nil, err
+	}
+	if s.program, err = program("postgres"); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp(s.parent(), "belay-pg-"); err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
+	}
+	if err = give(s.dir); err == nil {
+		err = s.initialize(initdb)
+	}
+	if err == nil {
+		err = s.start()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), s.Stop())
+	}
+	return s, nil
+}
+
+// parent is where the server's directory is made. A database is copied ten times as
+// quickly where files are in memory alone.
+func (s *Server) parent() string {
+	if s.opts.Durable {
+		return ""
+	}
+	return memory()
+}
+
+// program finds a program of PostgreSQL, the newest where Debian has several.
+func program(name string) (string, error) {
+	if found, err := exec.LookPath(name); err == nil {
+		return found, nil
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("pgtest: there is no %s in PATH or in /usr/lib/postgresql: run make database, or install PostgreSQL", name)
+	}
+	return slices.MaxFunc(found, func(a, b string) int { // "9" is before "15"
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	}), nil
+}
+
+func (s *Server) initialize(initdb string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, initdb, "--pgdata", s.Data(), "--username", owner, "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync") //nolint:gosec // the program that was found
+	cmd.Dir = s.dir
+	if err := unprivileged(cmd); err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// keeper starts the server and ends it when its own input ends: so the server
+// ends with the process that holds the other end, however that ends.
+const keeper = `"$@" & server=$!
+(read -r line; kill -INT $server 2>/dev/null) <&3 &
+wait $server`
+
+// start starts the server and waits until it answers.
+func (s *Server) start() error {
+	settings := []string{
+		"listen_addresses=", "unix_socket_directories=" + s.dir, "max_connections=200", "shared_buffers=64MB", "max_wal_size=256MB",
+		"log_min_messages=fatal",
+	}
+	if !s.opts.Durable {
+		settings = append(settings, "fsync=off", "full_page_writes=off")
+	}
+	args := []string{"-c", keeper, "keeper", s.program, "-D", s.Data()}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", args...) //nolint:gosec // the program that was found
+	cmd.Dir = s.dir
+	if err := unprivileged(cmd); err != nil {
+		return err
+	}
+	said, err := os.Create(filepath.Join(s.dir, "said"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = said.Close() }() // the server has it
+	cmd.Stdout, cmd.Stderr = said, said
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd.ExtraFiles = []*os.File{theirs}
+	err = cmd.Start()
+	if closed := theirs.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return errors.Join(err, ours.Close())
+	}
+	s.running, s.alive, s.ended = cmd, ours, make(chan struct{})
+	go attend(cmd, s.ended) // ends with the server
+	if err := s.answers(); err != nil {
+		words, _ := os.ReadFile(said.Name()) // it is the best that is known
+		return errors.Join(fmt.Errorf("postgres: %w\n%s", err, words), s.halt())
+	}
+	return nil
+}
+
+// attend waits for the end of the server. How it ended does not matter: that it has
+// is the news.
+func attend(cmd *exec.Cmd, ended chan<- struct{}) {
+	_ = cmd.Wait()
+	close(ended)
+}
+
+// answers waits until the server answers.
+func (s *Server) answers() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	often := time.NewTicker(10 * time.Millisecond)
+	defer often.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+		if err == nil {
+			return conn.Close(ctx) //nolint:wrapcheck // Start says what for
+		}
+		select {
+		case <-often.C:
+		case <-s.ended:
+			return errors.New("it ended at once")
+		case <-ctx.Done():
+			return fmt.Errorf("it does not answer: %w", err)
+		}
+	}
+}
+
+// halt ends the server and waits for it.
+func (s *Server) halt() error {
+	if s.running == nil {
+		return nil
+	}
+	err := s.alive.Close()
+	<-s.ended
+	s.running = nil
+	return err //nolint:wrapcheck // the caller says what for
+}
+
+// Stop ends the server and removes its directory.
+func (s *Server) Stop() error {
+	s.dropping.Wait()
+	if err := errors.Join(s.halt(), os.RemoveAll(s.dir)); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	return nil
+}
+
+// Restart ends the server, and with it all connections, calls meanwhile, which may
+// be nil, and starts it again on the same data.
+func (s *Server) Restart(meanwhile func()) error {
+	s.dropping.Wait()
+	err := s.halt()
+	if meanwhile != nil {
+		meanwhile()
+	}
+	if err == nil {
+		err = s.start()
+	}
+	if err != nil {
+		return fmt.Errorf("pgtest: restart: %w", err)
+	}
+	return nil
+}
+
+// Data is the directory with all that the server stores: databases in base, its log
+// in pg_wal.
+func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
+
+// DSN names a database of the server.
+func (s *Server) DSN(database string) string {
+	return "postgres:///" + url.PathEscape(database) + "?" + url.Values{"host": {s.dir}, "user": {owner}}.Encode()
+}
+
+// Quiet waits until no database is being removed any more.
+func (s *Server) Quiet() { s.dropping.Wait() }
+
+// Create makes a database from a template, which nobody may be connected to, and
+// returns its DSN. Any name will do.
+func (s *Server) Create(ctx context.Context, name, template string) (string, error) {
+	return s.DSN(name), s.run(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+" STRATEGY file_copy")
+}
+
+// Drop removes a database, and cuts whoever is connected to it.
+func (s *Server) Drop(ctx context.Context, name string) error {
+	return s.run(ctx, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+}
+
+func (s *Server) run(ctx context.Context, statement string) error {
+	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	_, err = conn.Exec(ctx, statement)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	return nil
+}
+
+// Database makes a database for a test and returns its DSN. It is removed when the
+// test ends.
+func (s *Server) Database(t testing.TB, template string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	name := "test_" + strings.ToLower(rand.Text())
+	dsn, err := s.Create(ctx, name, template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.dropping.Go(func() { // ends before Stop; nobody waits for the last connections to be cut
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			_ = s.Drop(ctx, name) // what is left goes with the server
+		})
+	})
+	return dsn
+}

@@ -21,7 +21,7 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 		a.call(argv, stdin, piped)
 		return
 	}
-	had, lost := cloned(a.vars), a.lost
+	had, lost := a.vars, a.lost
 	for _, as := range c.Assigns {
 		if as.Name.Value == "IFS" && argv[0].text == "read" {
 			continue // it lasts as long as read does
@@ -30,8 +30,9 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	}
 	a.call(argv, stdin, piped)
 	for _, as := range c.Assigns { // whether it lasts depends on the command
-		if value, ok := had[as.Name.Value]; !ok || a.vars[as.Name.Value] != value {
-			delete(a.vars, as.Name.Value)
+		value, ok := had.get(as.Name.Value)
+		if now, still := a.vars.get(as.Name.Value); !ok || !still || now != value {
+			a.unknown(as.Name.Value)
 		}
 	}
 	if lost == "" && !slices.Contains(lasting, argv[0].text) {
@@ -56,6 +57,8 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	switch name.text {
 	case "shift", "set":
 		a.params = nil
+	case "break", "continue", "return":
+		a.leave()
 	case "shopt": // what words, pipes and names mean may change
 		if slices.ContainsFunc(argv, func(w arg) bool {
 			return !w.known || w.text == "lastpipe" || w.text == "dotglob" || w.text == "expand_aliases" || w.text == "extglob"
@@ -64,8 +67,15 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 		}
 	}
 	if body, ok := a.funcs[name.text]; ok {
+		if !a.maybe.has(name.text) {
+			a.enter(name.text, argv[1:], body, stdin, piped)
+			return
+		}
+		before := a.state
 		a.enter(name.text, argv[1:], body, stdin, piped)
-		return
+		after := a.state
+		a.state = before
+		defer func() { a.join(&after) }()
 	}
 	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true}
 	c := &invoked{analysis: a, name: name.text, args: argv[1:], stdin: stdin, piped: piped}
@@ -123,7 +133,7 @@ func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 	if a.dirs == nil && !filepath.IsAbs(name.text) {
 		worst.Zone, worst.Why = ZoneMachine, "it cannot be told which program this is"
 	}
-	f.Zone, f.Why, f.Protection = worst.Zone, worst.Why, worst.Protection
+	f.Zone, f.Why, f.Protection, f.code = worst.Zone, worst.Why, worst.Protection, true
 	if c.name == "belay" { // whatever it is, it may be the one that holds the agent
 		return a.floor.commands[c.name], false
 	}

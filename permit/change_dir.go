@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // changeDirectory is cd and pushd. The shell stays where it is if there is no such
@@ -27,16 +28,42 @@ func changeDirectory(c *invoked) {
 	}
 	c.read(to)
 	var dirs []string
-	for _, s := range c.spots(to, reads) {
-		dirs = append(dirs, filepath.FromSlash(s.path))
-		if info, err := os.Stat(filepath.FromSlash(s.path)); err != nil || !info.IsDir() {
+	for _, dir := range c.destinations(to, o.has("P")) {
+		dirs = append(dirs, dir)
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			dirs = append(dirs, c.dirs...)
 		}
 	}
-	slices.Sort(dirs)
-	if c.dirs = slices.Compact(dirs); len(c.dirs) > mostDirectories {
-		c.dirs = nil
+	c.dirs = directories(dirs)
+}
+
+// destinations are the directories that a cd may lead to, by the names that the shell
+// has for them. It takes .. off the name that it came by, and only if there is no such
+// directory, or if it is told to, off where links lead: both count.
+func (c *invoked) destinations(to arg, physical bool) []string {
+	var dirs []string
+	if spots := c.spots(to, reads); physical || strings.Contains(to.text, "..") {
+		for i := range spots {
+			dirs = append(dirs, filepath.FromSlash(spots[i].path))
+		}
 	}
+	if physical {
+		return dirs
+	}
+	from := c.dirs
+	if filepath.IsAbs(filepath.FromSlash(to.text)) {
+		from = []string{""}
+	}
+	for _, dir := range from {
+		named := filepath.Clean(filepath.Join(dir, filepath.FromSlash(to.text)))
+		if s := c.floor.locate(named); !slices.Contains(dirs, named) {
+			dirs = append(dirs, named)
+			if f := c.floor.judgePath(&s, reads, false); f.Zone > ZoneWorkspace {
+				c.add(f)
+			}
+		}
+	}
+	return dirs
 }
 
 // popDirectory is popd: where it leads is not followed.

@@ -26,6 +26,9 @@ type arg struct {
 	// tree says that it stands for anything below the directory that text names, as a
 	// search finds it.
 	tree bool
+	// below says that it stands for files below the directory that text is in, which a
+	// search found by their names.
+	below bool
 }
 
 // literal is a word that is known.
@@ -52,18 +55,34 @@ type invoked struct {
 	finding int // of the command itself, in analysis.found
 }
 
-// zone raises the zone of the command.
+// zone raises the zone of the command. One that is in the zone of builds runs code
+// that nobody has read, whatever else it does.
 func (c *invoked) zone(z Zone, why string) {
 	f := &c.found[c.finding]
 	if z > f.Zone || f.Why == "" && z == f.Zone {
 		f.Zone, f.Why = z, why
 	}
+	f.code = f.code || z == ZoneBuild
+}
+
+// installs says that the command fetches code from the network, and may run it.
+func (c *invoked) installs() {
+	c.zone(ZoneNetwork, "fetches from the network")
+	c.found[c.finding].code = true
+}
+
+// publishes says that the command changes something elsewhere, after code of the
+// project had its say: package tools run what a project tells them to.
+func (c *invoked) publishes(why string) {
+	c.zone(ZoneExternal, why)
+	c.found[c.finding].code = true
 }
 
 // protect says that a protection holds the command. The finding is one of its own,
 // so that a rule that allows the command does not lift it.
 func (c *invoked) protect(id, why string) {
-	c.add(Finding{Kind: KindCommand, Subject: c.found[c.finding].Subject, Zone: c.found[c.finding].Zone, Why: why, Protection: id})
+	f := &c.found[c.finding]
+	c.add(Finding{Kind: KindCommand, Subject: f.Subject, Zone: f.Zone, Why: why, Protection: id, opaque: f.opaque, code: f.code})
 }
 
 // never says that the command is ruinous.
@@ -117,6 +136,35 @@ func (c *invoked) path(w arg, do effect) {
 // writeTree says that the command changes what a path names and anything that is below
 // it, as chmod -R does, or an archive that is unpacked there.
 func (c *invoked) writeTree(a arg) { c.path(a, rewrites) }
+
+// readTree says that the command reads what a path names and anything that is below
+// it, as grep -r and tar do. A command that only lists names does not.
+func (c *invoked) readTree(a arg) {
+	a.tree = true
+	c.path(a, reads)
+}
+
+func (c *invoked) readTrees(args []arg) {
+	for _, a := range args {
+		c.readTree(a)
+	}
+}
+
+// looksAround says that the command reads the directory it is in: it was given no other.
+func (c *invoked) looksAround() { c.read(literal(".")) }
+
+// overwrite says that the command puts files in a directory, or over what is there,
+// without taking the directory away. Which of them is not known.
+func (c *invoked) overwrite(a arg) {
+	a.tree = true
+	c.path(a, changes)
+}
+
+func (c *invoked) overwriteAll(args []arg) {
+	for _, a := range args {
+		c.overwrite(a)
+	}
+}
 
 // reads, writes and removes all of some words.
 func (c *invoked) readAll(args []arg) {
@@ -282,7 +330,7 @@ func (c *invoked) holdsSteering(a arg) bool {
 // unpacks says that the command puts files into a directory that cannot be told.
 func (c *invoked) unpacks(dir arg) {
 	c.zone(ZoneWorkspace, "")
-	c.write(dir)
+	c.overwrite(dir)
 	if c.holdsSteering(dir) {
 		c.unknown("what it unpacks may replace what steers Belay or git")
 	}

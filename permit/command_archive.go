@@ -19,7 +19,7 @@ func archiveCommands(t table) {
 // compressCommand puts a file in the place of another, unless it writes to the standard
 // output.
 func compressCommand(c *invoked) {
-	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=< files=? files0=? output-dir-flat=> output-dir-mirror=> "+
+	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=! files=?! files0=?! output-dir-flat=> output-dir-mirror=> "+
 		"p= processes= b= block-size= m= q= quality= w= lgwin=")
 	if o.has("c", "stdout", "to-stdout", "t", "test", "l", "list") {
 		c.readAll(o.rest)
@@ -56,7 +56,7 @@ func zipCommand(c *invoked) {
 		if names && a.pattern && !strings.Contains(a.text, "..") && !path.IsAbs(a.text) {
 			continue
 		}
-		c.read(a)
+		c.readTree(a)
 		if o.has("m", "move") {
 			c.protect(destroyFiles, "removes what it packs")
 			c.remove(a)
@@ -115,7 +115,7 @@ func sevenCommand(c *invoked) {
 	case "a", "u", "d", "rn":
 		c.zone(ZoneWorkspace, "")
 		c.write(words[1])
-		c.readAll(words[2:])
+		c.readTrees(words[2:])
 	default:
 		c.unknown("it is not known what it does")
 	}
@@ -123,6 +123,9 @@ func sevenCommand(c *invoked) {
 
 func cpioCommand(c *invoked) {
 	o := c.options(c.args, "* I=< F= file= O=> E=< pattern-file=< D= directory= R= owner= H= format= C= M= message= rsh-command=$ to-stdout")
+	if o.has("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
+		c.unknown("it cannot be told which files it reads")
+	}
 	switch {
 	case o.has("t", "list", "o", "create", "w") && !o.has("F", "file", "D", "directory", "r") && c.name == "cpio":
 	case o.has("t", "list") && c.name == "cpio":

@@ -11,14 +11,9 @@ func batchCommands(t table) {
 	t.add("parallel", parallelCommand)
 }
 
-// pureReaders read whatever they are given, and no option of theirs does more.
-const pureReaders = "echo printf cat tac head tail wc ls stat file grep egrep fgrep zgrep basename dirname realpath readlink du nl od cut strings cmp diff md5sum sha1sum sha256sum " +
-	"sha512sum cksum zcat rev test true"
-
 // xargsCommand runs a command with words that it reads. Where the line says which, they
-// are put behind it. Otherwise only a command that does nothing but read is told by
-// what the line says of it: the words come from another command of the line, which is
-// judged by itself.
+// are put behind it. Where they are names that a search in the project has found, it is
+// run on files of the project. Otherwise they are not known.
 func xargsCommand(c *invoked) {
 	o := c.options(c.args, "+0 null a=< arg-file=< d= delimiter= E= e=? eof=? I= i=? replace=? J= L= l=? max-lines=? n= max-args= P= max-procs= process-slot-var= p interactive o open-tty "+
 		"r no-run-if-empty R= s= S= max-chars= show-limits t verbose x exit help version")
@@ -32,38 +27,76 @@ func xargsCommand(c *invoked) {
 			mark = "{}"
 		}
 	}
-	if c.stdin.known && !o.has("a", "arg-file", "0", "null", "d", "delimiter", "E", "e", "eof") && !strings.ContainsAny(c.stdin.text, "'\"\\") {
+	if v, ok := o.value("process-slot-var"); ok {
+		c.setting(v.text, arg{})
+	}
+	switch {
+	case c.stdin.known && !o.has("a", "arg-file", "0", "null", "d", "delimiter", "E", "e", "eof") && !strings.ContainsAny(c.stdin.text, "'\"\\"):
 		c.eachWord(command, mark)
-		return
-	}
-	unknown := arg{text: "(what xargs reads)"}
-	if oneOf(base(word(command, 0)), pureReaders) && command[0].known {
-		c.known(command)
-		found := []arg{command[0]}
-		for _, a := range command[1:] {
-			switch {
-			case mark == "" || !strings.Contains(a.text, mark):
-				found = append(found, a)
-			case a.text != mark: // a part of a path
-				found = append(found, arg{text: strings.ReplaceAll(a.text, mark, "*"), known: true, pattern: true})
-			}
-		}
-		c.feed(found, arg{}, false)
-		return
-	}
-	if mark != "" {
+	case c.names.found && c.piped && !o.has("a", "arg-file", "E", "e", "eof") && c.onNames(o, command, mark):
+	case mark != "":
 		words := slices.Clone(command)
 		for i, a := range words {
 			if a.known && a.text == mark {
-				words[i] = unknown
+				words[i] = whatXargsReads
 			} else if strings.Contains(a.text, mark) { // it is judged as it is written, for what else it says
 				c.unknown("what xargs reads becomes part of a command")
 			}
 		}
 		c.feed(words, arg{}, false)
-		return
+	default:
+		c.feed(append(slices.Clip(command), whatXargsReads), arg{}, false)
 	}
-	c.feed(append(slices.Clip(command), unknown), arg{}, false)
+}
+
+// whatXargsReads is a word that is not known.
+var whatXargsReads = arg{text: "(what xargs reads)"}
+
+// onNames runs the command of xargs on the files that a search in the project has found.
+// It reports whether it can be told that it is run on nothing else: a name with a blank
+// or a quote in it may be taken for several, unless names end in zeros.
+func (c *invoked) onNames(o *options, command []arg, mark string) bool {
+	zeros := o.has("0", "null")
+	if d, ok := o.value("d", "delimiter"); ok && (!d.known || d.text != `\n` && d.text != "\n") || zeros != c.names.zeros {
+		return false
+	}
+	steers := true
+	if !zeros || !c.names.plain {
+		odd, found := c.surprises(c.names.starts)
+		if odd {
+			c.unknown("the name of a file may be taken for something else: let names end in zeros, and use xargs -0")
+			return false
+		}
+		steers = found
+	}
+	run := command
+	if mark != "" {
+		run = replaced(command, mark, literal("{}"))
+	}
+	c.runOnEach(run, []arg{c.searched()}, !c.names.hidden && !steers)
+	return true
+}
+
+// searched is the directory that the files which are read from a pipe are below, as far
+// as the line says it: that of a search, or the one the command is in.
+func (c *invoked) searched() arg {
+	if c.stdin.tree {
+		return literal(c.stdin.text)
+	}
+	return literal(".")
+}
+
+// readsNames reports whether a command that reads the names of files, one to a line, is
+// given those that a search in the project has found, and nothing that looks like one.
+func (c *invoked) readsNames(zeros bool) bool {
+	if !c.names.found || zeros != c.names.zeros {
+		return false
+	}
+	if zeros {
+		return true
+	}
+	odd, _ := c.surprises(nil)
+	return !odd
 }
 
 // eachWord runs the command of xargs with the words of a text.

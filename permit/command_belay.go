@@ -2,6 +2,7 @@ package permit
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -11,32 +12,58 @@ func belayCommands(t table) {
 }
 
 // belay judges a call of Belay. An agent may look at what Belay knows. It may not
-// approve, trust or reconfigure, and what is not known to be harmless might.
+// approve, trust or reconfigure, and what is not known to be harmless might. What is
+// harmless is told by the words in their places, and by nothing else: help that is
+// asked for may be the value of an option.
 func (c *invoked) belay(args []arg) {
-	o := parseOptions(args, "* dir= C= config= store= db= model= session= space= mode= tool= input= format= o= m= s=")
-	verb, sub := word(o.rest, 0), word(o.rest, 1)
-	known := true
-	for _, a := range args {
-		known = known && a.known
-	}
-	switch {
-	case len(args) == 0, known && len(o.rest) == 0 && o.has("version", "help", "h", "v"):
-	case known && o.has("help", "h"):
-	case !known:
+	if slices.ContainsFunc(args, func(a arg) bool { return !a.known || a.pattern || a.pipe }) {
 		c.unknown("it cannot be told what Belay is told")
 		c.protect(selfCommand, "it cannot be told what Belay is told")
-	case oneOf(verb, "version help completion demo doctor sessions runs show"), verb == "hooks" && oneOf(sub, "phases schema codes list show check explain"),
-		verb == "approvals" && oneOf(sub, "list show"), verb == "permit" && oneOf(sub, "explain rules zones protections"), verb == "store" && oneOf(sub, "check export"),
-		oneOf(verb, "approvals permit hooks store") && sub == "":
+		return
+	}
+	args = c.belayOptions(args)
+	verb, sub := word(args, 0), word(args, 1)
+	asks := oneOf(sub, "-h --help") && len(args) == 2
+	switch {
+	case len(args) == 0, len(args) == 1 && oneOf(verb, "-h --help -v --version"):
+	case oneOf(verb, "version help completion demo doctor sessions runs show"):
+	case verb == "models":
+		if len(args) > 1 {
+			c.zone(ZoneNetwork, "asks the providers of models")
+		}
+	case verb == "hooks" && (asks || oneOf(sub, "phases schema codes list show check explain")), verb == "approvals" && (asks || oneOf(sub, "list show")),
+		verb == "permit" && (asks || oneOf(sub, "explain rules zones protections")), verb == "store" && (asks || oneOf(sub, "check export")),
+		oneOf(verb, "approvals permit hooks store") && len(args) == 1:
 	case oneOf(verb, "run chat resume fork"):
 		c.zone(ZoneMachine, "starts another agent")
-		if o.has("mode", "relax", "rule", "rules", "allow", "config", "trust", "yes", "y", "approve", "on-ask", "no-sandbox", "sandbox", "profile", "space") {
+		if o := parseOptions(args, "*"); o.has("mode", "relax", "rule", "rules", "allow", "config", "trust", "yes", "y", "approve", "on-ask", "no-sandbox", "sandbox", "profile", "space") {
 			c.protect(selfCommand, "an agent does not start another with other rights")
 		}
 	default:
 		c.zone(ZoneMachine, "steers Belay")
 		c.protect(selfCommand, "Belay is not steered by an agent that it holds")
 	}
+}
+
+// belayOptions takes the options off that stand in front of the verb, as far as they
+// are known.
+func (c *invoked) belayOptions(args []arg) []arg {
+	for len(args) > 0 {
+		name, value, joined := strings.Cut(args[0].text, "=")
+		switch {
+		case args[0].text == "--debug":
+			args = args[1:]
+		case joined && oneOf(name, "--dir --store"):
+			c.read(literal(value))
+			args = args[1:]
+		case oneOf(args[0].text, "-C --dir --store") && len(args) > 1:
+			c.read(args[1])
+			args = args[2:]
+		default:
+			return args
+		}
+	}
+	return args
 }
 
 // isBelay reports whether a word leads to the source of Belay's own command.

@@ -20,7 +20,7 @@ func compileCommands(t table) {
 	t.add("ldd", builder("may run the program it looks at", "*"))
 	t.add("pkg-config", harmless)
 	t.add("clang-format", func(c *invoked) {
-		if o := c.options(c.args, "* i style= assume-filename= files=<"); o.has("i") {
+		if o := c.options(c.args, "* i style= assume-filename= files=!"); o.has("i") {
 			c.zone(ZoneWorkspace, "")
 			c.writeAll(o.rest)
 		} else {
@@ -38,6 +38,19 @@ func compileCommands(t table) {
 		builder("generates code", "* plugin=! o=> out=>")(c)
 		c.touchAll(c.args) // --x_out=DIR
 	})
+	t.add("hugo", func(c *invoked) {
+		c.known(c.args)
+		switch verb := word(c.args, 0); verb {
+		case "version", "help", "env":
+		case "deploy":
+			c.zone(ZoneExternal, "publishes")
+		case "mod":
+			c.zone(ZoneNetwork, "fetches from the network")
+		default:
+			builder("builds the project", "* d=> destination=> s=< source=< c=< contentDir=< config=< b= baseURL= e= environment= t= theme= themesDir=< cacheDir=>")(c)
+		}
+	})
+	t.add("rails", railsCommand)
 	t.add("shellcheck shfmt yamllint hadolint codespell typos vale jsonlint taplo", lintCommand)
 	t.add("actionlint", reader("*- shellcheck=$ pyflakes=$ config-file=< format= ignore="))
 	t.add("gperf bison yacc flex lex m4 autoconf automake autoreconf aclocal libtoolize", builder("generates code of the project", "* o=> output=> F=!"))
@@ -238,6 +251,28 @@ func hookCommand(c *invoked) {
 	case "":
 		if c.name == "husky" {
 			c.protect(selfGit, "changes the hooks of git")
+		}
+	}
+}
+
+// railsCommand is rails: it runs the project's code, whatever it is told.
+func railsCommand(c *invoked) {
+	if asksOnly(c) {
+		return
+	}
+	o := c.options(c.args, "* e= environment= p= port= b= binding= n= name=")
+	c.zone(ZoneBuild, "runs code of the project")
+	switch verb := word(o.rest, 0); {
+	case oneOf(verb, "runner r console c dbconsole db credentials:edit encrypted:edit"):
+		c.unknown("runs what it is given, or what is typed")
+	case verb == "new" || verb == "plugin":
+		c.installs()
+	case strings.HasPrefix(verb, "db:") && oneOf(verb, "db:drop db:drop:all db:reset db:purge db:purge:all db:schema:load db:setup db:migrate:reset db:truncate_all db:seed:replant"):
+		c.protect(destroyData, "empties or replaces a database")
+	}
+	for _, e := range o.values("e", "environment") {
+		if !e.known || e.text == "production" {
+			c.unknown("works on what is in use")
 		}
 	}
 }

@@ -4,7 +4,7 @@ import "strings"
 
 // builtinCommands are those of the shell itself that set variables, or steer it.
 func builtinCommands(t table) {
-	t.add("exit return break continue shift logout times type help caller jobs fg bg disown wait umask ulimit dirs compopt suspend", harmless)
+	t.add("exit return break continue shift logout times type help caller jobs fg bg disown umask ulimit dirs compopt suspend", harmless)
 	t.add("set", setCommand)
 	t.add("shopt setopt unsetopt", shoptCommand)
 	t.add("read", func(c *invoked) {
@@ -14,6 +14,9 @@ func builtinCommands(t table) {
 	})
 	t.add("mapfile readarray", func(c *invoked) {
 		o := c.options(c.args, "* C=$ d= n= O= s= u= c=")
+		for _, a := range o.values("O", "s", "n", "c") {
+			c.evaluate(a)
+		}
 		c.sets(append(o.rest, literal("MAPFILE")))
 	})
 	t.add("getopts", func(c *invoked) {
@@ -26,15 +29,18 @@ func builtinCommands(t table) {
 	t.add("export declare typeset local readonly integer float", declareCommand)
 	t.add("let", func(c *invoked) {
 		for _, a := range c.args {
-			if !a.known || strings.ContainsAny(a.text, "$`[") {
-				c.unknown("what is computed may run commands")
-			}
+			c.evaluate(a)
 		}
 		c.forget(arg{})
 	})
+	t.add("wait", func(c *invoked) {
+		if o := c.options(c.args, "* p= n f"); o.has("p") {
+			c.sets(o.values("p"))
+		}
+	})
 	t.add("command", commandCommand)
-	t.add("builtin", func(c *invoked) { c.here(c.options(c.args, "+").rest) })
-	t.add("exec", func(c *invoked) { c.here(c.options(c.args, "+c l a=").rest) })
+	t.add("builtin", func(c *invoked) { c.instead(c.options(c.args, "+").rest) })
+	t.add("exec", func(c *invoked) { c.instead(c.options(c.args, "+c l a=").rest) })
 	t.add("hash rehash", func(c *invoked) {
 		if o := c.options(c.args, "* p= r d t l"); o.has("p") {
 			c.unknown("a command means another program from here on")
@@ -87,15 +93,19 @@ func shoptCommand(c *invoked) {
 func unsetCommand(c *invoked) {
 	o := c.options(c.args, "f v n")
 	for _, a := range o.rest {
-		if strings.ContainsAny(a.text, "$`") {
+		if !a.known || !c.isVariable(a.text) && !c.isFunction(a.text) {
 			c.unknown("the index of a variable is evaluated")
 		}
-		if _, ok := c.funcs[a.text]; ok || !a.known {
+		if c.isFunction(a.text) || !a.known {
 			c.unknown("a function is taken away")
-			delete(c.funcs, a.text)
+			c.undefine(a.text)
+		}
+		if c.blind || isOwn(a.text) || !a.known {
+			c.forget(a)
+		} else if !strings.Contains(a.text, "[") {
+			c.count(a.text) // nothing counts as zero
 		}
 	}
-	c.forget(o.rest...)
 }
 
 // declareCommand is export and the like where they are called through another command.
@@ -103,12 +113,16 @@ func declareCommand(c *invoked) {
 	for _, a := range c.args {
 		if strings.HasPrefix(a.text, "-") && a.known {
 			if strings.Contains(a.text, "n") {
-				c.forget(arg{}) // a name for another variable
+				c.darken() // a name for another variable
 			}
 			continue
 		}
 		name, value, given := strings.Cut(a.text, "=")
 		name = strings.TrimSuffix(name, "+")
+		if strings.ContainsAny(word(c.args, 0), "iluc") && strings.HasPrefix(word(c.args, 0), "-") || c.name == "integer" {
+			c.evaluate(arg{text: value, known: a.known})
+			c.darken() // what it holds from here on is not followed
+		}
 		if given || !a.known {
 			c.setting(name, arg{text: value, known: a.known})
 		}
@@ -118,7 +132,12 @@ func declareCommand(c *invoked) {
 
 // setting says that a variable is set for a command, or for the rest of the line.
 func (c *invoked) setting(name string, value arg) {
+	c.steered(name, value)
 	if why, bad := hazardousVariable(name, value); bad {
+		if c.loadsOwn(name, value) {
+			c.zone(ZoneBuild, "programs load code of the project")
+			return
+		}
 		c.unknown(why)
 		if strings.HasPrefix(name, "BELAY_") {
 			c.protect(selfCommand, why)
@@ -129,6 +148,14 @@ func (c *invoked) setting(name string, value arg) {
 // commandCommand is command, which passes functions over, or says what a word means.
 func commandCommand(c *invoked) {
 	if o := c.options(c.args, "+p v V"); !o.has("v", "V") {
-		c.here(o.rest)
+		c.instead(o.rest)
 	}
+}
+
+// instead runs a command in the shell itself, passing functions over.
+func (c *invoked) instead(argv []arg) {
+	if len(c.funcs) > 0 {
+		c.funcs = cloned(c.funcs) // it may be given more
+	}
+	c.here(argv)
 }

@@ -35,8 +35,10 @@ func dockerCommand(c *invoked) {
 		c.zone(ZoneNetwork, "asks the network")
 	case "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
+		c.shunsHosts(words)
 	case "push":
 		c.zone(ZoneExternal, "publishes")
+		c.shunsHosts(words)
 	case "compose":
 		c.compose(words)
 	case "volume", "system", "image", "container", "network", "builder", "buildx", "context", "manifest", "pod", "machine", "secret", "stack", "service", "swarm", "node", "plugin":
@@ -48,6 +50,7 @@ func dockerCommand(c *invoked) {
 		}
 	default: // run, exec, build, cp, start, stop, kill, …
 		c.zone(ZoneMachine, "runs, or changes, containers of the machine")
+		c.shunsHosts(words)
 	}
 }
 
@@ -58,8 +61,10 @@ func (c *invoked) dockerObject(object string, words []arg) {
 	case oneOf(verb, "ls list inspect history logs df info ps top port show events"):
 	case verb == "pull":
 		c.zone(ZoneNetwork, "fetches from the network")
+		c.shunsHosts(o.from(1))
 	case verb == "push":
 		c.zone(ZoneExternal, "publishes")
+		c.shunsHosts(o.from(1))
 	default:
 		c.zone(ZoneMachine, "changes containers of the machine")
 		if verb == "prune" || oneOf(verb, "rm remove reset") && (object == "volume" || object == "machine" || object == "stack") {

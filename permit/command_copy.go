@@ -70,13 +70,24 @@ func sources(o *options) []arg {
 func copyCommand(c *invoked) {
 	o := c.options(c.args, "* t= target-directory= S= suffix= reflink=? sparse= backup=? preserve=? no-preserve= context=? update=?")
 	c.zone(ZoneWorkspace, "")
+	deep := o.has("r", "R", "a", "recursive", "archive")
 	for _, a := range sources(o) {
-		c.read(a)
+		if deep {
+			c.readTree(a)
+		} else {
+			c.read(a)
+		}
 		if o.has("l", "link", "s", "symbolic-link") {
 			c.leads(a)
 		}
 	}
-	c.writeAll(c.targets(o.rest, o))
+	for _, to := range c.targets(o.rest, o) {
+		if deep {
+			c.overwrite(to)
+		} else {
+			c.write(to)
+		}
+	}
 	if len(o.rest) == 2 {
 		c.merges(o.rest[0], o.rest[1], o.has("T", "no-target-directory"))
 	}
@@ -190,7 +201,7 @@ func (c *invoked) transfer(from, to []arg) {
 			c.zone(ZoneNetwork, "fetches from another machine")
 			c.fetch(a)
 		} else {
-			c.read(a)
+			c.readTree(a)
 		}
 	}
 	for _, a := range to {
@@ -209,7 +220,7 @@ func (c *invoked) transfer(from, to []arg) {
 // arrives says that a file comes to a place: a name, or a directory where it keeps its
 // own.
 func (c *invoked) arrives(from, to arg) {
-	c.write(to)
+	c.overwrite(to)
 	if !from.known || !c.isDirectory(to) || strings.HasSuffix(from.text, "/") {
 		return
 	}
@@ -218,7 +229,7 @@ func (c *invoked) arrives(from, to arg) {
 	case strings.ContainsAny(name, "*?[{") || name == "":
 		c.unpacks(to)
 	case name != "." && name != "..":
-		c.write(under(to, literal(name)))
+		c.overwrite(under(to, literal(name)))
 	}
 }
 

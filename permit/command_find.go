@@ -36,6 +36,7 @@ starts:
 	starts, expression := args[:split], args[split:]
 	c.readAll(starts)
 	if len(starts) == 0 {
+		c.looksAround()
 		starts = []arg{literal(".")}
 	}
 	f := finding{invoked: c, starts: starts}
@@ -88,6 +89,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 		for _, start := range f.starts {
 			if f.named && !f.nested {
 				start = under(start, literal("{}"))
+				start.below = true
 			}
 			f.remove(start)
 		}

@@ -213,6 +213,9 @@ func gitRead(g *git) {
 			g.read(a)
 		}
 	}
+	if oneOf(g.verb, "status log diff show shortlog whatchanged blame annotate ls-files ls-tree diff-tree diff-index diff-files cat-file range-diff last-modified") {
+		g.shows(o.rest)
+	}
 	if g.verb == "rev-parse" && o.has("parseopt") {
 		return
 	}
@@ -232,11 +235,49 @@ func gitGrep(g *git) {
 	if o.has("O", "open-files-in-pager") {
 		g.unknown("it opens files in a program")
 	}
+	words := o.from(1)
+	if o.has("e", "f") {
+		words = o.rest
+	}
 	for _, a := range o.rest {
 		if isOutward(a) || o.has("no-index") && a.known && strings.Contains(a.text, "/") {
 			g.read(a)
 		}
 	}
+	if paths := g.paths(words); len(paths) > 0 {
+		g.readTrees(paths)
+	} else {
+		g.readTree(literal("."))
+	}
+}
+
+// shows says that the command shows some of the project: the paths that are among
+// revisions and other words, REVISION:PATH too, and otherwise any.
+func (g *git) shows(words []arg) {
+	paths := g.paths(words)
+	for _, a := range words {
+		if rev, file, ok := strings.Cut(a.text, ":"); ok && a.known && rev != "" && file != "" && !a.pattern {
+			paths = append(paths, literal(file))
+		}
+	}
+	g.readAll(paths)
+	if len(paths) == 0 {
+		g.looksAround()
+	}
+}
+
+// paths are the words that name files of the project, and not what links lead to: git
+// does not follow them.
+func (g *git) paths(words []arg) []arg {
+	return slices.DeleteFunc(slices.Clone(words), func(a arg) bool {
+		if !a.known || a.pipe || a.text == "" || isOutward(a) {
+			return true
+		}
+		return !a.pattern && !slices.ContainsFunc(g.spots(a, reads), func(s spot) bool {
+			_, err := os.Lstat(filepath.FromSlash(s.path))
+			return err == nil && s.inside
+		})
+	})
 }
 
 func gitArchive(g *git) {
@@ -247,5 +288,10 @@ func gitArchive(g *git) {
 	for _, r := range o.values("remote") {
 		g.zone(ZoneNetwork, "fetches from the network")
 		g.remote(r, ZoneNetwork)
+	}
+	if paths := g.paths(o.from(1)); len(paths) > 0 {
+		g.readTrees(paths)
+	} else if !o.has("remote", "l", "list") {
+		g.readTree(literal("."))
 	}
 }

@@ -63,8 +63,10 @@ func goVerbs() map[string]judge {
 	})
 	add("clean", goClean)
 	add("get", func(c *invoked) {
-		c.goFlags(c.options(c.args, buildFlags))
+		o := c.options(c.args, buildFlags)
+		c.goFlags(o)
 		c.zone(ZoneNetwork, "fetches from the network")
+		c.shunsHosts(o.rest)
 	})
 	add("install", goInstall)
 	add("mod", goModule)
@@ -175,6 +177,7 @@ func goRun(c *invoked) {
 		c.unknown("it cannot be told what is run")
 	case strings.Contains(first.text, "@"):
 		c.unknown("fetches a program and runs it")
+		c.shunsHosts(o.rest[:1])
 	case isOutward(first):
 		c.code(first)
 	}
@@ -189,6 +192,18 @@ func goRun(c *invoked) {
 		c.belay(rest)
 	}
 	c.touchAll(rest)
+}
+
+// shunsHosts is shuns for names that begin with a host, such as those of modules and
+// images.
+func (c *invoked) shunsHosts(words []arg) {
+	for _, w := range words {
+		w.text, _, _ = strings.Cut(w.text, "/")
+		w.text, _, _ = strings.Cut(w.text, "@")
+		if strings.ContainsAny(w.text, ".:[") {
+			c.shuns([]arg{w})
+		}
+	}
 }
 
 func goList(c *invoked) {
@@ -222,6 +237,7 @@ func goClean(c *invoked) {
 func goInstall(c *invoked) {
 	o := c.options(c.args, buildFlags)
 	c.goFlags(o)
+	c.shunsHosts(o.rest)
 	for _, a := range o.rest {
 		if strings.Contains(a.text, "@") {
 			c.zone(ZoneNetwork, "fetches from the network")
@@ -237,6 +253,7 @@ func goModule(c *invoked) {
 	switch verb {
 	case "download", "tidy", "vendor":
 		c.zone(ZoneNetwork, "fetches from the network")
+		c.shunsHosts(o.rest)
 	case "edit":
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(o.rest)

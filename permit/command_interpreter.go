@@ -43,7 +43,11 @@ func interpreterCommands(t table) {
 		}
 	})
 	t.add("open xdg-open gio start code code-insiders cursor subl atom idea goland pycharm webstorm zed gnome-open kde-open sensible-browser www-browser lynx w3m links elinks firefox chromium google-chrome",
-		at(ZoneMachine, "opens a program of the user's desktop"))
+		func(c *invoked) {
+			c.known(c.args)
+			c.zone(ZoneMachine, "opens a program of the user's desktop")
+			c.shuns(c.args)
+		})
 	t.add("tmux screen zellij byobu dtach abduco", func(c *invoked) {
 		if !asksOnly(c) {
 			c.unknown("has another shell run what it is given")

@@ -57,9 +57,9 @@ func mavenCommand(c *invoked) {
 	for _, goal := range o.rest {
 		switch plugin, _, _ := strings.Cut(goal.text, ":"); {
 		case goal.text == "deploy" || plugin == "release" || strings.HasSuffix(goal.text, ":deploy") || strings.HasSuffix(goal.text, "deploy-file"):
-			c.zone(ZoneExternal, "publishes")
+			c.publishes("publishes")
 		case plugin == "dependency" || plugin == "versions" || strings.HasSuffix(goal.text, "site-deploy"):
-			c.zone(ZoneNetwork, "fetches from the network")
+			c.installs()
 		case plugin == "exec" || plugin == "antrun" || plugin == "groovy":
 			c.unknown("runs a program")
 		case strings.Contains(plugin, "."):
@@ -81,7 +81,7 @@ func gradleCommand(c *invoked) {
 	for _, task := range o.rest {
 		name := strings.ToLower(task.text[strings.LastIndex(task.text, ":")+1:])
 		if strings.HasPrefix(name, "publish") && name != "publishtomavenlocal" || strings.HasPrefix(name, "upload") || strings.HasPrefix(name, "deploy") || strings.HasPrefix(name, "release") {
-			c.zone(ZoneExternal, "publishes")
+			c.publishes("publishes")
 		}
 	}
 }

@@ -12,10 +12,8 @@ func networkCommands(t table) {
 		}
 		c.zone(ZoneMachine, "opens connections of any kind")
 		for _, a := range c.args {
-			kind, rest, ok := strings.Cut(a.text, ":")
-			if ok && oneOf(strings.ToUpper(kind), "EXEC SYSTEM SHELL") && a.known && c.name == "socat" {
-				command, _, _ := strings.Cut(rest, ",")
-				c.child(literal(command))
+			if kind, rest, ok := strings.Cut(a.text, ":"); ok && a.known && c.name == "socat" {
+				c.socket(strings.ToUpper(kind), rest)
 			}
 		}
 		o := parseOptions(c.args, "* e= c= exec= sh-exec=")
@@ -38,7 +36,39 @@ func networkCommands(t table) {
 			c.send(o.rest[0])
 		}
 	})
-	t.add("ab wrk hey vegeta siege k6 locust", at(ZoneExternal, "floods another machine with requests"))
+	t.add("ab wrk hey vegeta siege k6 locust", func(c *invoked) {
+		c.known(c.args)
+		c.zone(ZoneExternal, "floods another machine with requests")
+		c.shuns(c.args)
+	})
+}
+
+// socket judges an address of socat: what it connects to, or runs.
+func (c *invoked) socket(kind, rest string) {
+	where, _, _ := strings.Cut(rest, ",")
+	switch {
+	case oneOf(kind, "EXEC SYSTEM SHELL"):
+		c.child(literal(where))
+	case strings.Contains(kind, "LISTEN") || strings.Contains(kind, "RECV") || oneOf(kind, "FILE OPEN GOPEN CREATE PIPE FD UNIX UNIX-CONNECT UNIX-CLIENT UNIX-SENDTO"):
+	default: // TCP:host:port, OPENSSL:host:port, SOCKS4:server:host:port, …
+		for host := range strings.SplitSeq(strings.NewReplacer("[", "", "]", "").Replace(where), ":") {
+			c.shuns([]arg{literal(host)})
+		}
+		c.shuns([]arg{literal(where)})
+	}
+}
+
+// shuns says so if one of the words is an address that nothing should reach: that of a
+// service which hands out the machine's rights. Where others lead is not looked at.
+func (c *invoked) shuns(words []arg) {
+	for _, w := range words {
+		if !w.known || w.text == "" || isNumber(w.text) {
+			continue
+		}
+		if f := urlFinding(w.text, ZoneNetwork); f.Protection == netMetadata {
+			c.add(f)
+		}
+	}
 }
 
 // lookupCommand asks the network about hosts.

@@ -1,6 +1,8 @@
 package permit
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -164,7 +166,7 @@ func npmCommand(c *invoked) {
 		}
 	case "install", "i", "in", "ins", "inst", "insta", "instal", "isnt", "isnta", "isntal", "add", "ci", "clean-install", "ic", "install-clean", "isntall-clean", "update", "up", "upgrade", "udpate",
 		"install-test", "it", "install-ci-test", "cit", "outdated", "view", "info", "show", "v", "search", "find", "s", "se", "audit", "ping", "doctor", "fund", "whoami", "diff":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.packages(words)
 	case "ls", "list", "la", "ll", "root", "bin", "help", "help-search", "explain", "why", "query", "completion", "sbom":
 	case "config", "c", "get", "set":
@@ -179,7 +181,7 @@ func npmCommand(c *invoked) {
 	case "exec", "x":
 		c.runPackage(o, words, o.has("no", "no-install", "offline"))
 	case "publish", "unpublish", "deprecate", "undeprecate", "owner", "author", "team", "access", "dist-tag", "dist-tags", "star", "unstar", "hook", "org", "profile":
-		c.zone(ZoneExternal, "changes what is published")
+		c.publishes("changes what is published")
 		if verb == "unpublish" {
 			c.protect(destroyData, "removes what is published")
 		}
@@ -222,7 +224,23 @@ func npxCommand(c *invoked) {
 	}
 	o := c.options(c.args, "+p= package= c= call= no-install no n node-arg=! shell=! script-shell=! userconfig=! cache=> prefix= q quiet y yes ignore-existing w= workspace= ws workspaces offline prefer-offline "+
 		"always-spawn bun verbose silent")
-	c.runPackage(o, o.rest, o.has("no-install", "no", "offline"))
+	c.runPackage(o, o.rest, o.has("no-install", "no", "offline") || !o.has("p", "package", "ignore-existing", "prefix") && c.isInstalled(o.rest))
+}
+
+// isInstalled reports whether the program that the words name is there among the
+// packages of the project, so that none is fetched.
+func (c *invoked) isInstalled(words []arg) bool {
+	name := word(words, 0)
+	if name == "" || strings.ContainsAny(name, "/@:\\") || len(c.dirs) == 0 {
+		return false
+	}
+	for _, s := range c.spots(literal("node_modules/.bin/"+name), reads) {
+		info, err := os.Stat(filepath.FromSlash(s.path))
+		if !s.inside || err != nil || info.IsDir() {
+			return false
+		}
+	}
+	return true
 }
 
 func pnpmCommand(c *invoked) {
@@ -238,10 +256,10 @@ func pnpmCommand(c *invoked) {
 	case "dlx", "create":
 		c.runPackage(o, words, false)
 	case "install", "i", "add", "update", "up", "upgrade", "fetch", "outdated", "audit", "import", "dedupe", "patch", "view", "info", "search", "ci":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.packages(words)
 	case "publish", "owner", "deprecate", "dist-tag":
-		c.zone(ZoneExternal, "changes what is published")
+		c.publishes("changes what is published")
 	case "list", "ls", "la", "ll", "why", "root", "bin", "licenses":
 	case "config", "c", "set", "setup", "env", "link", "ln", "store", "login", "logout", "server", "self-update", "token":
 		c.zone(ZoneMachine, "changes the machine, or the user's settings")
@@ -257,7 +275,7 @@ func yarnCommand(c *invoked) {
 	verb, words, o := c.packager()
 	switch verb {
 	case "", "install", "add", "upgrade", "up", "upgrade-interactive", "import", "outdated", "audit", "info", "dedupe", "fetch":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.packages(words)
 	case "exec":
 		c.zone(ZoneBuild, "runs a program of the project's packages")
@@ -265,9 +283,9 @@ func yarnCommand(c *invoked) {
 	case "dlx", "create":
 		c.runPackage(o, words, false)
 	case "publish", "owner", "tag", "team":
-		c.zone(ZoneExternal, "changes what is published")
+		c.publishes("changes what is published")
 	case "npm":
-		c.zone(ZoneExternal, "changes what is published")
+		c.publishes("changes what is published")
 	case "list", "why", "bin", "licenses", "versions", "workspaces", "help":
 		if verb == "workspaces" {
 			c.zone(ZoneBuild, "runs scripts of the project")
@@ -291,7 +309,7 @@ func bunCommand(c *invoked) {
 			c.unknown("runs code that is not in a file of the project")
 		}
 	case "install", "i", "add", "a", "update", "outdated", "audit", "info", "ci":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		if parseOptions(words, "*").has("g", "global") {
 			c.zone(ZoneMachine, "changes which programs there are")
 		}
@@ -301,7 +319,7 @@ func bunCommand(c *invoked) {
 		c.zone(ZoneBuild, "runs a script")
 		c.child(spaced(words))
 	case "publish":
-		c.zone(ZoneExternal, "changes what is published")
+		c.publishes("changes what is published")
 	case "upgrade", "link", "unlink":
 		c.zone(ZoneMachine, "changes the machine")
 	case "repl":
@@ -335,13 +353,13 @@ func denoCommand(c *invoked) {
 		c.packages(words)
 		c.readAll(words)
 	case "cache", "add", "install", "i", "outdated", "update", "vendor":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.packages(words)
 		if o.has("g", "global") {
 			c.zone(ZoneMachine, "changes which programs there are")
 		}
 	case "publish", "deploy":
-		c.zone(ZoneExternal, "publishes")
+		c.publishes("publishes")
 	case "run", "serve":
 		c.remoteCode(words[:min(1, len(words))])
 	default:

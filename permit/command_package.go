@@ -2,13 +2,16 @@ package permit
 
 // packageCommands are package managers of languages that have no file of their own.
 func packageCommands(t table) {
-	fetches := at(ZoneNetwork, "fetches from the network")
+	fetches := func(c *invoked) {
+		c.known(c.args)
+		c.installs()
+	}
 	builds := at(ZoneBuild, "builds or runs the project")
 	publishes := at(ZoneExternal, "publishes")
 	machine := at(ZoneMachine, "changes which programs there are")
 	other := func(c *invoked) {
 		if c.hasWords() {
-			c.zone(ZoneMachine, "it is not known what it does, or it changes the machine")
+			c.unknown("it is not known what it does, or it changes the machine")
 		}
 	}
 	t.add("gem", byVerb("", other, map[string]judge{
@@ -58,7 +61,7 @@ func systemPackages(c *invoked) {
 	case "list", "show", "policy", "depends", "rdepends", "madison", "leaves", "deps", "uses", "why":
 		return
 	case "search", "info", "outdated", "check-update":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		return
 	}
 	switch c.name {

@@ -36,7 +36,7 @@ func pythonCommands(t table) {
 			c.zone(ZoneBuild, "builds the project")
 			c.readAll(o.from(1))
 		default:
-			c.zone(ZoneExternal, "publishes")
+			c.publishes("publishes")
 			c.readAll(o.from(1))
 		}
 	})
@@ -117,7 +117,7 @@ func pipCommand(c *invoked) {
 			c.zone(ZoneMachine, "changes the user's settings of pip, or its cache")
 		}
 	case "install", "download", "wheel", "index", "search", "lock":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.packages(words)
 		if o.has("user", "break-system-packages") {
 			c.zone(ZoneMachine, "changes which programs there are")
@@ -184,7 +184,7 @@ func projectCommand(c *invoked) {
 		c.zone(ZoneBuild, "runs a program of the project's packages")
 		c.exec(parseOptions(words, "+*").rest)
 	case "install", "add", "update", "lock", "sync", "search", "upgrade", "outdated", "fetch", "self":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.packages(words)
 		if verb == "self" {
 			c.zone(ZoneMachine, "changes which programs there are")
@@ -195,7 +195,7 @@ func projectCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 		c.touchAll(words)
 	case "publish":
-		c.zone(ZoneExternal, "publishes")
+		c.publishes("publishes")
 	case "shell":
 		c.unknown("a shell runs what is typed")
 	default:
@@ -231,14 +231,14 @@ func uvCommand(c *invoked) {
 		if oneOf(word(words, 0), "list show freeze check tree") {
 			return
 		}
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		p := c.options(words, "* r=< requirement=< c=< constraint=< e=< editable=< target=> prefix=> p= python= index-url= extra-index-url= system break-system-packages")
 		if p.has("system", "break-system-packages") {
 			c.zone(ZoneMachine, "changes which programs there are")
 		}
 		c.packages(p.from(1))
 	case "add", "sync", "lock", "export", "audit":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.packages(words)
 	case "build", "remove", "format":
 		c.zone(ZoneBuild, "builds the project")
@@ -246,7 +246,7 @@ func uvCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(parseOptions(words, "* p= python= prompt= name=").rest)
 	case "publish":
-		c.zone(ZoneExternal, "publishes")
+		c.publishes("publishes")
 	case "tool", "x":
 		if verb == "tool" && oneOf(word(words, 0), "list dir") {
 			return
@@ -262,12 +262,12 @@ func condaCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "", "list", "info":
 	case "search":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 	case "run":
 		c.zone(ZoneBuild, "runs code of the project")
 		c.exec(c.options(o.from(1), "+*n= name= p= prefix= cwd=<").rest)
 	case "install", "create", "update", "upgrade":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		c.options(o.from(1), "* n= name= p=> prefix=> f=< file=< c= channel=")
 	default:
 		c.zone(ZoneMachine, "changes which programs there are")

@@ -65,12 +65,12 @@ func cargoCommand(c *invoked) {
 	case "clean":
 		c.zone(ZoneWorkspace, "")
 	case "add", "update", "fetch", "install", "search", "vendor", "info", "outdated", "audit", "deny", "generate", "binstall", "upgrade":
-		c.zone(ZoneNetwork, "fetches from the network")
+		c.installs()
 		for _, a := range o.values("git", "index") {
 			c.fetch(a)
 		}
 	case "publish", "yank", "owner", "release":
-		c.zone(ZoneExternal, "publishes")
+		c.publishes("publishes")
 	case "login", "logout", "uninstall":
 		c.zone(ZoneMachine, "changes the user's settings of cargo")
 	default:

@@ -15,7 +15,7 @@ func searchCommands(t table) {
 		"color= colors= sort= sortr= engine= max-filesize= max-count= max-columns= after-context= before-context= context= threads= dfa-size-limit= regex-size-limit= "+
 		"hyperlink-format= generate= files"))
 	t.add("ag", grepCommand("g", "* pager=$ g= A= B= C= G= m= p=< path-to-ignore=< ignore= ignore-dir= depth= W= width= file-search-regex= max-count= after= before= context="))
-	t.add("ack ack-grep", grepCommand("g f match", "* pager=?$ ackrc=! output=! A= B= C= m= x=! g= type= ignore-dir= ignore-directory= ignore-file= files-from=< type-set= type-add= type-del= "+
+	t.add("ack ack-grep", grepCommand("g f match", "* pager=?$ ackrc=! output=! A= B= C= m= x=! g= type= ignore-dir= ignore-directory= ignore-file= files-from=! type-set= type-add= type-del= "+
 		"match= after-context= before-context= context= max-count= env f"))
 	t.add("fd fdfind", fdCommand)
 	t.add("locate plocate mlocate mdfind", func(c *invoked) {
@@ -23,21 +23,33 @@ func searchCommands(t table) {
 		c.read(literal("/")) // they know the names of all files
 	})
 	t.add("fzf sk peco", fuzzyCommand)
-	t.add("ctags etags", writer("* o=> f=> L=< R options=! _interactive!"))
+	t.add("ctags etags", writer("* o=> f=> L=! R options=! _interactive!"))
 	t.add("updatedb", at(ZoneMachine, "changes the machine"))
 }
 
 // grepCommand judges commands whose first word is a pattern, unless one of some options
-// gave one.
+// gave one. They search through directories, grep itself only if it is told to: then,
+// and if they are given nothing else to read, through the one they are in.
 func grepCommand(patterns, list string) judge {
 	given := strings.Fields(patterns)
 	return func(c *invoked) {
 		o := c.options(c.args, list)
+		files := o.from(1)
 		if o.has(given...) {
-			c.readAll(o.rest)
-			return
+			files = o.rest
 		}
-		c.readAll(o.from(1))
+		deep := oneOf(c.name, "rg ag ack ack-grep rgrep") || o.has("r", "R", "recursive", "dereference-recursive")
+		if how, ok := o.value("d", "directories"); ok && how.text == "recurse" && c.name != "rg" {
+			deep = true
+		}
+		switch {
+		case !deep:
+			c.readAll(files)
+		case len(files) > 0:
+			c.readTrees(files)
+		case !c.piped || !oneOf(c.name, "rg ag ack ack-grep"):
+			c.readTree(literal("."))
+		}
 	}
 }
 
@@ -59,6 +71,7 @@ func fdCommand(c *invoked) {
 	starts := append(o.from(1), o.values("base-directory", "C", "search-path")...)
 	c.readAll(o.from(1))
 	if len(starts) == 0 {
+		c.looksAround()
 		starts = []arg{literal(".")}
 	}
 	if len(run) > 0 {
@@ -80,6 +93,7 @@ func (c *invoked) runOnEach(run, starts []arg, named bool) {
 		found.tree = true
 		if named {
 			found = under(start, literal("{}"))
+			found.below = true
 		}
 		words := make([]arg, 0, len(run)+1)
 		given := false
@@ -117,7 +131,7 @@ func standIn(a, found arg) (w arg, is, part bool) {
 		return found, true, false
 	case strings.Contains(a.text, "{}"):
 		if dir, rest, _ := strings.Cut(a.text, "{}"); strings.Trim(dir+rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") == "" {
-			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern}, true, false
+			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern, tree: found.tree && rest == "", below: found.below}, true, false
 		}
 		return a, true, true
 	default:

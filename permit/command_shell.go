@@ -110,7 +110,7 @@ func sourceCommand(c *invoked) {
 		c.code(file)
 		c.touchAll(args[1:])
 	}
-	c.forget(arg{})
+	c.vars, c.patterns = nil, nil // code of the project may set any, and is trusted with more than that
 }
 
 // trapCommand has the shell run a text later, when variables may be others.
@@ -123,7 +123,7 @@ func trapCommand(c *invoked) {
 		return
 	}
 	c.apart(func() {
-		c.vars, c.patterns, c.params = nil, nil, nil
+		c.vars, c.patterns, c.params, c.soiled = nil, nil, nil, true
 		c.text(args[0])
 	})
 	if len(args) != 2 || !oneOf(word(args, 1), "EXIT 0") {

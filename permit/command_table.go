@@ -73,6 +73,29 @@ func reader(list string) judge {
 	return func(c *invoked) { c.readAll(c.options(c.args, list).rest) }
 }
 
+// dirReader judges readers that look at the directory they are in if they are given
+// nothing.
+func dirReader(list string) judge {
+	return func(c *invoked) {
+		o := c.options(c.args, list)
+		c.readAll(o.rest)
+		if len(o.rest) == 0 && !asksOnly(c) {
+			c.looksAround()
+		}
+	}
+}
+
+// differ judges readers that go through whole directories with -r.
+func differ(list string) judge {
+	return func(c *invoked) {
+		if o := c.options(c.args, list); o.has("r", "recursive") {
+			c.readTrees(o.rest)
+		} else {
+			c.readAll(o.rest)
+		}
+	}
+}
+
 // writer judges commands that change the files they are given.
 func writer(list string) judge {
 	return func(c *invoked) {
@@ -118,13 +141,14 @@ func word(args []arg, n int) string {
 	return args[n].text
 }
 
-// spaced are words as one text, as eval and ssh put them together.
+// spaced are words as one text, as eval and ssh put them together. A pattern is no
+// text that is known: the names of files take its place.
 func spaced(args []arg) arg {
 	texts := make([]string, len(args))
 	known := true
 	for i, a := range args {
 		texts[i] = a.text
-		known = known && a.known && !a.pipe
+		known = known && a.known && !a.pipe && !a.pattern && !a.tree
 	}
 	return arg{text: strings.Join(texts, " "), known: known}
 }

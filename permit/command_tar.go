@@ -59,10 +59,10 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 
 func (c *invoked) pack(o *options, dirs []arg) {
 	if len(dirs) == 0 {
-		c.readAll(o.rest)
+		c.readTrees(o.rest)
 	}
 	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // which member is in which depends on the order: all in all
-		c.in(dir, func() { c.readAll(o.rest) })
+		c.in(dir, func() { c.readTrees(o.rest) })
 	}
 	if o.has("remove-files") {
 		c.protect(destroyFiles, "removes what it packs")

@@ -1,6 +1,9 @@
 package permit
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // plainCommands change nothing and look at no file's contents.
 func plainCommands(t table) {
@@ -33,10 +36,10 @@ func textCommands(t table) {
 	// does no harm if a number is taken for a file, and much if a file is taken for a
 	// number.
 	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 "+
-		"zcat gzcat bzcat xzcat zstdcat lz4cat lzcat readelf objdump c++filt addr2line hexyl getfacl lsattr getfattr "+
-		"ls dir vdir gls eza exa lsd gwc gcat", reader("* files0-from=<"))
+		"zcat gzcat bzcat xzcat zstdcat lz4cat lzcat readelf objdump c++filt addr2line hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
+	t.add("ls dir vdir gls eza exa lsd lsattr", dirReader("*"))
 	t.add("nm size", reader("* plugin=!"))
-	t.add("cloc tokei scc", reader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=< vcs=! config=! extract-with=$ diff-alignment=>"))
+	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=>"))
 	t.add("shasum cksum", reader("* a= algorithm="))
 	t.add("tac gtac", reader("* s= separator="))
 	t.add("head tail ghead gtail", reader("* n= c= lines= bytes= pid="))
@@ -49,7 +52,7 @@ func textCommands(t table) {
 	t.add("paste", reader("* d= delimiters="))
 	t.add("join", reader("* t= 1= 2= j= o= e= a= v="))
 	t.add("cmp", reader("* i= n= ignore-initial= bytes="))
-	t.add("diff colordiff wdiff delta icdiff gdiff", reader("* x= X=< exclude= exclude-from=< I= ignore-matching-lines= L= label= U= C= W= F= D= "+
+	t.add("diff colordiff wdiff delta icdiff gdiff", differ("* x= X=< exclude= exclude-from=< I= ignore-matching-lines= L= label= U= C= W= F= D= "+
 		"unified=? context=? color=? from-file=< to-file=< palette= tabsize= width= S= starting-file= show-function-line= ifdef= horizon-lines= pager=$"))
 	t.add("sdiff", reader("* o=> output=> diff-program=$ I= W= w="))
 	t.add("diff3", reader("* diff-program=$ L= label="))
@@ -58,11 +61,11 @@ func textCommands(t table) {
 	t.add("strings", reader("* n= t= e= T= s= U="))
 	t.add("base64 base32 basenc gbase64", reader("* w= wrap= b= i=< o=> input=< output=>"))
 	t.add("stat gstat", reader("* c= printf= format="))
-	t.add("file", reader("* f=< files-from=< m=< magic-file=< F= separator= P= e= exclude= C! compile!"))
-	t.add("tree", reader("* o=> L= P= I= H= T= filelimit= charset= timefmt= R!"))
-	t.add("du gdu", reader("* X=< exclude-from=< exclude= files0-from=<"))
+	t.add("file", reader("* f=! files-from=! m=< magic-file=< F= separator= P= e= exclude= C! compile!"))
+	t.add("tree", dirReader("* o=> L= P= I= H= T= filelimit= charset= timefmt= R!"))
+	t.add("du gdu", dirReader("* X=< exclude-from=< exclude= files0-from=!"))
 	t.add("sort gsort", reader("* o=> output=> compress-program=$ T= temporary-directory= S= t= k= field-separator= key= buffer-size= parallel= "+
-		"batch-size= files0-from=< random-source=< sort="))
+		"batch-size= files0-from=! random-source=< sort="))
 	t.add("column", reader("* s= o= c= N= R= H= T= E= W= O= separator= output-separator= table-columns= output-width="))
 	t.add("iconv", reader("* f= t= o=> output=> from-code= to-code= unicode-subst= byte-subst= widechar-subst="))
 	t.add("more most pg", reader("*"))
@@ -89,11 +92,14 @@ func textCommands(t table) {
 // index behind its name meanwhile.
 func testCommand(c *invoked) {
 	for i, a := range c.args {
-		if i > 0 && word(c.args, i-1) == "-v" && (!a.known || strings.ContainsAny(a.text, "[$`")) {
+		if i > 0 && word(c.args, i-1) == "-v" && (!a.known || !c.isVariable(a.text) && strings.ContainsAny(a.text, "[$`")) {
 			c.unknown("the index of a variable is evaluated")
 		}
 	}
 }
+
+// writesCount finds the %n of a printf, which sets a variable.
+var writesCount = regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
 
 func printfCommand(c *invoked) {
 	switch first := word(c.args, 0); {
@@ -103,13 +109,17 @@ func printfCommand(c *invoked) {
 		c.sets([]arg{literal(first[2:])})
 	case len(c.args) > 0 && !c.args[0].known:
 		c.sets([]arg{{}}) // it may be -v
+		return
+	}
+	if strings.Contains(spaced(c.args).text, "%") && writesCount.MatchString(spaced(c.args).text) {
+		c.forget(arg{}) // %n sets a variable
 	}
 }
 
 // sets says that the command sets variables. The index behind a name is evaluated.
 func (c *invoked) sets(names []arg) {
 	for _, n := range names {
-		if !n.known || strings.ContainsAny(n.text, "$`") {
+		if _, index, ok := strings.Cut(n.text, "["); !n.known || n.pattern || strings.ContainsAny(n.text, "$`") || ok && !c.expression(strings.TrimSuffix(index, "]")) {
 			c.unknown("it cannot be told which variable is set")
 		}
 		name, _, _ := strings.Cut(n.text, "[")

@@ -14,7 +14,7 @@ import (
 // The most severe wins, and of those the first.
 func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMessage, fields []member) {
 	for i := range f.guards {
-		if why := f.guards[i].judge(ctx, e, input); why != "" {
+		if why := f.guards[i].judge(ctx, f, e, input); why != "" {
 			e.say(Opinion{By: "guard " + f.guards[i].ID, Decision: belay.ToolDeny, Reason: why})
 		}
 	}
@@ -23,7 +23,7 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 	}
 	var allowed coverage
 	if f.rules != nil {
-		allowed = f.rules.judge(e, fields)
+		allowed, e.asked = f.rules.judge(f, e, fields)
 	}
 	if f.mode == ReadOnly { // its name is a promise
 		allowed = coverage{}
@@ -33,6 +33,9 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 		e.By = e.askers()
 	}
 }
+
+// outsideSandbox is part of who asks if the command would run outside the sandbox.
+const outsideSandbox = "outside the sandbox"
 
 // askers names all who ask. A yes that reaches further than one call is for the same
 // asker: one that was given to a protection alone must not answer for a zone too.
@@ -44,6 +47,9 @@ func (e *Explanation) askers() string {
 		}
 	}
 	slices.Sort(names)
+	if e.Tool == shellTool && e.Outside(nil) { // a yes to what is confined is none to what is not
+		names = append(names, outsideSandbox)
+	}
 	return strings.Join(names, ", ")
 }
 
@@ -99,9 +105,20 @@ func (f *Floor) byMode(e *Explanation, allowed *coverage) {
 	}
 	found := &e.Findings[worst]
 	o := Opinion{By: fmt.Sprintf("zone %d", found.Zone), Decision: belay.ToolAsk, About: found.Subject}
-	o.Reason = fmt.Sprintf("%s is zone %d %s", shown(found.Subject), found.Zone, found.Zone)
+	zone := found.Zone
+	if found.Raised {
+		zone-- // the zone by itself: the name of the higher one would say what it does not do
+	}
+	verb := " is"
+	if found.Kind == KindRead || found.Kind == KindWrite {
+		verb = ":" // writes x: zone 1
+	}
+	o.Reason = fmt.Sprintf("%s%s zone %d %s", found.act(), verb, zone, zone)
 	if found.Why != "" {
 		o.Reason += " (" + found.Why + ")"
+	}
+	if found.Raised {
+		o.Reason += ", " + oneHigher
 	}
 	if found.Zone > f.mode.Ask {
 		o.Decision = belay.ToolDeny

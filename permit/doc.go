@@ -18,7 +18,8 @@
 // are parsed, not searched: pipes, substitutions, here-documents, functions, variables
 // and wrappers such as env, xargs and sudo are gone through, and what cannot be
 // resolved counts as zone 5. Addresses are recognised in every spelling. Tools that
-// nobody described are zone 5: [Options].Tools describes them.
+// nobody described are zone 5: [Options].Tools describes them, those of package toolbox
+// excepted.
 //
 // Asked in this order, and the most severe wins:
 //
@@ -48,8 +49,9 @@
 // command, and every command of the line that needs it must be allowed by some rule;
 // one that asks or denies matches every command that begins like it. Paths are
 // compared as they are after links are followed, relative to the project, with ** for
-// any number of directories. An address is compared by scheme, host and path. Nested
-// fields go by dotted names.
+// any number of directories; one that asks or denies also sees what goes through a
+// directory that holds such a path now. An address is compared by scheme, host and
+// path. Nested fields go by dotted names. A rule that could never match is an error.
 //
 //	allow shell(go test *)
 //	deny  shell(git push)             also git push --force origin main

@@ -25,6 +25,8 @@ type Explanation struct {
 	// Opinions are what guards, protections, rules and the mode said, the decisive
 	// one first.
 	Opinions []Opinion `json:"opinions,omitempty"`
+
+	asked coverage // what rules ask about
 }
 
 // Kind says what sort of thing a finding is about.
@@ -53,11 +55,17 @@ type Finding struct {
 	Protection string `json:"protection,omitempty"`
 	// Line is the line of the command that it is on, from 1; 0 outside commands.
 	Line int `json:"line,omitempty"`
+	// Raised says that its zone is one higher than what it does, because commands run
+	// without a sandbox.
+	Raised bool `json:"raised,omitempty"`
 
 	words  []string // of a command, for rules; nil if one of them is not known
 	trust  bool     // the command's name means a program of the system
 	opaque bool     // it is in its zone because it cannot be told what it does
+	code   bool     // it runs code that was not read
 	owner  int      // the finding of the command that does it, from 1; 0 for none
+	does   effect   // to a path
+	tree   string   // the directory that it may reach all of, as subjects are written; nothing if there is none
 }
 
 // Opinion is what a guard, a protection, a rule or the mode says about a call.
@@ -68,6 +76,11 @@ type Opinion struct {
 	Allows bool   `json:"allows,omitempty"`
 	About  string `json:"about,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Where is the file and line of a rule. It is no part of By: a yes for a rule holds
+	// when a line is added above it.
+	Where string `json:"where,omitempty"`
+
+	pattern string // of a rule
 }
 
 // Network reports whether the call was understood to use the network, or might: what
@@ -79,12 +92,48 @@ func (e *Explanation) Network() bool {
 }
 
 // Outside reports whether the call was understood to change the machine beyond the
-// project. What cannot be told does not count: whoever approves it approves that it
-// is tried where it can do no harm.
-func (e *Explanation) Outside() bool {
-	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
-		return f.Zone >= ZoneMachine && !f.opaque && (f.Kind == KindWrite || f.Kind == KindCommand)
-	})
+// project, where a sandbox would not let it. held says which paths the sandbox lets
+// be changed, all of them absolute; nil says that there are none.
+//
+// A call is understood as a whole or it is not: with anything in it that cannot be
+// told, or that runs code which nobody has read, it is tried where it can do no harm,
+// whoever approves it and whatever else it does.
+func (e *Explanation) Outside(held func(path string) bool) bool {
+	outside := false
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		switch {
+		case f.opaque, f.code, f.Kind == KindUnknown:
+			return false
+		case f.Zone < ZoneMachine:
+		case f.Kind == KindWrite && held != nil && held(f.Subject):
+		case f.Kind == KindWrite, f.Kind == KindCommand:
+			outside = true
+		}
+	}
+	return outside
+}
+
+// Reach says in words how far the call reaches.
+func (e *Explanation) Reach() string {
+	for i := range e.Findings {
+		if f := &e.Findings[i]; f.Zone == e.Zone && f.Raised {
+			return fmt.Sprintf("zone %d %s: %s; %s", e.Zone-1, e.Zone-1, (e.Zone - 1).Means(), oneHigher)
+		}
+	}
+	return fmt.Sprintf("zone %d %s: %s", e.Zone, e.Zone, e.Zone.Means())
+}
+
+// oneHigher says why a zone is what it is.
+const oneHigher = "one higher because commands run without a sandbox"
+
+// act is what a finding is about as part of a sentence: a command by itself, a path
+// with what is done to it.
+func (found *Finding) act() string {
+	if found.Kind != KindRead && found.Kind != KindWrite {
+		return shown(found.Subject)
+	}
+	return [...]string{reads: "reads ", changes: "writes ", rewrites: "changes ", removes: "removes "}[found.does] + shown(found.Subject)
 }
 
 // String is the explanation for people, several lines long.
@@ -99,6 +148,9 @@ func (e *Explanation) String() string {
 		if f.Why != "" {
 			fmt.Fprintf(&b, "  (%s)", f.Why)
 		}
+		if f.Raised {
+			b.WriteString("  (" + oneHigher + ")")
+		}
 		if f.Protection != "" {
 			fmt.Fprintf(&b, "  [%s]", f.Protection)
 		}
@@ -106,6 +158,9 @@ func (e *Explanation) String() string {
 	}
 	for _, o := range e.Opinions {
 		fmt.Fprintf(&b, "  %-5s by %s", o.word(), o.By)
+		if o.Where != "" {
+			fmt.Fprintf(&b, " (%s)", o.Where)
+		}
 		if o.About != "" {
 			fmt.Fprintf(&b, ": %s", shown(o.About))
 		}

@@ -97,6 +97,10 @@ func TestProtectionsAreRelaxedByID(t *testing.T) {
 	expect(t, file(t, relaxed, "write", ".git/config"), belay.ToolPass, "")
 	expect(t, file(t, relaxed, "read", filepath.Join(w.outside, "x")), belay.ToolPass, "")
 	expect(t, file(t, relaxed, "write", "belay.yaml"), belay.ToolDeny, "protection self.files")
+	own := w.floor(t, permit.Options{Sandboxed: true, Relax: []string{"self.files", "system.write"}})
+	expect(t, file(t, own, "write", filepath.Join(w.home, ".claude", "x")), belay.ToolDeny, "protection files.outside")
+	expect(t, file(t, own, "write", "/etc/passwd"), belay.ToolDeny, "protection files.outside")
+	expect(t, shell(t, own, "echo x > /etc/passwd"), belay.ToolAsk, "protection shell.outside")
 	if got := relaxed.Relaxed(); len(got) != 2 {
 		t.Errorf("relaxed: %v", got)
 	}
@@ -160,6 +164,16 @@ func TestToolsThatNobodyDescribed(t *testing.T) {
 	if e := explain("fetch", map[string]any{"url": "https://example.com/"}); e.Zone != permit.ZoneNetwork {
 		t.Error(e)
 	}
+}
+
+// What a program does with a word is not known: a path of the system may only be read.
+func TestPathsGivenToProgramsAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	floor := w.floor(t, permit.Options{Sandboxed: true, Mode: permit.Build})
+	expect(t, shell(t, floor, "./report /etc/passwd"), belay.ToolAsk, "protection shell.outside")
+	expect(t, shell(t, floor, "nosuchprogram --in=/dev/sda"), belay.ToolAsk, "protection shell.outside")
+	expect(t, shell(t, floor, "./report .git/config"), belay.ToolDeny, "protection self.git")
 }
 
 // SPEC P-03

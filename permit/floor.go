@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -25,14 +26,17 @@ type Options struct {
 	Relax []string
 	// Tools say what tools do that are not of package toolbox, by name or by a
 	// pattern of path.Match. Of several that match the exact name counts, then the
-	// longest pattern. Defaults to none: such tools are zone 5.
+	// longest pattern. Those of package toolbox are known: to name one is an error,
+	// and no pattern is about them. Defaults to none: such tools are zone 5.
 	Tools map[string]Profile
-	// Roots are further directories that file tools may use. Defaults to none.
+	// Roots are further directories that file tools may use, absolute. One that is not
+	// there may come later. Defaults to none.
 	Roots []string
 	// Protect are further files and directories that are not to be changed, such as
 	// those of loaded spaces. Defaults to none.
 	Protect []string
-	// Sandboxed says that commands run in a sandbox. Without one their zone rises by
+	// Sandboxed says that the commands of the tool shell run in a sandbox; those of other
+	// tools that have one count as not confined. Without one their zone rises by
 	// one. Defaults to false.
 	Sandboxed bool
 	// Home is the user's home directory. Defaults to that of the process.
@@ -67,7 +71,7 @@ func New(project string, opts *Options) (*Floor, error) {
 		o = *opts
 	}
 	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: commandTable(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
-	if f.mode.Name == "" {
+	if f.mode == (Mode{}) {
 		f.mode = Standard
 	}
 	f.commands["cd"], f.commands["pushd"], f.commands["popd"] = changeDirectory, changeDirectory, popDirectory
@@ -81,7 +85,11 @@ func New(project string, opts *Options) (*Floor, error) {
 	if info, err := os.Stat(project); err != nil || !info.IsDir() {
 		problems = append(problems, fmt.Errorf("permit: the project %q is not a directory", project))
 	}
+	problems = append(problems, f.mode.check())
 	for _, dir := range o.Roots {
+		if info, err := os.Stat(dir); !filepath.IsAbs(dir) || err == nil && !info.IsDir() {
+			problems = append(problems, fmt.Errorf("permit: the root %q is not the absolute path of a directory", dir))
+		}
 		f.extra = append(f.extra, place(dir))
 	}
 	for _, path := range o.Protect {
@@ -108,7 +116,7 @@ func New(project string, opts *Options) (*Floor, error) {
 	var err error
 	f.tools, err = newProfiles(o.Tools)
 	problems = append(problems, err)
-	f.guards, err = newGuards(o.Guards)
+	f.guards, err = newGuards(o.Guards, f.tools)
 	problems = append(problems, err)
 	f.rules, err = newRules(o.Rules, f.tools)
 	problems = append(problems, err)
@@ -130,6 +138,16 @@ func (f *Floor) In(mode Mode) *Floor {
 
 // Mode is the floor's mode.
 func (f *Floor) Mode() Mode { return f.mode }
+
+// CheckTool says so if there is no tool of a name, as far as the floor knows them, and
+// one that is nearly called so. Tools come from many places: a name that is like no
+// other is let be.
+func (f *Floor) CheckTool(tool string) error {
+	if err := f.tools.misspelt(tool); err != nil {
+		return fmt.Errorf("permit: %w", err)
+	}
+	return nil
+}
 
 // Relaxed are the protections that do not hold.
 func (f *Floor) Relaxed() []Protection {
@@ -159,10 +177,11 @@ func (f *Floor) Explain(ctx context.Context, tool string, input json.RawMessage)
 	} else {
 		e.Findings = f.findings(tool, profile, fields)
 	}
-	shell := profile.Command != "" && !f.sandboxed
+	shell := profile.Command != "" && (!f.sandboxed || tool != shellTool)
 	for i := range e.Findings {
 		if z := &e.Findings[i].Zone; shell && *z < ZoneMachine {
 			*z++ // nothing holds the command but its being understood
+			e.Findings[i].Raised = true
 		}
 		e.Zone = max(e.Zone, e.Findings[i].Zone)
 	}

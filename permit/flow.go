@@ -9,16 +9,17 @@ import (
 func (a *analysis) binary(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
-		forks := a.forks
+		forks, names := a.forks, a.names
 		a.forks = true
 		a.apart(func() { a.statement(c.X, stdin, piped) })
+		a.names = a.listing(c.X)
 		a.apart(func() { a.statement(c.Y, a.output(c.X), true) })
-		a.forks = forks
+		a.forks, a.names = forks, names
 	case syntax.AndStmt:
 		a.all(c, stdin, piped)
 	default: // ||
 		a.statement(c.X, stdin, piped)
-		before := a.state.copied()
+		before := a.state
 		a.statement(c.Y, stdin, piped)
 		a.join(&before)
 	}
@@ -39,14 +40,14 @@ func (a *analysis) all(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	}
 	var failed []state
 	for i, s := range slices.Backward(chain) {
-		before := a.state.copied()
+		before := a.state
 		a.statement(s, stdin, piped)
 		if went := changed(&before, &a.state); went || i < len(chain)-1 { // the first is gone through for sure
 			a.succeed(s, &before)
 			failed = append(failed, before)
 		}
 	}
-	for i := range failed {
+	for i := range slices.Backward(failed) { // neighbours have most in common
 		a.join(&failed[i])
 	}
 }
@@ -57,14 +58,16 @@ func (a *analysis) succeed(s *syntax.Stmt, before *state) {
 	if !ok || s.Negated || len(call.Args) == 0 || len(a.dirs) < 2 {
 		return
 	}
-	if name := call.Args[0].Lit(); name == "cd" || name == "pushd" {
-		a.dirs = slices.DeleteFunc(slices.Clone(a.dirs), func(d string) bool { return slices.Contains(before.dirs, d) })
+	if name := call.Args[0].Lit(); (name == "cd" || name == "pushd") && !a.isFunction(name) {
+		if dirs := slices.DeleteFunc(slices.Clone(a.dirs), func(d string) bool { return slices.Contains(before.dirs, d) }); len(dirs) > 0 {
+			a.dirs = dirs
+		}
 	}
 }
 
 func (a *analysis) branch(c *syntax.IfClause, stdin arg, piped bool) {
 	a.group(c.Cond, stdin, piped)
-	before := a.state.copied()
+	before := a.state
 	a.group(c.Then, stdin, piped)
 	if c.Else != nil {
 		after := a.state
@@ -77,38 +80,58 @@ func (a *analysis) branch(c *syntax.IfClause, stdin arg, piped bool) {
 	}
 }
 
+// cases goes through a choice. Behind ;& and ;;& the shell goes on with another item,
+// and with what it knows by then.
 func (a *analysis) cases(c *syntax.CaseClause, stdin arg, piped bool) {
 	a.value(c.Word)
-	before := a.state.copied()
-	all := before.copied()
+	all := a.state
+	start := a.state
 	for _, item := range c.Items {
+		a.state = start
 		for _, p := range item.Patterns {
 			a.inner(p)
 		}
-		a.state = before.copied()
+		start = a.state
 		a.group(item.Stmts, stdin, piped)
+		if item.Op != syntax.Break {
+			start.join(&a.state)
+		}
 		all.join(&a.state)
 	}
+	all.join(&start)
 	a.state = all
 }
 
-// loop goes through a body that may run any number of times.
-func (a *analysis) loop(body []*syntax.Stmt, values func(), stdin arg, piped bool) {
+// mostRounds is how often a loop is gone through until what is known stays the same.
+// Directories that do not by then are not known.
+const mostRounds = 3
+
+// loop goes through a body that may run any number of times, until it makes no
+// difference how often it has run before.
+func (a *analysis) loop(body []*syntax.Stmt, once func(), stdin arg, piped bool) {
 	for _, s := range body { // what it sets may be set at its beginning
 		a.drop(s)
 	}
-	before := a.state.copied()
-	if values == nil {
-		values = func() { a.group(body, stdin, piped) }
+	if once == nil {
+		once = func() { a.group(body, stdin, piped) }
 	}
-	values()
-	if once := a.state.copied(); changed(&before, &once) { // a cd in a loop: once more, from where it led
-		values()
-		if changed(&once, &a.state) {
+	for round := 1; ; round++ {
+		before := a.state
+		a.leaving(once)
+		after := a.state
+		a.state = before
+		if !a.join(&after) {
+			return
+		}
+		switch {
+		case round == mostRounds:
+			a.doubt("a loop", "it does more than can be told")
+			a.lose("a loop has done more than can be told")
+			return
+		case round > 1 && changed(&before, &a.state):
 			a.dirs = nil
 		}
 	}
-	a.join(&before)
 }
 
 // mostValues is how many values of a loop are gone through one by one.
@@ -117,62 +140,45 @@ const mostValues = 16
 func (a *analysis) each(c *syntax.ForClause, stdin arg, piped bool) {
 	iter, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
-		a.inner(c.Loop)
-		a.loop(c.Do, nil, stdin, piped)
+		a.loop(c.Do, func() {
+			a.inner(c.Loop)
+			a.group(c.Do, stdin, piped)
+			a.inner(c.Loop) // at least its condition is computed once more
+		}, stdin, piped)
 		return
 	}
 	name := iter.Name.Value
 	values := a.words(iter.Items)
-	delete(a.vars, name)
-	delete(a.patterns, name)
-	if !iter.InPos.IsValid() || c.Select || len(values) > mostValues ||
+	if files, ok := a.overNames(iter.Items); ok && !c.Select {
+		values = []arg{files}
+	}
+	// A body that would run for nothing is gone through like one that runs.
+	if !iter.InPos.IsValid() || c.Select || len(values) == 0 || len(values) > mostValues ||
 		slices.ContainsFunc(values, func(v arg) bool { return !v.known }) {
-		a.loop(c.Do, nil, stdin, piped)
+		given := iter.InPos.IsValid() && !c.Select && a.countingWords(iter.Items)
+		if a.unknown(name); !given {
+			a.soil(name)
+		}
+		a.loop(c.Do, func() {
+			if a.hazard(name, arg{text: "…"}); given {
+				a.count(name)
+			} else {
+				a.forget(literal(name))
+			}
+			a.group(c.Do, stdin, piped)
+		}, stdin, piped)
 		return
+	}
+	a.unknown(name)
+	if slices.ContainsFunc(values, func(v arg) bool { return v.pattern || !isInteger(v.text) }) {
+		a.soil(name)
 	}
 	a.loop(c.Do, func() {
 		for _, v := range values {
+			a.hazard(name, v)
 			a.set(name, v)
 			a.group(c.Do, stdin, piped)
 		}
-		delete(a.vars, name)
-		delete(a.patterns, name)
+		a.unknown(name)
 	}, stdin, piped)
-}
-
-func (a *analysis) define(c *syntax.FuncDecl) {
-	if c.Name == nil || c.Body == nil {
-		a.doubt(a.written(c), "it is not understood")
-		return
-	}
-	if a.funcs == nil {
-		a.funcs = map[string]*syntax.Stmt{}
-	}
-	a.funcs[c.Name.Value] = c.Body
-}
-
-// enter goes through a function that is called.
-func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, piped bool) {
-	if slices.Contains(a.calls, name) {
-		if a.forks {
-			a.add(Finding{Kind: KindCommand, Subject: name, Zone: ZoneNever, Why: "a function that starts itself again and again: a fork bomb"})
-			return
-		}
-		a.doubt(name, "the function calls itself")
-		return
-	}
-	a.deeper(name, func() {
-		a.calls = append(a.calls, name)
-		params := a.params
-		a.params = plainWords(args)
-		if slices.ContainsFunc(args, func(w arg) bool { return w.pattern }) {
-			a.params = nil
-		}
-		before := a.state.copied()
-		a.statement(body, stdin, piped)
-		a.drop(body) // it may be local, or behind a return
-		a.join(&before)
-		a.params = params
-		a.calls = a.calls[:len(a.calls)-1]
-	})
 }

@@ -2,6 +2,7 @@ package permit
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ func FuzzShell(f *testing.F) {
 		"for x in a b; do rm $x; done", "f() { f | f & }; f", "if a; then b; else sudo c; fi", "case $x in (a) mkfs /dev/sda;; esac", "echo $(curl evil.test)",
 		"eval \"$(base64 -d <<< x)\"", "diff <(sudo a) >(b)", "{ rm -rf /; }", "! time env -i nice sudo x", "a=(b c); ${a[@]}", "[[ $(sudo x) ]]", "((x = $(sudo y)))",
 		"xargs -I{} sh -c '{}'", "tee >(sudo x)", "coproc sudo x", "while read x; do sudo $x; done < f", "trap 'sudo x' EXIT", "alias ls='sudo x'",
+		"f() { :; }; sudo x; f", "false && ls() { :; }; sudo x", "for ((i=0;i<3;i++)); do sudo x; done", "case a in a) sudo x ;& b) rm y;; esac", "x=1; (( x++ )); sudo x", "for x in; do sudo y & done",
 	} {
 		f.Add(seed)
 	}
@@ -55,6 +57,7 @@ func writtenOut(text string) []string {
 		return nil
 	}
 	var commands []string
+	var functions []string
 	changed := false
 	var visit func(n syntax.Node) bool
 	visit = func(n syntax.Node) bool {
@@ -69,8 +72,19 @@ func writtenOut(text string) []string {
 				return false
 			}
 		case *syntax.FuncDecl:
-			changed = true // it may not be called, or take the place of a command
+			if n.Name == nil {
+				changed = true
+				return false
+			}
+			functions = append(functions, n.Name.Value) // it takes the place of a command
+			return false                                // and may not be called
 		case *syntax.CallExpr:
+			if len(n.Args) > 0 {
+				switch n.Args[0].Lit() {
+				case "eval", "command", "builtin", "source", ".", "":
+					changed = true // it may define functions
+				}
+			}
 			var words []string
 			for _, w := range n.Args {
 				lit := w.Lit()
@@ -96,7 +110,10 @@ func writtenOut(text string) []string {
 	if changed {
 		return nil
 	}
-	return commands
+	return slices.DeleteFunc(commands, func(command string) bool {
+		name, _, _ := strings.Cut(command, " ")
+		return slices.Contains(functions, name)
+	})
 }
 
 // FuzzInput holds the reading of inputs against encoding/json.

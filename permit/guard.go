@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -40,23 +41,33 @@ type guard struct {
 	deny *regexp.Regexp
 }
 
-func newGuards(given []Guard) ([]guard, error) {
+func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 	var problems []error
 	guards := make([]guard, len(given))
 	for i, g := range given {
+		name := strconv.Quote(g.ID)
+		if g.ID == "" {
+			name = strconv.Itoa(i + 1)
+		}
 		bad := func(format string, args ...any) {
-			problems = append(problems, fmt.Errorf("permit: guard %q: %w", g.ID, fmt.Errorf(format, args...)))
+			problems = append(problems, fmt.Errorf("permit: guard %s: %w", name, fmt.Errorf(format, args...)))
 		}
 		guards[i] = guard{Guard: g}
 		if g.ID == "" {
-			bad("guard %d has no ID", i+1)
-		}
-		if slices.ContainsFunc(given[:i], func(other Guard) bool { return other.ID == g.ID }) {
-			bad("the ID is there twice")
+			bad("it has no id: whoever is refused is told it")
+		} else if slices.ContainsFunc(given[:i], func(other Guard) bool { return other.ID == g.ID }) {
+			bad("there are two with this id")
 		}
 		for _, tool := range g.Tools {
 			if _, err := path.Match(tool, ""); err != nil {
 				bad("tool %q: %w", tool, err)
+			} else if err := tools.misspelt(tool); err != nil {
+				bad("tools: %w", err)
+			}
+		}
+		for _, command := range g.Commands {
+			if command == "" || strings.ContainsAny(command, " \t\n/|;&") {
+				bad("commands: %q is not the name of a command: write git, and use a rule for what it is given", command)
 			}
 		}
 		for _, p := range g.Paths {
@@ -64,21 +75,27 @@ func newGuards(given []Guard) ([]guard, error) {
 				bad("%q is not a pattern of paths", p)
 			}
 		}
-		if g.Deny != "" {
-			var err error
-			if guards[i].deny, err = regexp.Compile(g.Deny); err != nil {
-				bad("deny: %w", err)
-			}
+		var err error
+		if guards[i].deny, err = compiled(g.Deny); err != nil {
+			bad("deny: %w", err)
 		}
 		if g.Deny == "" && g.Commands == nil && g.Paths == nil && g.Check == nil {
-			bad("it guards nothing: set Deny, Commands, Paths or Check")
+			bad("it guards nothing: say what to deny, or which commands or paths are the only ones")
 		}
 	}
 	return guards, errors.Join(problems...)
 }
 
+// compiled is an expression, or nil if there is none.
+func compiled(expression string) (*regexp.Regexp, error) {
+	if expression == "" {
+		return nil, nil //nolint:nilnil // there is nothing to deny
+	}
+	return regexp.Compile(expression) //nolint:wrapcheck // the caller says of which guard it is
+}
+
 // judge says why the guard denies a call, or nothing.
-func (g *guard) judge(ctx context.Context, e *Explanation, input json.RawMessage) (why string) {
+func (g *guard) judge(ctx context.Context, floor *Floor, e *Explanation, input json.RawMessage) (why string) {
 	if !g.isAbout(e.Tool) {
 		return ""
 	}
@@ -100,7 +117,7 @@ func (g *guard) judge(ctx context.Context, e *Explanation, input json.RawMessage
 		}
 	}
 	for i := range e.Findings {
-		if why := g.restricts(&e.Findings[i]); why != "" {
+		if why := g.restricts(floor, &e.Findings[i]); why != "" {
 			return why
 		}
 	}
@@ -120,7 +137,7 @@ func (g *guard) isAbout(tool string) bool {
 }
 
 // restricts holds a finding against the commands and paths of the guard.
-func (g *guard) restricts(f *Finding) string {
+func (g *guard) restricts(floor *Floor, f *Finding) string {
 	switch f.Kind {
 	case KindCommand:
 		if g.Commands == nil {
@@ -134,8 +151,14 @@ func (g *guard) restricts(f *Finding) string {
 			return fmt.Sprintf("%s is none of the commands that may be run: %s", shown(name), strings.Join(g.Commands, ", "))
 		}
 	case KindRead, KindWrite:
-		if g.Paths != nil && !slices.ContainsFunc(g.Paths, func(p string) bool { return doublestar.MatchUnvalidated(p, f.Subject) }) {
+		if g.Paths == nil {
+			return ""
+		}
+		if !g.hasPath(f.Subject) {
 			return fmt.Sprintf("%s is not among the paths that may be used: %s", shown(f.Subject), strings.Join(g.Paths, ", "))
+		}
+		if f.tree != "" && !g.hasPath(path.Join(f.tree, anything, anything)) && floor.isDirectory(f.tree) {
+			return fmt.Sprintf("not all that is below %s is among the paths that may be used: %s", shown(f.tree), strings.Join(g.Paths, ", "))
 		}
 	case KindUnknown:
 		if g.Commands != nil || g.Paths != nil {
@@ -144,6 +167,10 @@ func (g *guard) restricts(f *Finding) string {
 	case KindTool, KindURL:
 	}
 	return ""
+}
+
+func (g *guard) hasPath(name string) bool {
+	return slices.ContainsFunc(g.Paths, func(p string) bool { return doublestar.MatchUnvalidated(p, name) })
 }
 
 // finds looks for the expression in the texts of the input and in what was resolved.

@@ -32,7 +32,11 @@ func newRules(given []Rule, tools *profiles) (*rules, error) {
 	r := &rules{byTool: map[string][]*rule{}, ready: map[string]*ruleIndex{}}
 	var problems []error
 	for i, one := range given {
-		c, err := compile(one, tools)
+		var c *rule
+		err := tools.misspelt(one.Tool)
+		if err == nil {
+			c, err = compile(one, tools)
+		}
 		if err == nil && one.Decision == RuleAllow && !one.Granted && (one.Origin == hook.OriginProject || one.Origin == hook.OriginSpace) {
 			err = errors.New("a project's rules may ask and deny; to allow, it needs the operator's grant")
 		}
@@ -72,6 +76,8 @@ type pathIndex struct {
 	base  map[string][]*rule // **/NAME by NAME
 	ext   map[string][]*rule // **/*.EXT by .EXT
 	wild  []*rule
+	wary  []*rule // all that ask or deny
+	loose []*rule // those of them that may be about any directory
 }
 
 // of is the index of a tool's rules.
@@ -81,7 +87,7 @@ func (r *rules) of(tool string) *ruleIndex {
 	if x, ok := r.ready[tool]; ok {
 		return x
 	}
-	x := &ruleIndex{commands: map[string][]*rule{}, paths: pathIndex{map[string][]*rule{}, map[string][]*rule{}, map[string][]*rule{}, nil}}
+	x := &ruleIndex{commands: map[string][]*rule{}, paths: pathIndex{first: map[string][]*rule{}, base: map[string][]*rule{}, ext: map[string][]*rule{}}}
 	all := slices.Clone(r.byTool[tool])
 	for _, one := range r.byGlob {
 		if ok, err := path.Match(one.Tool, tool); ok && err == nil {
@@ -121,6 +127,12 @@ const meta = `*?[{\`
 
 func (x *pathIndex) add(r *rule) {
 	first, rest, more := strings.Cut(r.path, "/")
+	if !r.strict() {
+		x.wary = append(x.wary, r)
+		if foldsCase || strings.ContainsAny(first, meta) {
+			x.loose = append(x.loose, r)
+		}
+	}
 	switch {
 	case foldsCase:
 		x.wild = append(x.wild, r)
@@ -163,69 +175,116 @@ func (c *coverage) add(i, n int) {
 	c.set[i] = true
 }
 
+// verdicts are what the rules that allow are about, and those that ask.
+type verdicts struct{ allowed, asked coverage }
+
+// note counts what a rule speaks about: finding i of n, or the call as a whole if i is
+// negative.
+func (v *verdicts) note(one *rule, i, n int) {
+	c := &v.allowed
+	switch one.Decision {
+	case RuleDeny:
+		return
+	case RuleAsk:
+		c = &v.asked
+	case RuleAllow:
+	}
+	if i < 0 {
+		c.all = true
+		return
+	}
+	c.add(i, n)
+}
+
 // judge asks the rules about a call. Those that ask or deny speak at once; what the
-// others allow is returned.
-func (r *rules) judge(e *Explanation, fields []member) coverage {
-	var allowed coverage
+// others allow is returned, and what those that ask are about.
+func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, asked coverage) {
+	var v verdicts
 	x := r.of(e.Tool)
+	n := len(e.Findings)
+	whole := func(one *rule) {
+		v.note(one, -1, n)
+		e.heed(one, e.Tool, "")
+	}
 	for _, one := range x.calls {
-		e.heed(one, e.Tool, func() { allowed.all = true })
+		whole(one)
 	}
 	for _, one := range x.fields {
 		if one.matchesFields(fields) {
-			e.heed(one, e.Tool, func() { allowed.all = true })
+			whole(one)
 		}
 	}
-	n := len(e.Findings)
 	for i := range n {
 		f := &e.Findings[i]
-		heed := func(one *rule) { e.heed(one, f.Subject, func() { allowed.add(i, n) }) }
-		switch f.Kind {
-		case KindCommand:
-			x.aboutCommand(f, heed)
-		case KindRead, KindWrite:
-			x.paths.each(f.Subject, func(one *rule) {
-				if one.matchesPath(f.Subject) {
-					heed(one)
-				}
-			})
-		case KindURL:
-			for _, one := range x.urls {
-				if one.url.matches(f.Subject, one.strict()) {
-					heed(one)
-				}
-			}
-		case KindTool, KindUnknown: // rules about the call as a whole have spoken
-		}
+		x.about(floor, f, func(one *rule, what string) {
+			v.note(one, i, n)
+			e.heed(one, f.Subject, what)
+		})
 	}
-	for i := range n { // what a command may do, it may do to what it is given
-		if owner := e.Findings[i].owner; owner > 0 && owner <= n && owner-1 != i && allowed.covers(owner-1) && e.Findings[i].Kind != KindCommand {
-			allowed.add(i, n)
-		}
-	}
-	if n > 1 && e.Findings[0].Kind == KindTool && !allowed.all { // what it does is all that it is
-		rest := true
-		for i := 1; i < n; i++ {
-			rest = rest && allowed.covers(i)
-		}
-		if rest {
-			allowed.add(0, n)
-		}
-	}
-	return allowed
+	v.allowed.spread(e.Findings)
+	return v.allowed, v.asked
 }
 
-// heed notes what a rule says that matches.
-func (e *Explanation) heed(r *rule, subject string, allow func()) {
-	o := Opinion{By: "rule " + r.String(), Decision: r.decision(), About: subject, Reason: r.Reason}
-	if r.Where != "" {
-		o.By += " (" + r.Where + ")"
+// about finds the rules that speak about a finding, and what of it each one means if
+// that is something below it.
+func (x *ruleIndex) about(floor *Floor, f *Finding, heed func(one *rule, what string)) {
+	switch f.Kind {
+	case KindCommand:
+		x.aboutCommand(f, func(one *rule) { heed(one, "") })
+	case KindRead, KindWrite:
+		x.paths.each(f.Subject, func(one *rule) {
+			if one.matchesPath(f.Subject) {
+				heed(one, "")
+			}
+		})
+		if f.tree != "" && len(x.paths.wary) > 0 {
+			floor.below(f.tree, x.paths.under(floor, f.tree), func(one *rule, what string) {
+				if !one.matchesPath(f.Subject) { // else it has spoken
+					heed(one, what)
+				}
+			})
+		}
+	case KindURL:
+		for _, one := range x.urls {
+			if one.url.matches(f.Subject, one.strict()) {
+				heed(one, "")
+			}
+		}
+	case KindTool, KindUnknown: // rules about the call as a whole have spoken
 	}
-	if r.Decision == RuleAllow {
-		o.Allows = true
-		allow()
-	} else if o.Reason == "" {
+}
+
+// spread adds what follows from what is covered: what a command may do it may do to what
+// it is given, and what a tool does is all that it is.
+func (c *coverage) spread(findings []Finding) {
+	n := len(findings)
+	for i := range n {
+		if owner := findings[i].owner; owner > 0 && owner <= n && owner-1 != i && c.covers(owner-1) && findings[i].Kind != KindCommand {
+			c.add(i, n)
+		}
+	}
+	if n <= 1 || findings[0].Kind != KindTool || findings[0].opaque || c.all {
+		return
+	}
+	for i := 1; i < n; i++ {
+		if !c.covers(i) {
+			return
+		}
+	}
+	c.add(0, n)
+}
+
+// heed notes what a rule says that matches a subject, or something below it.
+func (e *Explanation) heed(r *rule, subject, below string) {
+	o := Opinion{By: "rule " + r.String(), Decision: r.decision(), About: subject, Reason: r.Reason, Where: r.Where, pattern: r.Pattern}
+	if o.Allows = r.Decision == RuleAllow; !o.Allows && o.Reason == "" {
 		o.Reason = fmt.Sprintf("%s: the rule says %s", shown(subject), r.Decision)
+		if below != "" {
+			o.Reason = fmt.Sprintf("%s holds %s, which the call reaches too: the rule says %s; name what is meant more closely", shown(subject), shown(below), r.Decision)
+		}
+		if r.Where != "" {
+			o.Reason += " (" + r.Where + ")"
+		}
 	}
 	e.say(o)
 }
@@ -264,7 +323,31 @@ func (r *rule) matchesCommand(f *Finding) bool {
 	default:
 		return false
 	}
-	return matchWords(r.words[1:], f.words[1:], !r.strict())
+	return matchWords(r.words[1:], f.words[1:], !r.strict()) || !r.strict() && matchBehindOptions(r.words[1:], f.words[1:])
+}
+
+// matchBehindOptions compares what stands behind options, as push does in git -C . push,
+// and a word behind an option as if it were its value. It is for rules that ask or deny:
+// it may see more than there is.
+func matchBehindOptions(patterns, words []string) bool {
+	if len(patterns) == 0 || strings.HasPrefix(patterns[0], "-") {
+		return false
+	}
+	option := false // the word before is one, and may have a value
+	for i, word := range words {
+		if i > 0 && matchWords(patterns, words[i:], true) {
+			return true
+		}
+		switch {
+		case strings.HasPrefix(word, "-"):
+			option = !strings.Contains(word, "=")
+		case option:
+			option = false
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // matchWords compares words with patterns. A last * stands for any number of words;
@@ -368,7 +451,22 @@ func (p *urlPattern) matches(raw string, strict bool) bool {
 		return false
 	case !matchWord(p.host, r.host) && !matchWord(p.host, strings.ToLower(u.Host)):
 		return false
-	default:
-		return p.path == "" || matchWord(p.path, u.EscapedPath()) || p.path == "/*" && u.EscapedPath() == ""
+	case p.path == "":
+		return true
 	}
+	written, meant := u.EscapedPath(), plainPath(u)
+	if strict && written != "" && written != meant {
+		return false
+	}
+	return matchWord(p.path, written) || matchWord(p.path, meant) || p.path == "/*" && written == ""
+}
+
+// plainPath is the path of an address as a server may read it: decoded, without dots and
+// without slashes that say nothing.
+func plainPath(u *url.URL) string {
+	plain := path.Clean("/" + strings.ReplaceAll(u.Path, "\\", "/"))
+	if strings.HasSuffix(u.Path, "/") && plain != "/" {
+		plain += "/"
+	}
+	return plain
 }

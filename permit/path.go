@@ -1,8 +1,9 @@
 package permit
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -59,7 +60,7 @@ func (a *analysis) path(w arg, do effect) {
 		if do != reads {
 			kind = KindWrite
 		}
-		a.add(Finding{Kind: kind, Subject: w.text, Zone: ZoneMachine, Why: "it cannot be told which path this is", opaque: true})
+		a.add(Finding{Kind: kind, Subject: w.text, Zone: ZoneMachine, Why: "it cannot be told which path this is", opaque: true, does: do})
 		return
 	case w.text == "":
 		return
@@ -68,7 +69,7 @@ func (a *analysis) path(w arg, do effect) {
 		for _, dir := range a.fixed(filepath.FromSlash(w.text)) { // most of what is in it goes
 			s := a.floor.locate(dir)
 			if why := a.floor.ruinous(&s, do); why != "" {
-				a.add(Finding{Kind: KindWrite, Subject: w.text, Zone: ZoneNever, Why: why})
+				a.add(Finding{Kind: KindWrite, Subject: w.text, Zone: ZoneNever, Why: why, does: do})
 				return
 			}
 		}
@@ -81,11 +82,17 @@ func (a *analysis) path(w arg, do effect) {
 		a.doubt(w.text, "it cannot be told in which directory this is")
 		return
 	}
-	for i, s := range spots {
-		if slices.ContainsFunc(spots[:i], func(other spot) bool { return other.path == s.path }) {
+	seen := make(map[string]bool, len(spots))
+	for i := range spots {
+		s := &spots[i]
+		if seen[s.path] {
 			continue
 		}
-		a.add(a.floor.judgePath(&s, do, false))
+		seen[s.path] = true
+		s.tree, s.below = s.tree || w.tree, s.below || w.below
+		if f := a.floor.judgePath(s, do, false); i < mostMatches || f.Zone > ZoneWorkspace {
+			a.add(f)
+		}
 	}
 }
 
@@ -95,7 +102,11 @@ func (a *analysis) mayTouch(w arg) {
 		return
 	}
 	for _, s := range a.spots(w, changes) {
-		if f := a.floor.judgePath(&s, changes, false); f.Zone > ZoneWorkspace {
+		f := a.floor.judgePath(&s, changes, false)
+		if f.Protection == systemWrite || f.Zone == ZoneNever { // it may only be read: no reason to deny
+			f.Zone, f.Protection, f.Why = ZoneMachine, shellOutside, "it is outside the project"
+		}
+		if f.Zone > ZoneWorkspace {
 			a.add(f)
 		}
 	}
@@ -158,31 +169,86 @@ func (f *Floor) locateFrom(dir, path string) spot {
 	return f.locate(at)
 }
 
-// mostMatches is how many files a pattern is followed to.
+// mostMatches is how many of the files that a pattern stands for are told one by one.
+// Of more only those are that matter.
 const mostMatches = 256
+
+var errMatches = errors.New("there are too many files to look at")
 
 // matches are where a pattern leads now, or else the directories that its fixed part
 // names.
 func (a *analysis) matches(pattern string, do effect) []spot {
 	var spots []spot
 	for _, dir := range a.fixed(pattern) {
-		names, err := filepath.Glob(filepath.Join(dir, pattern[len(fixedPart(pattern)):]))
-		if err != nil || len(names) == 0 || len(names) > mostMatches {
-			spots = append(spots, a.floor.locate(filepath.Join(dir, "*")))
-			continue
-		}
-		hidden := strings.HasPrefix(filepath.Base(pattern), ".")
-		for _, name := range names {
-			if hidden || !strings.HasPrefix(filepath.Base(name), ".") {
-				holder := a.floor.locate(filepath.Dir(name))
-				spots = append(spots, a.floor.entry(&holder, filepath.Base(name)))
-				if target := a.floor.locate(name); target.path != spots[len(spots)-1].path && do != removes {
-					spots = append(spots, target)
-				}
+		m := matching{analysis: a, do: do, holders: map[string]spot{}}
+		m.in(dir, strings.Split(pattern[len(fixedPart(pattern)):], string(filepath.Separator)))
+		if len(m.spots) == 0 || a.looks > mostLooks {
+			rest := a.floor.locate(filepath.Join(dir, "*"))
+			if a.looks > mostLooks {
+				rest.err, rest.below = errMatches, true
 			}
+			m.spots = append(m.spots, rest)
 		}
+		spots = append(spots, m.spots...)
 	}
 	return spots
+}
+
+// matching looks for the files that a pattern stands for.
+type matching struct {
+	*analysis
+	do      effect
+	spots   []spot
+	holders map[string]spot // by the names of directories
+}
+
+// in looks into a directory for what the parts of a pattern match.
+func (m *matching) in(dir string, parts []string) {
+	part := parts[0]
+	if !strings.ContainsAny(part, "*?[") {
+		if m.looks++; len(parts) > 1 {
+			m.in(filepath.Join(dir, part), parts[1:])
+		} else if info, err := os.Lstat(filepath.Join(dir, part)); err == nil {
+			m.hit(dir, part, info.Mode()&os.ModeSymlink != 0)
+		}
+		return
+	}
+	part = strings.ReplaceAll(part, "[!", "[^")
+	if _, err := filepath.Match(part, ""); err != nil || strings.ContainsAny(part, `(\`) || strings.Contains(part, "[[") {
+		part = strings.Repeat(".", strings.Count(part[:1], ".")) + "*" // more than it stands for
+	}
+	for _, e := range m.entriesOf(dir) {
+		name := e.Name()
+		if ok, _ := filepath.Match(part, name); !ok || name[0] == '.' && part[0] != '.' {
+			continue
+		}
+		switch link := e.Type()&os.ModeSymlink != 0; {
+		case len(parts) == 1:
+			m.hit(dir, name, link)
+		case link || e.IsDir():
+			m.in(filepath.Join(dir, name), parts[1:])
+		}
+		if m.looks > mostLooks {
+			return
+		}
+	}
+}
+
+// hit notes a file that was found, and where it leads if it is a link.
+func (m *matching) hit(dir, name string, link bool) {
+	holder, ok := m.holders[dir]
+	if !ok {
+		holder = m.floor.locate(dir)
+		m.holders[dir] = holder
+	}
+	if name == "" {
+		m.spots = append(m.spots, holder)
+		return
+	}
+	m.spots = append(m.spots, m.floor.entry(&holder, name))
+	if link && m.do != removes {
+		m.spots = append(m.spots, m.floor.locate(filepath.Join(dir, name)))
+	}
 }
 
 // fixed are the directories that the fixed part of a pattern names.

@@ -29,6 +29,8 @@ type spot struct {
 	inside bool   // in the project
 	extra  bool   // in an extra root
 	temp   bool   // in the temporary directory
+	tree   bool   // what is below it is meant too
+	below  bool   // it stands for what is below the directory it is in
 	err    error  // it could not be followed
 }
 
@@ -358,51 +360,68 @@ func isASCII(s string) bool {
 }
 
 // judgePath says what it means that a command does something to a path, or with
-// strict that a file tool does.
+// strict that a file tool does. Several protections may be about one path: the first
+// that is not relaxed is the one that holds it.
 func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding {
-	found := Finding{Kind: KindRead, Subject: s.name()}
+	found := Finding{Kind: KindRead, Subject: s.name(), does: do}
+	switch {
+	case s.below:
+		found.tree = path.Dir(found.Subject)
+	case s.tree, do >= rewrites:
+		found.tree = found.Subject
+	}
 	if do != reads {
 		found.Kind = KindWrite
-	}
-	beyond := func(zone Zone, protection, why string) Finding {
-		found.Zone, found.Protection, found.Why = zone, protection, why
-		return found
+		if why := f.never(s, do); why != "" {
+			found.Zone, found.Why = ZoneNever, why
+			return found
+		}
 	}
 	outside := shellOutside
 	if strict {
 		outside = filesOutside
 	}
+	held := func(protection, why string) {
+		if found.Zone = ZoneMachine; found.Protection == "" || f.relaxed[found.Protection] && !f.relaxed[protection] {
+			found.Protection, found.Why = protection, why
+		}
+	}
 	if do != reads {
-		if do >= rewrites {
-			if why := f.ruinous(s, do); why != "" {
-				return beyond(ZoneNever, "", why)
-			}
-		}
-		if isDisk(s.path) {
-			return beyond(ZoneNever, "", "it writes to a disk or to memory")
-		}
 		if id := f.private(s, do); id != "" {
-			return beyond(ZoneMachine, id, "it steers Belay or what git runs")
+			held(id, "it steers Belay or what git runs")
 		}
 	}
 	switch {
 	case s.err != nil:
-		return beyond(ZoneMachine, outside, "it cannot be followed: "+s.err.Error())
+		held(outside, "it cannot be followed: "+s.err.Error())
 	case s.inside || s.extra:
 		if do == changes && !strict && hasOtherName(filepath.FromSlash(s.path)) {
-			return beyond(ZoneMachine, shellOutside, "the file has another name, which may be outside the project")
+			held(shellOutside, "the file has another name, which may be outside the project")
 		}
 		if do != reads {
-			return beyond(ZoneWorkspace, "", "")
+			found.Zone = max(found.Zone, ZoneWorkspace)
 		}
-		return found
 	case !strict && (slices.Contains(harmlessDevices, s.path) || strings.HasPrefix(s.path, "/dev/fd/")):
-		return found
 	case !strict && s.temp:
-		return beyond(ZoneWorkspace, "", "temporary")
-	case do != reads && isSystem(s.path):
-		return beyond(ZoneMachine, systemWrite, "it is a system directory")
+		if found.Zone < ZoneWorkspace {
+			found.Zone, found.Why = ZoneWorkspace, "temporary"
+		}
 	default:
-		return beyond(ZoneMachine, outside, "it is outside the project")
+		if do != reads && isSystem(s.path) {
+			held(systemWrite, "it is a system directory")
+		}
+		held(outside, "it is outside the project")
 	}
+	return found
+}
+
+// never says why something is never done to a path, or nothing.
+func (f *Floor) never(s *spot, do effect) string {
+	if isDisk(s.path) {
+		return "it writes to a disk or to memory"
+	}
+	if do >= rewrites {
+		return f.ruinous(s, do)
+	}
+	return ""
 }

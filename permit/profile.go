@@ -24,20 +24,23 @@ type Profile struct {
 	// Command is a field with a shell command.
 	Command string
 
-	globs   []string // fields with patterns of paths
+	around  bool     // without a path it reads the project
+	tree    bool     // it reads all that is below a directory
+	filters []string // fields with patterns of names below its path
+	globs   []string // fields with patterns of paths, relative to its path
 	unknown bool     // nothing is known about the tool
 }
 
 // stock are the tools of package toolbox.
 func stock() map[string]Profile {
 	return map[string]Profile{
-		"read":  {Reads: []string{"path"}},
-		"list":  {Reads: []string{"path"}},
-		"glob":  {Reads: []string{"path"}, globs: []string{"pattern"}},
-		"grep":  {Reads: []string{"path"}, globs: []string{"glob"}},
-		"write": {Zone: ZoneWorkspace, Writes: []string{"path"}},
-		"edit":  {Zone: ZoneWorkspace, Writes: []string{"path"}},
-		"shell": {Command: "command"},
+		"read":    {Reads: []string{"path"}},
+		"list":    {Reads: []string{"path"}, around: true},
+		"glob":    {Reads: []string{"path"}, globs: []string{"pattern"}},
+		"grep":    {Reads: []string{"path"}, filters: []string{"glob"}, around: true, tree: true},
+		"write":   {Zone: ZoneWorkspace, Writes: []string{"path"}},
+		"edit":    {Zone: ZoneWorkspace, Writes: []string{"path"}},
+		shellTool: {Command: "command"},
 	}
 }
 
@@ -56,7 +59,8 @@ const mostRemembered = 1_000
 
 func newProfiles(given map[string]Profile) (*profiles, error) {
 	p := &profiles{exact: map[string]*Profile{}, byGlob: map[string]*Profile{}, found: map[string]*Profile{}}
-	for name, profile := range stock() {
+	stock := stock()
+	for name, profile := range stock {
 		p.exact[name] = &profile
 	}
 	var problems []error
@@ -68,6 +72,11 @@ func newProfiles(given map[string]Profile) (*profiles, error) {
 		if _, err := path.Match(name, ""); err != nil || name == "" {
 			problems = append(problems, fmt.Errorf("permit: tool %q: the name is no pattern", name))
 		}
+		if _, ok := stock[name]; ok {
+			problems = append(problems, fmt.Errorf("permit: tool %q comes with Belay, and what it does is not for settings to say: "+
+				"use rules and guards for it, or give a tool of your own another name", name))
+			continue
+		}
 		if !strings.ContainsAny(name, `*?[\`) {
 			p.exact[name] = &profile
 			continue
@@ -77,6 +86,42 @@ func newProfiles(given map[string]Profile) (*profiles, error) {
 	}
 	slices.SortStableFunc(p.patterns, func(a, b string) int { return len(b) - len(a) })
 	return p, errors.Join(problems...)
+}
+
+// misspelt says what is wrong with the name of a tool that is none, and nearly one: what
+// is said about it would never hold. Names with patterns in them are let be, and so are
+// those that are like no other: tools come from many places.
+func (p *profiles) misspelt(tool string) error {
+	if p.of(tool) != nothingKnown || strings.ContainsAny(tool, `*?[\`) {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.exact)) {
+		if slips(strings.ToLower(tool), strings.ToLower(name)) {
+			return fmt.Errorf("there is no tool %q: did you mean %q? A tool of your own that is called so is described under permit.tools (Options.Tools)", tool, name)
+		}
+	}
+	return nil
+}
+
+// slips reports whether one word is the other but for a letter that was left out, typed
+// twice or swapped with its neighbour. A letter in the place of another makes too many
+// good names of one another: lint is not list.
+func slips(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	at := 0
+	for at < len(a) && a[at] == b[at] {
+		at++
+	}
+	switch len(b) - len(a) {
+	case 0:
+		return a == b || at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
+	case 1:
+		return a[at:] == b[at+1:]
+	default:
+		return false
+	}
 }
 
 // nothingKnown is the profile of tools that nobody described.
@@ -107,6 +152,9 @@ func (p *profiles) of(tool string) *Profile {
 	return profile
 }
 
+// shellTool is the tool of package toolbox that runs commands.
+const shellTool = "shell"
+
 // findings says what a call does.
 func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 	if p.Command != "" {
@@ -118,24 +166,49 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 		if p.unknown {
 			why = "nobody has said what the tool does"
 		}
-		found = append(found, Finding{Kind: KindTool, Subject: tool, Zone: p.Zone, Why: why})
+		found = append(found, Finding{Kind: KindTool, Subject: tool, Zone: p.Zone, Why: why, opaque: p.unknown})
 	}
+	around := p.around
 	for i := range fields {
 		name := fields[i].name
 		switch {
+		case (among(p.Reads, name) || among(p.Writes, name) || among(p.URLs, name)) && !shaped(&fields[i]):
+			found = append(found, Finding{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: fmt.Sprintf("its field %q is neither a text nor a list of texts", name), Protection: inputReadings})
 		case among(p.Reads, name):
+			before := len(found)
 			found = f.pathFindings(found, &fields[i], reads)
+			around = around && len(found) == before
 		case among(p.Writes, name):
 			found = f.pathFindings(found, &fields[i], changes)
 		case among(p.globs, name):
-			found = f.globFindings(found, &fields[i])
+			found = f.globFindings(found, &fields[i], pathOf(p, fields), true)
+		case among(p.filters, name):
+			found = f.globFindings(found, &fields[i], "", false)
 		case among(p.URLs, name):
 			found = urlFindings(found, &fields[i])
 		case p.unknown:
 			found = f.guess(found, &fields[i])
 		}
 	}
+	if around {
+		found = append(found, Finding{Kind: KindRead, Subject: "."})
+	}
+	for i := range found {
+		if p.tree && found[i].Kind == KindRead {
+			found[i].tree = found[i].Subject
+		}
+	}
 	return found
+}
+
+// pathOf is the directory that the patterns of a call are relative to.
+func pathOf(p *Profile, fields []member) string {
+	for i := range fields {
+		if text, ok := fields[i].text(); ok && among(p.Reads, fields[i].name) {
+			return text
+		}
+	}
+	return ""
 }
 
 // among reports whether a field is one of a list. The case of letters does not
@@ -158,6 +231,28 @@ func (f *Floor) commandFindings(tool string, p *Profile, fields []member) []Find
 		}
 	}
 	return []Finding{{Kind: KindUnknown, Subject: tool, Zone: ZoneMachine, Why: fmt.Sprintf("its field %q holds no command", p.Command)}}
+}
+
+// shaped reports whether a field holds what is understood: a text, a list of texts, or
+// nothing.
+func shaped(m *member) bool {
+	if _, ok := m.text(); ok || string(m.value) == "null" {
+		return true
+	}
+	if len(m.value) == 0 || m.value[0] != '[' {
+		return false
+	}
+	s := scanner{data: m.value, at: 1}
+	for s.space(); !s.take(']'); s.space() {
+		value := s.value()
+		if _, ok := unquote(value); value == nil || !ok {
+			return false
+		}
+		if s.space(); !s.take(',') {
+			return s.take(']')
+		}
+	}
+	return true
 }
 
 // texts are the strings that a field holds. A value of another kind is none.
@@ -208,14 +303,23 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	return f.judgePath(&s, do, true)
 }
 
-// globFindings judges the fixed part of a pattern of paths.
-func (f *Floor) globFindings(found []Finding, m *member) []Finding {
+// globFindings judges the fixed part of a pattern of paths below a directory. A pattern
+// that only picks among what is below counts if it may lead out.
+func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool) []Finding {
 	for _, text := range texts(m) {
-		if !strings.Contains(text, "..") && !filepath.IsAbs(filepath.FromSlash(text)) {
+		away := strings.Contains(text, "..") || filepath.IsAbs(filepath.FromSlash(text))
+		if !away && !always {
 			continue
 		}
 		fixed := text[:strings.IndexAny(text+"*", "*?[{")]
-		found = append(found, f.fileFinding(fixed, reads))
+		if len(fixed) < len(text) {
+			fixed = fixed[:strings.LastIndex(fixed, "/")+1] // a/b* is in a
+		}
+		place := fixed
+		if !filepath.IsAbs(filepath.FromSlash(text)) && dir != "" {
+			place = dir + "/" + fixed
+		}
+		found = append(found, f.fileFinding(place, reads))
 		if strings.Contains(text[len(fixed):], "..") {
 			found = append(found, Finding{Kind: KindRead, Subject: text, Zone: ZoneMachine, Why: "it cannot be told where this leads", Protection: filesOutside})
 		}
@@ -230,14 +334,16 @@ func urlFindings(found []Finding, m *member) []Finding {
 	return found
 }
 
-// guess looks at a field of a tool that nobody described. It may raise a protection
-// and nothing else: such a tool is zone 5 as it is.
+// guess looks at a field of a tool that nobody described. It may raise a protection, and
+// has rules and guards see addresses and paths that are called so. It changes no zone:
+// such a tool is zone 5 as it is.
 func (f *Floor) guess(found []Finding, m *member) []Finding {
 	for _, text := range texts(m) {
 		var more []Finding
+		named := false // the field says what it holds
 		switch name := strings.ToLower(m.name); {
 		case strings.Contains(text, "://") || strings.HasSuffix(name, "url") || strings.HasSuffix(name, "uri") || name == "host" || name == "endpoint":
-			more = append(more, urlFinding(text, ZoneNetwork))
+			more, named = append(more, urlFinding(text, ZoneNetwork)), true
 		case name == "command" || name == "cmd" || name == "script":
 			more = f.analyse(text)
 		case len(text) < 4096 && text != "" && !strings.ContainsAny(text, "\n\x00"):
@@ -248,10 +354,14 @@ func (f *Floor) guess(found []Finding, m *member) []Finding {
 			}
 			if s.inside || filepath.IsAbs(native) || strings.HasPrefix(text, "..") {
 				more = append(more, f.judgePath(&s, changes, false))
+				named = strings.Contains(name, "path") || strings.Contains(name, "file") || strings.HasPrefix(name, "dir") || strings.HasSuffix(name, "dir")
 			}
 		}
 		for _, one := range more {
-			if one.Protection != "" && one.Protection != shellOutside || one.Zone >= ZoneNever {
+			if one.Protection == shellOutside {
+				one.Protection = ""
+			}
+			if named || one.Protection != "" || one.Zone >= ZoneNever {
 				found = append(found, one)
 			}
 		}

@@ -141,14 +141,7 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	switch c.about {
 	case aboutCommand:
 		c.words = strings.Fields(rest)
-		for _, w := range c.words {
-			if _, bad := path.Match(w, ""); bad != nil {
-				err = fmt.Errorf("%q: %w", w, bad)
-			}
-		}
-		if len(c.words) == 0 {
-			err = errors.New("there is no command in it")
-		}
+		err = checkWords(c.words)
 	case aboutPath:
 		c.path = strings.TrimPrefix(rest, "./")
 		if !doublestar.ValidatePattern(c.path) || c.path == "" {
@@ -156,6 +149,9 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 		}
 	case aboutURL:
 		c.url, err = parseURLPattern(rest)
+		if err == nil && c.strict() && tools.of(r.Tool) == nothingKnown {
+			err = fmt.Errorf("nobody has said what %s does, so that an address alone allows nothing: describe it under permit.tools (Options.Tools), such as {%s: {zone: 3, urls: [url]}}", r.Tool, r.Tool)
+		}
 	case aboutFields:
 		c.fields, err = parseFields(rest)
 	default:
@@ -164,10 +160,38 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	return c, err
 }
 
+// checkWords says what is wrong with the words of a command. One that no command can
+// have is an error: a rule that denies and never matches is worse than none.
+func checkWords(words []string) error {
+	if len(words) == 0 {
+		return errors.New("there is no command in it")
+	}
+	for i, w := range words {
+		_, bad := path.Match(w, "")
+		cut, colon := strings.CutSuffix(w, ":*")
+		switch {
+		case bad != nil:
+			return fmt.Errorf("%q: %w", w, bad)
+		case colon:
+			return fmt.Errorf("%q is not how the words of a command are written: write %s *", w, strings.Join(append(slices.Clone(words[:i]), cut), " "))
+		case strings.Contains(w, "&&"), strings.ContainsAny(w, "|;"), w == "&":
+			return fmt.Errorf("%q: a rule is about one command, and every command of a line is compared by itself: write a rule for each; "+
+				"for the character itself write ?", w)
+		case strings.HasPrefix(strings.TrimLeft(w, "0123456789"), ">"), strings.HasPrefix(w, "<"):
+			return fmt.Errorf("%q: a redirection is no word of a command: write a rule about the path, such as (path:docs/**)", w)
+		case w[0] == '"' || w[0] == '\'':
+			return fmt.Errorf("%q: words are compared without their quotes: leave them out, and write ? for a blank in a word", w)
+		}
+	}
+	return nil
+}
+
 // aboutOf says what a pattern for a tool is about that does not say.
 func aboutOf(p *Profile, pattern string) about {
 	name, _, equals := strings.Cut(pattern, "=")
 	switch {
+	case strings.HasPrefix(pattern, "https://"), strings.HasPrefix(pattern, "http://"): // nothing else looks like it
+		return aboutURL
 	case p.Command != "":
 		return aboutCommand
 	case len(p.Reads)+len(p.Writes) > 0:

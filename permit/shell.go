@@ -39,6 +39,9 @@ type analysis struct {
 	calls []string // functions under way, outermost first
 	forks bool     // the statement at hand runs beside others
 	owner int      // the finding of the command at hand, from 1
+	exits []*state // what the loops and functions under way are left with, outermost first
+	names names    // what the pipe hands over that the statement at hand reads
+	looks int      // how many files were looked at for the sake of patterns
 	src   string
 }
 
@@ -101,40 +104,7 @@ func (a *analysis) parse(script string) {
 		return
 	}
 	a.src = script
-	if evaluatesText(file) {
-		a.doubt(script, "arithmetic, or an index, may run what stands in quotes")
-	}
 	a.statements(file.Stmts)
-}
-
-// evaluatesText reports whether a text has something that takes values for expressions,
-// which may run commands, and a command in quotes that it might find there. What
-// honest lines have is one or the other.
-func evaluatesText(file *syntax.File) bool {
-	takes, hidden, dollar, paren := false, false, false, false
-	text := func(value string) {
-		hidden = hidden || strings.Contains(value, "$(") || strings.Contains(value, "`")
-		dollar = dollar || strings.HasSuffix(value, "$")
-		paren = paren || strings.HasPrefix(value, "(")
-	}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.LetClause, *syntax.DeclClause, *syntax.TestClause, *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.ArrayExpr, *syntax.CStyleLoop:
-			takes = true
-		case *syntax.ParamExp:
-			takes = takes || n.Excl || n.Slice != nil || n.Index != nil
-		case *syntax.Assign:
-			takes = takes || n.Index != nil
-		case *syntax.SglQuoted:
-			text(n.Value)
-		case *syntax.Lit:
-			if strings.Contains(n.Value, `\`) {
-				text(strings.ReplaceAll(n.Value, `\`, ""))
-			}
-		}
-		return true
-	})
-	return takes && (hidden || dollar && paren)
 }
 
 // unreadable says why a text is not looked at, or nothing.
@@ -188,17 +158,23 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 
 // apart goes through something in a shell of its own: what it learns is forgotten.
 func (a *analysis) apart(do func()) {
-	before := a.state.copied()
+	before, exits := a.state, a.exits
+	a.exits = nil
 	do()
-	a.state = before
+	a.state, a.exits = before, exits
 }
 
 func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {
+	names := a.names
 	for _, r := range s.Redirs {
 		if in, ok := a.redirect(r); ok {
-			stdin, piped = in, true
+			stdin, piped, a.names = in, true, noNames
+		}
+		if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+			a.count(strings.Trim(r.N.Value, "{}")) // the descriptor that it gets
 		}
 	}
+	defer func() { a.names = names }()
 	switch c := s.Cmd.(type) {
 	case nil:
 	case *syntax.CallExpr:
@@ -226,12 +202,26 @@ func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {
 			a.statement(c.Stmt, stdin, piped)
 		}
 	case *syntax.CoprocClause:
-		a.apart(func() { a.statement(c.Stmt, arg{}, true) })
+		a.coprocess(c)
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		a.inner(s.Cmd)
 	default:
 		a.doubt(a.written(s), "it is not understood")
 	}
+}
+
+// coprocess goes through one that runs beside the shell, and sets variables to its
+// descriptors and its number.
+func (a *analysis) coprocess(c *syntax.CoprocClause) {
+	name := literal("COPROC")
+	if c.Name != nil {
+		name = a.value(c.Name)
+	}
+	forks := a.forks
+	a.forks = true
+	a.apart(func() { a.statement(c.Stmt, arg{}, true) })
+	a.forks = forks
+	a.forget(name, arg{text: name.text + "_PID", known: name.known})
 }
 
 // group goes through statements that share what they read.

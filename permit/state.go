@@ -1,104 +1,127 @@
 package permit
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// state is what the shell knows at a point of the text.
+// state is what the shell knows at a point of the text. Its parts do not change: a
+// state is copied by assigning it.
 type state struct {
-	// dirs are the directories the shell may be in; none if that is not known.
+	// dirs are the directories the shell may be in, as it calls them itself: a link
+	// that was gone through is part of the name. None if that is not known.
 	dirs []string
 	// vars are the variables whose values are known.
-	vars map[string]string
+	vars *tree[string]
 	// patterns are the variables of loops over files: what the files look like.
-	patterns map[string]string
+	patterns *tree[string]
+	// deep are those among them whose files may be in any directory below.
+	deep *tree[bool]
+	// dirty are the variables that the text gave a value which may be no number. What
+	// is computed with them may run commands. soiled says that any variable may be one.
+	dirty  *tree[bool]
+	soiled bool
+	// integers are the variables whose values are computed when they are set, and keyed
+	// those whose indexes are not.
+	integers, keyed *tree[bool]
+	// blind says that no variable is known from here on: a name may mean another.
+	blind bool
 	// params are the words that the function at hand was called with; nil if they are
 	// not known.
 	params []string
-	funcs  map[string]*syntax.Stmt
+	// funcs are the functions. One that has several bodies, because it depends which of
+	// them the shell has come to, is a choice of them, and one in maybe may be none.
+	funcs functions
+	maybe *tree[bool]
 	// frozen are variables that are read-only: to set one fails, and the shell may go
 	// on.
-	frozen map[string]bool
+	frozen *tree[bool]
 	// lost says that commands may mean anything: PATH was changed, or a text was run
 	// that is not known.
 	lost string
 }
 
-func (s *state) copied() state {
-	c := *s
-	c.dirs = slices.Clone(s.dirs)
-	c.vars, c.patterns, c.funcs, c.frozen = cloned(s.vars), cloned(s.patterns), cloned(s.funcs), cloned(s.frozen)
-	return c
-}
-
-func cloned[V any](m map[string]V) map[string]V {
-	if len(m) == 0 {
-		return nil
-	}
-	return maps.Clone(m)
-}
-
-// join is the state after one of two ways was taken.
-func (s *state) join(other *state) {
-	for name, value := range s.vars {
-		if theirs, ok := other.vars[name]; !ok || theirs != value {
-			delete(s.vars, name)
-		}
-	}
-	for name, pattern := range s.patterns {
-		if theirs, ok := other.patterns[name]; !ok || theirs != pattern {
-			delete(s.patterns, name)
-		}
-	}
-	if !slices.Equal(s.params, other.params) {
+// join is the state after one of two ways was taken. It reports whether that says less
+// than before.
+func (s *state) join(other *state) (less bool) {
+	before := *s
+	s.vars, s.patterns = common(s.vars, other.vars), common(s.patterns, other.patterns)
+	s.deep = united(s.deep, other.deep)
+	s.dirty, s.soiled = united(s.dirty, other.dirty), s.soiled || other.soiled
+	s.integers, s.keyed = united(s.integers, other.integers), common(s.keyed, other.keyed)
+	s.blind = s.blind || other.blind
+	if !slices.Equal(s.params, other.params) || (s.params == nil) != (other.params == nil) {
 		s.params = nil
 	}
-	for name, body := range other.funcs {
-		if s.funcs == nil {
-			s.funcs = map[string]*syntax.Stmt{}
-		}
-		if _, ok := s.funcs[name]; !ok {
-			s.funcs[name] = body
-		}
-	}
-	if s.dirs == nil || other.dirs == nil {
-		s.dirs = nil
-	} else {
-		s.dirs = append(s.dirs, other.dirs...)
-		slices.Sort(s.dirs)
-		s.dirs = slices.Compact(s.dirs)
-		if len(s.dirs) > mostDirectories {
-			s.dirs = nil
-		}
-	}
-	for name := range other.frozen {
-		s.freeze(name)
-	}
+	more := s.joinFunctions(other)
+	s.frozen = united(s.frozen, other.frozen)
+	s.joinDirectories(other.dirs)
 	if s.lost == "" {
 		s.lost = other.lost
 	}
+	return more || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.soiled != before.soiled ||
+		s.integers != before.integers || s.keyed != before.keyed || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost ||
+		changed(s, &before) || (s.params == nil) != (before.params == nil)
+}
+
+func (s *state) joinDirectories(dirs []string) {
+	switch {
+	case slices.Equal(s.dirs, dirs):
+	case s.dirs == nil || dirs == nil:
+		s.dirs = nil
+	default:
+		s.dirs = directories(slices.Concat(s.dirs, dirs))
+	}
+}
+
+// directories are those that a line may be in, each once; nil if there are too many.
+func directories(dirs []string) []string {
+	slices.Sort(dirs)
+	if dirs = slices.Compact(dirs); len(dirs) > mostDirectories {
+		return nil
+	}
+	return dirs
 }
 
 // freeze notes that a variable is read-only. What it holds is not followed any more.
 func (s *state) freeze(name string) {
-	if s.frozen == nil {
-		s.frozen = map[string]bool{}
-	}
-	s.frozen[name] = true
-	delete(s.vars, name)
-	delete(s.patterns, name)
+	s.frozen = s.frozen.with(name, true)
+	s.unknown(name)
+}
+
+// unknown drops what is known of a variable.
+func (s *state) unknown(name string) {
+	s.vars, s.patterns = s.vars.without(name), s.patterns.without(name)
+}
+
+// soil drops what is known of a variable, which may hold anything now.
+func (s *state) soil(name string) {
+	s.unknown(name)
+	s.dirty = s.dirty.with(name, true)
+}
+
+// count drops what is known of a variable but that it holds a number.
+func (s *state) count(name string) {
+	s.unknown(name)
+	s.dirty = s.dirty.without(name)
+}
+
+// soilAll drops what is known of all variables, which may hold anything now.
+func (s *state) soilAll() { s.vars, s.patterns, s.soiled = nil, nil, true }
+
+// darken says that a name may mean another variable from here on.
+func (s *state) darken() {
+	s.soilAll()
+	s.blind = true
 }
 
 // drop forgets the variables that are set somewhere in a part of the text.
 func (s *state) drop(n syntax.Node) {
 	for n := range syntax.Preorder(n) {
 		if as, ok := n.(*syntax.Assign); ok && as.Name != nil {
-			delete(s.vars, as.Name.Value)
-			delete(s.patterns, as.Name.Value)
+			s.unknown(as.Name.Value)
 		}
 	}
 }
@@ -107,19 +130,38 @@ func (s *state) drop(n syntax.Node) {
 func (a *analysis) forget(names ...arg) {
 	for _, n := range names {
 		if !n.known {
-			a.vars, a.patterns = nil, nil
+			a.soilAll()
 			return
 		}
 		name, _, _ := strings.Cut(n.text, "=")
 		name, _, _ = strings.Cut(name, "[")
-		delete(a.vars, name)
-		delete(a.patterns, name)
+		if a.integers.has(name) {
+			a.doubt(n.text, "what the variable is given is computed, which may run commands")
+		}
+		a.soil(name)
 	}
 }
 
 // lose says that from here on anything may be meant.
 func (a *analysis) lose(why string) {
-	a.vars, a.patterns, a.params, a.dirs, a.lost = nil, nil, nil, nil, why
+	a.darken()
+	a.params, a.dirs, a.lost = nil, nil, why
 }
 
-func changed(a, b *state) bool { return !slices.Equal(a.dirs, b.dirs) }
+func changed(a, b *state) bool {
+	return !slices.Equal(a.dirs, b.dirs) || (a.dirs == nil) != (b.dirs == nil)
+}
+
+// ownVariables are those that the shell sets by itself. A text may set them too, and
+// cannot be told by that what they are.
+const ownVariables = "_ BASH BASHOPTS BASHPID BASH_* COLUMNS COMP_* COMPREPLY COPROC* DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO LINES MAPFILE " +
+	"OLDPWD OPTARG OPTIND PIPESTATUS PPID PWD RANDOM READLINE_* REPLY SECONDS SHELLOPTS SRANDOM UID"
+
+// countingVariables are those among them that hold numbers, whatever they are set to.
+const countingVariables = "BASHPID COLUMNS EPOCHSECONDS EUID HISTCMD LINENO LINES OPTIND PPID RANDOM SECONDS SRANDOM UID BASH_SUBSHELL PIPESTATUS"
+
+// isOwn reports whether the shell sets a variable by itself. Names in small letters are
+// the text's own.
+func isOwn(name string) bool {
+	return name != "" && (name[0] == '_' && len(name) == 1 || name[0] >= 'A' && name[0] <= 'Z' && listed(name, ownVariables))
+}

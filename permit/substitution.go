@@ -1,6 +1,10 @@
 package permit
 
 import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -20,25 +24,132 @@ func (a *analysis) inner(n syntax.Node) (ran, pipe bool) {
 			a.substitute(p.Stmts)
 			ran = true
 			return false
-		case *syntax.BinaryArithm:
-			if word, ok := p.X.(*syntax.Word); ok && p.Op.String() != "==" && strings.HasSuffix(p.Op.String(), "=") {
-				delete(a.vars, word.Lit())
-			}
-		case *syntax.UnaryArithm:
-			if word, ok := p.X.(*syntax.Word); ok {
-				delete(a.vars, word.Lit())
-			}
-		case *syntax.ParamExp:
-			if p.Exp != nil && p.Param != nil && strings.Contains(p.Exp.Op.String(), "=") {
-				delete(a.vars, p.Param.Value)
-			}
-			if p.Exp != nil && p.Exp.Op == syntax.OtherParamOps {
-				a.doubt(a.written(p), "the value is expanded again, which may run commands")
-			}
+		default:
+			a.evaluated(node)
 		}
 		return true
 	})
 	return ran, ran && isPipe(n)
+}
+
+// evaluated goes through a part of a word or of an expression that the shell computes,
+// or that sets a variable.
+func (a *analysis) evaluated(node syntax.Node) {
+	switch p := node.(type) {
+	case *syntax.ArithmExp:
+		a.compute(p.X)
+	case *syntax.ArithmCmd:
+		a.compute(p.X)
+	case *syntax.CStyleLoop:
+		for _, x := range []syntax.ArithmExpr{p.Init, p.Cond, p.Post} {
+			a.compute(x)
+		}
+	case *syntax.LetClause:
+		a.let(p)
+	case *syntax.BinaryArithm:
+		if op := p.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
+			a.computed(p.X)
+		}
+	case *syntax.UnaryArithm:
+		if p.Op == syntax.Inc || p.Op == syntax.Dec {
+			a.computed(p.X)
+		}
+	case *syntax.BinaryTest:
+		a.compares(p)
+	case *syntax.UnaryTest:
+		if w, ok := p.X.(*syntax.Word); ok && (p.Op == syntax.TsVarSet || p.Op == syntax.TsRefVar) {
+			if v := a.quietly(w); !v.known || !a.isVariable(v.text) {
+				a.doubt(a.written(p), "the index of a variable is computed, which may run commands")
+			}
+		}
+	case *syntax.ParamExp:
+		a.expanded(p)
+	}
+}
+
+// let goes through let, whose expressions may stand in quotes.
+func (a *analysis) let(c *syntax.LetClause) {
+	for _, x := range c.Exprs {
+		a.compute(x)
+		w, ok := x.(*syntax.Word)
+		if !ok {
+			continue
+		}
+		for n := range syntax.Preorder(w) {
+			text := ""
+			switch n := n.(type) {
+			case *syntax.SglQuoted:
+				text = n.Value
+			case *syntax.Lit:
+				text = n.Value
+			}
+			for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isName("x" + string(r)) }) {
+				a.unknown(name) // one of them is set
+			}
+		}
+	}
+}
+
+// compares judges a test of [[ that compares numbers: it computes both of them.
+func (a *analysis) compares(t *syntax.BinaryTest) {
+	if !oneOf(t.Op.String(), "-eq -ne -le -ge -lt -gt") {
+		return
+	}
+	for _, x := range []syntax.TestExpr{t.X, t.Y} {
+		if w, ok := x.(*syntax.Word); !ok || !a.counts(w) {
+			a.doubt(a.written(x), "it is computed, and may be no number: that can run commands")
+		}
+	}
+}
+
+// isVariable reports whether a text is the name of a variable, or of a part of one
+// that is a number.
+func (a *analysis) isVariable(text string) bool {
+	name, index, indexed := strings.Cut(text, "[")
+	index = strings.TrimSuffix(index, "]")
+	return (isName(name) || isNumber(name)) && (!indexed || index == "@" || index == "*" || a.expression(index))
+}
+
+// expanded goes through the expansion of a variable.
+func (a *analysis) expanded(p *syntax.ParamExp) {
+	if p.Param == nil {
+		return
+	}
+	name := p.Param.Value
+	all := false
+	if w, ok := p.Index.(*syntax.Word); ok {
+		all = w.Lit() == "@" || w.Lit() == "*"
+	}
+	if p.Index != nil {
+		a.index(name, p.Index)
+	}
+	if p.Slice != nil {
+		a.compute(p.Slice.Offset)
+		a.compute(p.Slice.Length)
+	}
+	sets := p.Exp != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull)
+	if p.Excl && p.Names == 0 && !all {
+		value, ok := a.vars.get(name)
+		if ok && !a.isVariable(value) || !ok && !a.holdsNumber(name) {
+			a.doubt(a.written(p), "it is not known which variable this is: its index may run commands")
+		}
+		if sets {
+			a.darken()
+		}
+	}
+	switch {
+	case p.Exp == nil:
+	case sets:
+		counts := a.numeric(p.Exp.Word) && a.holdsNumber(name)
+		if p.Exp.Word != nil {
+			a.hazard(name, a.quietly(p.Exp.Word))
+		}
+		if a.soil(name); counts {
+			a.count(name)
+		}
+	case p.Exp.Op == syntax.OtherParamOps:
+		a.doubt(a.written(p), "the value is expanded again, which may run commands")
+	}
 }
 
 // isPipe reports whether a word is a process substitution and nothing else.
@@ -89,17 +200,21 @@ func (a *analysis) output(s *syntax.Stmt) arg {
 	if !ok || len(call.Args) == 0 || s.Negated || s.Background {
 		return arg{text: a.written(s)}
 	}
-	words := make([]string, len(call.Args))
-	for i, w := range call.Args {
+	var words []string
+	for _, w := range call.Args {
 		text, pattern, ok := plainWord(w)
 		if !ok || pattern || strings.Contains(text, "{") || strings.HasPrefix(text, "~") {
-			v := a.quietly(w)
-			if !v.known {
+			fields, ok := a.quietFields(w)
+			if !ok {
 				return arg{text: a.written(s)}
 			}
-			text = v.text
+			words = append(words, fields...)
+			continue
 		}
-		words[i] = text
+		words = append(words, text)
+	}
+	if len(words) == 0 || a.isFunction(words[0]) {
+		return arg{text: a.written(s)}
 	}
 	switch {
 	case len(s.Redirs) == 1 && words[0] == "cat" && len(words) == 1 && s.Redirs[0].Hdoc != nil:
@@ -107,12 +222,20 @@ func (a *analysis) output(s *syntax.Stmt) arg {
 			return literal(text)
 		}
 	case len(s.Redirs) > 0:
+	case slices.Equal(words, []string{"git", "rev-parse", "--show-toplevel"}):
+		if top, ok := a.topLevel(); ok {
+			return literal(top + "\n")
+		}
 	case words[0] == "pwd" && len(words) == 1 && len(a.dirs) == 1:
 		return literal(a.dirs[0] + "\n")
 	case words[0] == "echo" && (len(words) < 2 || !strings.HasPrefix(words[1], "-")):
 		text := strings.Join(words[1:], " ")
 		if !strings.Contains(text, `\`) { // some shells take escapes
 			return literal(text + "\n")
+		}
+	case words[0] == "find":
+		if dir := searchedBy(words[1:]); dir != "" {
+			return arg{text: dir, tree: true}
 		}
 	case words[0] == "printf" && len(words) == 2 && !strings.ContainsAny(words[1], `\%`):
 		return literal(words[1])
@@ -122,20 +245,82 @@ func (a *analysis) output(s *syntax.Stmt) arg {
 	return arg{text: a.written(s)}
 }
 
-// quietly resolves a word of variables without going through what it runs.
-func (a *analysis) quietly(w *syntax.Word) arg {
-	for n := range syntax.Preorder(w) {
-		switch n.(type) {
-		case *syntax.CmdSubst, *syntax.ProcSubst:
-			return arg{}
+// searchedBy is the directory that all files are in which a find with these words
+// tells, or nothing.
+func searchedBy(words []string) string {
+	dir, starts := ".", true
+	for i, w := range words {
+		switch {
+		case strings.HasPrefix(w, "-") || oneOf(w, "( !"):
+			starts = false
+			if strings.Contains(w, "printf") || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || strings.HasPrefix(w, "-files0") || w == "-f" {
+				return "" // it tells something else
+			}
+		case starts && i == 0:
+			dir = w
+		case starts:
+			return ""
 		}
 	}
-	if !a.certain(w) {
+	return dir
+}
+
+// topLevel is the directory of the project that git takes for the top of the repository.
+func (a *analysis) topLevel() (string, bool) {
+	if len(a.dirs) != 1 || a.lost != "" {
+		return "", false
+	}
+	s := a.floor.locate(a.dirs[0])
+	for dir := s.path; s.inside && s.err == nil; dir = path.Dir(dir) {
+		if _, err := os.Lstat(filepath.FromSlash(dir + "/.git")); err == nil {
+			return filepath.FromSlash(dir), true
+		}
+		if dir == a.floor.project.path {
+			break
+		}
+	}
+	return "", false
+}
+
+// quietly resolves a word of variables without going through what it runs.
+func (a *analysis) quietly(w *syntax.Word) arg {
+	if !a.quiet(w) {
 		return arg{}
 	}
 	env := &known{state: &a.state, floor: a.floor}
 	text, err := expand.Literal(&expand.Config{Env: env}, w)
 	return arg{text: text, known: err == nil && !env.missed}
+}
+
+// quietFields is quietly for a word that may stand for several. A pattern is none that
+// is known: files take its place.
+func (a *analysis) quietFields(w *syntax.Word) ([]string, bool) {
+	if _, pattern, ok := plainWord(w); !a.quiet(w) || ok && pattern || braceWords(w) != nil {
+		return nil, false
+	}
+	env := &known{state: &a.state, floor: a.floor}
+	fields, err := expand.Fields(&expand.Config{Env: env}, w)
+	for _, text := range fields {
+		if strings.ContainsAny(text, "*?[") {
+			return nil, false
+		}
+	}
+	return fields, err == nil && !env.missed
+}
+
+// quiet reports whether a word runs nothing, and means what its variables say.
+func (a *analysis) quiet(w *syntax.Word) bool {
+	for n := range syntax.Preorder(w) {
+		switch p := n.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return false
+		case *syntax.ParamExp:
+			if p.Exp != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
+				return false
+			}
+		}
+	}
+	return a.certain(w)
 }
 
 // written is the text of a node as it was typed.

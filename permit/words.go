@@ -109,7 +109,7 @@ func (a *analysis) resolve(w *syntax.Word, split bool) []arg {
 // patternOf is the pattern that a word stands for which is nothing but the variable of
 // a loop over one.
 func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
-	if len(a.patterns) == 0 || len(w.Parts) != 1 {
+	if a.patterns == nil || len(w.Parts) != 1 {
 		return arg{}, false
 	}
 	part := w.Parts[0]
@@ -120,8 +120,8 @@ func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
 	if !ok || p.Param == nil || !plainParam(p) {
 		return arg{}, false
 	}
-	text, ok := a.patterns[p.Param.Value]
-	return arg{text: text, known: true, pattern: true}, ok
+	text, ok := a.patterns.get(p.Param.Value)
+	return arg{text: text, known: true, pattern: true, below: a.deep.has(p.Param.Value)}, ok
 }
 
 func plainParam(p *syntax.ParamExp) bool {
@@ -176,8 +176,8 @@ var _ expand.Environ = (*known)(nil)
 
 // Get returns a variable, and notes if it is not known.
 func (k *known) Get(name string) expand.Variable {
-	value, ok := k.vars[name]
-	if !ok {
+	value, ok := k.vars.get(name)
+	if !ok && !k.blind && !k.dirty.has(name) && !k.patterns.has(name) {
 		switch name {
 		case "@", "*":
 			if k.params != nil {
@@ -197,7 +197,7 @@ func (k *known) Get(name string) expand.Variable {
 			value, ok = k.floor.temp.path, k.floor.temp.path != ""
 		}
 	}
-	if n, err := strconv.Atoi(name); err == nil && n > 0 && !ok && k.params != nil {
+	if n, err := strconv.Atoi(name); !k.blind && err == nil && n > 0 && !ok && k.params != nil {
 		if ok = true; n <= len(k.params) {
 			value = k.params[n-1]
 		}
@@ -215,7 +215,7 @@ func (k *known) Each(func(string, expand.Variable) bool) {}
 // address notes that a host is reached.
 func (a *analysis) address(w arg, least Zone) {
 	if !w.known {
-		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "it cannot be told where this leads"})
+		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "it cannot be told where this leads", opaque: true})
 		return
 	}
 	if r := judgeURL(w.text); r.file != "" {

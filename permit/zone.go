@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -76,6 +77,20 @@ type Mode struct {
 	Name string `json:"name"`
 	Auto Zone   `json:"auto"`
 	Ask  Zone   `json:"ask"`
+}
+
+// check says what is wrong with a mode.
+func (m Mode) check() error {
+	switch {
+	case m.Name == "":
+		return errors.New("permit: the mode has no name: people are told it")
+	case m.Auto < ZoneSafe, m.Ask > ZoneMachine:
+		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: zones 0 to 5 can be run and asked about, and zone 6 never runs", m.Name, m.Auto, m.Ask)
+	case m.Auto > m.Ask:
+		return fmt.Errorf("permit: mode %s: it runs up to zone %d and asks up to zone %d: what runs by itself is not above what is asked about", m.Name, m.Auto, m.Ask)
+	default:
+		return nil
+	}
 }
 
 // The modes, from tight to loose.

@@ -1,0 +1,305 @@
+package permit
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Arithmetic takes the values of variables for expressions again, and the index of an
+// array in an expression may run a command: with x='a[$(id)]', $((x)) runs id. So all
+// that is computed must be a number, or a variable that holds one: one that the text
+// has given a number, or not touched.
+
+// compute judges an expression that the shell computes.
+func (a *analysis) compute(x syntax.ArithmExpr) {
+	switch x := x.(type) {
+	case *syntax.Word:
+		if !a.counts(x) || !a.plainIndex(x) {
+			a.doubt(a.written(x), "it is computed, and may be no number: that can run commands")
+		}
+	case *syntax.BinaryArithm:
+		if word, ok := x.X.(*syntax.Word); x.Op != syntax.Assgn || !ok || !isName(word.Lit()) {
+			a.compute(x.X)
+		}
+		a.compute(x.Y)
+	case *syntax.UnaryArithm:
+		a.compute(x.X)
+	case *syntax.ParenArithm:
+		a.compute(x.X)
+	case nil:
+	default:
+		a.doubt(a.written(x), "it is not understood")
+	}
+}
+
+// plainIndex reports whether the index of an array in an expression, which is expanded
+// once more than elsewhere, is text or numbers: a key that is no number may run commands
+// there too.
+func (a *analysis) plainIndex(w *syntax.Word) bool {
+	for _, part := range w.Parts {
+		p, ok := part.(*syntax.ParamExp)
+		if !ok || p.Index == nil || p.Dollar.IsValid() {
+			continue
+		}
+		if index, ok := p.Index.(*syntax.Word); ok && index.Lit() == "" && !a.numeric(index) {
+			return false
+		}
+	}
+	return true
+}
+
+// computed notes what is set by an expression: its variables hold numbers.
+func (a *analysis) computed(x syntax.ArithmExpr) {
+	if word, ok := x.(*syntax.Word); ok && isName(word.Lit()) {
+		a.hazard(word.Lit(), arg{text: "a number"})
+		a.count(word.Lit())
+	}
+}
+
+// index judges the index of a variable.
+func (a *analysis) index(name string, x syntax.ArithmExpr) {
+	if word, ok := x.(*syntax.Word); ok {
+		switch text := word.Lit(); {
+		case text == "@" || text == "*":
+			return
+		case text != "" && a.keyed.has(name):
+			return
+		}
+	}
+	if a.keyed.has(name) && !a.blind {
+		return // a name, and no expression
+	}
+	a.compute(x)
+}
+
+// counts reports whether a word that is computed is a number, or made of names of
+// variables that hold numbers.
+func (a *analysis) counts(w *syntax.Word) bool { return w == nil || a.countsParts(w.Parts, false) }
+
+// numeric reports whether a word is a number and nothing else.
+func (a *analysis) numeric(w *syntax.Word) bool { return w == nil || a.countsParts(w.Parts, true) }
+
+// countsParts is counts, or with strict numeric, for the parts of a word. What is text
+// in it must not become part of a name.
+func (a *analysis) countsParts(parts []syntax.WordPart, strict bool) bool {
+	for i, part := range parts {
+		ok := false
+		switch p := part.(type) {
+		case *syntax.Lit:
+			ok = a.countsText(p.Value, strict, i > 0, i < len(parts)-1)
+		case *syntax.SglQuoted:
+			ok = !p.Dollar && a.countsText(p.Value, strict, i > 0, i < len(parts)-1)
+		case *syntax.DblQuoted:
+			ok = len(parts) == 1 && a.countsParts(p.Parts, strict) || a.countsParts(p.Parts, true)
+		case *syntax.ParamExp:
+			ok = a.countsParam(p, strict)
+		case *syntax.ArithmExp:
+			ok = true // it is judged by itself
+		case *syntax.CmdSubst:
+			ok = len(p.Stmts) == 1 && a.writesNumber(p.Stmts[0])
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// countsText is counts for a text with something in front of it, or behind.
+func (a *analysis) countsText(text string, strict, before, behind bool) bool {
+	switch {
+	case strings.Trim(text, "0123456789#") == "" || isInteger(text):
+		return true
+	case strict || !a.expression(text):
+		return false
+	default:
+		return (!before || !isName("x"+text[:1])) && (!behind || !isName("x"+text[len(text)-1:]))
+	}
+}
+
+// countsParam is counts for the value of a variable.
+func (a *analysis) countsParam(p *syntax.ParamExp, strict bool) bool {
+	if p.Length {
+		return true
+	}
+	if p.Param == nil || p.Excl || p.Names != 0 {
+		return false
+	}
+	if e := p.Exp; e != nil && e.Word != nil &&
+		(e.Op == syntax.OtherParamOps || strings.ContainsAny(e.Op.String(), "-=+") && !a.countsParts(e.Word.Parts, strict)) {
+		return false
+	}
+	if p.Repl != nil && p.Repl.With != nil && !a.numeric(p.Repl.With) {
+		return false
+	}
+	switch name := p.Param.Value; {
+	case name == "#" || name == "?" || name == "$" || name == "!":
+		return true
+	case isNumber(name):
+		env := &known{state: &a.state, floor: a.floor}
+		value := env.Get(name)
+		return !env.missed && isInteger(value.Str)
+	default:
+		return isName(name) && a.holdsNumber(name)
+	}
+}
+
+// holdsNumber reports whether a variable holds a number: it was given one, or it was
+// not set by the text.
+func (a *analysis) holdsNumber(name string) bool {
+	if value, ok := a.vars.get(name); ok {
+		return isInteger(value)
+	}
+	if a.blind || a.soiled || a.dirty.has(name) || a.patterns.has(name) {
+		return false
+	}
+	return !isOwn(name) || listed(name, countingVariables)
+}
+
+// expression reports whether a text that is computed has nothing in it but numbers,
+// operators and variables that hold numbers.
+func (a *analysis) expression(text string) bool {
+	for i := 0; i < len(text); {
+		c := text[i]
+		if strings.IndexByte(" \t\n+-*/%<>=!&|^~?:,()", c) >= 0 {
+			i++
+			continue
+		}
+		end := i
+		for end < len(text) && (isName("x"+text[end:end+1]) || text[end] == '#') {
+			end++
+		}
+		token := text[i:end]
+		switch {
+		case token == "":
+			return false
+		case c >= '0' && c <= '9': // 0xff and 16#ff among them
+		case !isName(token) || !a.holdsNumber(token):
+			return false
+		}
+		i = end
+	}
+	return true
+}
+
+// evaluate judges a text that a command computes, or that is the index behind a name.
+func (c *invoked) evaluate(a arg) {
+	if !a.known || a.pattern || !c.expression(a.text) {
+		c.unknown("what is computed may run commands")
+	}
+}
+
+// isInteger reports whether a value is a number, or nothing, which counts as zero.
+func isInteger(text string) bool {
+	text = strings.TrimSpace(text)
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "-"), "+")
+	return strings.Trim(text, "0123456789") == ""
+}
+
+// countingWords reports whether all words of a loop are numbers.
+func (a *analysis) countingWords(words []*syntax.Word) bool {
+	return !slices.ContainsFunc(words, func(w *syntax.Word) bool { return !a.numeric(w) })
+}
+
+// writesNumber reports whether a statement is known to write a number and nothing else.
+func (a *analysis) writesNumber(s *syntax.Stmt) bool {
+	if out := a.output(s); out.known {
+		return isInteger(out.text)
+	}
+	for {
+		pipe, ok := s.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			break
+		}
+		if pipe.Op != syntax.Pipe {
+			return false
+		}
+		s = pipe.Y
+	}
+	words, ok := a.literals(s)
+	if !ok {
+		return false
+	}
+	name, args := words[0], words[1:]
+	switch name {
+	case "nproc":
+		return true
+	case "wc":
+		return len(args) == 1 && oneOf(args[0], "-l -c -w -m -L --lines --bytes --words --chars")
+	case "grep", "egrep", "fgrep":
+		return len(args) >= 2 && len(args) <= 3 && strings.HasPrefix(args[0], "-") && strings.Contains(args[0], "c") && strings.Trim(args[0], "-civwxEFsha") == "" &&
+			!strings.HasPrefix(args[1], "-") && !strings.HasPrefix(args[len(args)-1], "-")
+	case "date":
+		return len(args) == 1 && strings.HasPrefix(args[0], "+%") && strings.Trim(args[0], "+%sYmdHMSNjyuC") == "" && strings.Count(args[0], "+") == 1 &&
+			strings.Count(args[0], "%") == len(strings.Trim(args[0], "+"))/2
+	case "seq":
+		return len(args) > 0 && !slices.ContainsFunc(args, func(w string) bool { return !isInteger(w) })
+	case "id":
+		return len(args) == 1 && oneOf(args[0], "-u -g")
+	case "stat":
+		return len(args) == 3 && (args[0] == "-c" && oneOf(args[1], "%s %Y %a %h %i") || args[0] == "-f" && oneOf(args[1], "%z %m"))
+	case "tput":
+		return len(args) == 1 && oneOf(args[0], "cols lines colors")
+	case "git":
+		return len(args) > 2 && args[0] == "rev-list" && args[1] == "--count" && !slices.ContainsFunc(args[2:], func(w string) bool { return strings.HasPrefix(w, "-") })
+	default:
+		return false
+	}
+}
+
+// literals are the words of a command that is written out, and means what it says: it
+// is no function, and writes its output to nowhere else.
+func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 || s.Negated || s.Background || a.lost != "" {
+		return nil, false
+	}
+	for _, r := range s.Redirs {
+		if (r.N == nil || r.N.Value != "2") && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc && r.Op != syntax.Hdoc {
+			return nil, false
+		}
+	}
+	words := make([]string, 0, len(call.Args))
+	for i, w := range call.Args {
+		text, pattern, ok := plainWord(w)
+		switch {
+		case !ok && i > 0:
+			v := a.quietly(w)
+			if !v.known || strings.HasPrefix(v.text, "-") {
+				text = "?" // an operand: what it says makes no difference
+				if v.known || !safeOperand(w) {
+					return nil, false
+				}
+			} else {
+				text = v.text
+			}
+		case !ok || pattern && i == 0:
+			return nil, false
+		}
+		words = append(words, text)
+	}
+	return words, !a.isFunction(words[0])
+}
+
+// safeOperand reports whether a word that is not known cannot be taken for an option,
+// or for several words.
+func safeOperand(w *syntax.Word) bool {
+	switch p := w.Parts[0].(type) {
+	case *syntax.Lit:
+		if strings.HasPrefix(p.Value, "-") {
+			return false
+		}
+	default:
+		return false
+	}
+	for _, part := range w.Parts {
+		switch part.(type) {
+		case *syntax.Lit, *syntax.DblQuoted, *syntax.SglQuoted:
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,188 @@
+package permit
+
+import (
+	"maps"
+	"slices"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// functions are the functions of a text by name. A map that another state may have too
+// is not changed, but replaced.
+type functions = map[string]*syntax.Stmt
+
+const (
+	// mostFunctions is how many functions a text may have.
+	mostFunctions = 200
+	// mostBodies is how many bodies a function may have, of which one counts.
+	mostBodies = 16
+)
+
+// noWord marks the choice between the bodies of a function: the shell's own choices
+// have a word.
+var noWord = &syntax.Word{}
+
+// anyBody is the body of a function that cannot be told: it is nothing that a shell
+// knows.
+var anyBody = &syntax.Stmt{Cmd: &syntax.TestDecl{Description: noWord, Body: &syntax.Stmt{}}}
+
+// bodies are those of a function: several if it depends on the way that the shell has
+// come.
+func bodies(body *syntax.Stmt) []*syntax.Stmt {
+	choice, ok := body.Cmd.(*syntax.CaseClause)
+	if !ok || choice.Word != noWord {
+		return []*syntax.Stmt{body}
+	}
+	var all []*syntax.Stmt
+	for _, item := range choice.Items {
+		all = append(all, item.Stmts...)
+	}
+	return all
+}
+
+// either is a function that is one of two. It is the first itself if the second adds
+// nothing to it, and nil if there are too many.
+func either(a, b *syntax.Stmt) *syntax.Stmt {
+	all := bodies(a)
+	had := len(all)
+	if slices.Contains(all, anyBody) {
+		return a
+	}
+	for _, body := range bodies(b) {
+		if !slices.Contains(all, body) {
+			all = append(all, body)
+		}
+	}
+	switch {
+	case len(all) == had:
+		return a
+	case len(all) > mostBodies:
+		return nil
+	}
+	choice := &syntax.CaseClause{Word: noWord}
+	for _, body := range all {
+		choice.Items = append(choice.Items, &syntax.CaseItem{Op: syntax.Break, Stmts: []*syntax.Stmt{body}})
+	}
+	return &syntax.Stmt{Position: all[0].Position, Cmd: choice}
+}
+
+// joinFunctions takes over the functions of another way. It reports whether there are
+// more now.
+func (s *state) joinFunctions(other *state) (more bool) {
+	if len(s.funcs) == 0 && len(other.funcs) == 0 {
+		return false
+	}
+	s.maybe = united(s.maybe, other.maybe)
+	joined := s.funcs
+	for name, theirs := range other.funcs {
+		ours, ok := s.funcs[name]
+		body := theirs
+		if ok {
+			body = either(ours, theirs)
+		} else {
+			s.maybe = s.maybe.with(name, true)
+		}
+		if body == ours {
+			continue
+		}
+		if !more {
+			joined, more = cloned(s.funcs), true
+		}
+		if body == nil {
+			body = anyBody
+		}
+		joined[name] = body
+	}
+	for name := range s.funcs {
+		if _, ok := other.funcs[name]; !ok {
+			s.maybe = s.maybe.with(name, true)
+		}
+	}
+	s.funcs = joined
+	return more
+}
+
+// cloned is a map of functions that may be changed.
+func cloned(funcs functions) functions {
+	if funcs == nil {
+		return functions{}
+	}
+	return maps.Clone(funcs)
+}
+
+func (a *analysis) define(c *syntax.FuncDecl) {
+	if c.Name == nil || c.Body == nil {
+		a.doubt(a.written(c), "it is not understood")
+		return
+	}
+	a.funcs = cloned(a.funcs)
+	if a.funcs[c.Name.Value] = c.Body; len(a.funcs) > mostFunctions {
+		a.doubt(c.Name.Value, "there are too many functions to be told")
+		a.lose("there are too many functions to be told")
+		a.funcs = nil
+	}
+	a.maybe = a.maybe.without(c.Name.Value)
+}
+
+// undefine takes a function away, if it is one.
+func (a *analysis) undefine(name string) {
+	a.funcs = cloned(a.funcs)
+	delete(a.funcs, name)
+}
+
+// isFunction reports whether a name is, or may be, a function of the text.
+func (a *analysis) isFunction(name string) bool {
+	_, ok := a.funcs[name]
+	return ok
+}
+
+// enter goes through a function that is called.
+func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, piped bool) {
+	if slices.Contains(a.calls, name) {
+		if a.forks {
+			a.add(Finding{Kind: KindCommand, Subject: name, Zone: ZoneNever, Why: "a function that starts itself again and again: a fork bomb"})
+			return
+		}
+		a.doubt(name, "the function calls itself")
+		return
+	}
+	a.deeper(name, func() {
+		a.calls = append(a.calls, name)
+		params := a.params
+		a.params = plainWords(args)
+		if slices.ContainsFunc(args, func(w arg) bool { return w.pattern || w.pipe || w.tree }) {
+			a.params = nil
+		}
+		before := a.state
+		a.leaving(func() { a.statement(body, stdin, piped) })
+		a.drop(body) // it may be local
+		a.join(&before)
+		a.params = params
+		a.calls = a.calls[:len(a.calls)-1]
+	})
+}
+
+// leaving goes through a loop or a function. What break, continue and return leave it
+// with counts behind it too.
+func (a *analysis) leaving(do func()) {
+	depth := len(a.exits)
+	a.exits = append(a.exits, nil)
+	do()
+	if left := a.exits[depth]; left != nil {
+		a.join(left)
+	}
+	a.exits = a.exits[:depth]
+}
+
+// leave notes the state that a loop or a function is left with. Which of those around
+// is meant is not looked at: it counts for all.
+func (a *analysis) leave() {
+	for i, left := range a.exits {
+		if left == nil {
+			now := a.state
+			a.exits[i] = &now
+			continue
+		}
+		left.join(&a.state)
+	}
+}

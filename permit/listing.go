@@ -1,0 +1,375 @@
+package permit
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// names says what a pipe hands over, if those are names of files that a search has
+// found in the project: then xargs runs its command on files of the project.
+type names struct {
+	// found says that they are names, one to a line.
+	found bool
+	// zeros says that they end in zero bytes. Nothing in a name is taken for another
+	// then.
+	zeros bool
+	// hidden says that what is in .git may be among them, and plain that all begin with
+	// a directory, so that none looks like an option.
+	hidden, plain bool
+	// pattern is what they look like, where the search was for certain names.
+	pattern string
+	// starts are the words that say where the search was, or what for. Without any it
+	// was everywhere.
+	starts []string
+}
+
+// noNames is what most pipes hand over.
+var noNames names
+
+// listing says what a statement hands over.
+func (a *analysis) listing(s *syntax.Stmt) names {
+	if pipe, ok := s.Cmd.(*syntax.BinaryCmd); ok && pipe.Op == syntax.Pipe && len(s.Redirs) == 0 && !s.Negated {
+		names := a.listing(pipe.X)
+		if words, ok := a.literals(pipe.Y); !ok || !keepsNames(words, names.zeros) {
+			return noNames
+		}
+		return names
+	}
+	words, ok := a.literals(s)
+	if !ok {
+		return noNames
+	}
+	for _, w := range words {
+		if w == "?" || filepath.IsAbs(w) || strings.Contains(w, "..") || strings.HasPrefix(w, "~") {
+			return noNames // it may be about other directories
+		}
+	}
+	args := words[1:]
+	switch words[0] {
+	case "find", "gfind":
+		return findNames(args)
+	case "fd", "fdfind":
+		return givenOptions(args, "0IHFgipas", "print0 hidden no-ignore glob fixed-strings type= extension= exclude= max-depth= t= e= E= d=", names{}).anywhere().asNames("0", "print0")
+	case "git":
+		return gitNames(args)
+	case "grep", "egrep", "fgrep":
+		n := givenOptions(args, "rRlLiEFwxvshZI", "include= exclude= exclude-dir= null recursive files-with-matches files-without-match e=", names{hidden: true})
+		return n.anywhere().only("l L files-with-matches files-without-match").asNames("Z", "null")
+	case "rg":
+		n := givenOptions(args, "0liFwsSvL", "null files files-with-matches files-without-match ignore-case fixed-strings word-regexp glob= type= g= t= T= e=", names{})
+		if !n.has("files e") && len(n.names.starts) > 0 {
+			n.names.starts = n.names.starts[1:] // the first is what it searches for
+		}
+		return n.only("l files files-with-matches files-without-match").asNames("0", "null")
+	case "ls":
+		return givenOptions(args, "1atrSAd", "", names{hidden: true}).asNames("")
+	default:
+		return noNames
+	}
+}
+
+// fileLister is a command that may list files, with the options that it was given.
+type fileLister struct {
+	ok    bool
+	given []string
+	names names
+}
+
+// givenOptions takes the options of a command apart. One that is in neither list makes
+// it something else. Long options, and short ones with a value, end in = if they have one.
+func givenOptions(args []string, letters, long string, n names) fileLister {
+	l := fileLister{ok: true, names: n}
+	for i := 0; i < len(args); i++ {
+		arg, isLong := strings.CutPrefix(args[i], "--")
+		name, _, joined := strings.Cut(arg, "=")
+		switch {
+		case args[i] == "--":
+			l.names.starts = append(l.names.starts, args[i+1:]...)
+			return l
+		case isLong && oneOf(name, long) && !joined, isLong && joined && oneOf(name+"=", long):
+			l.given = append(l.given, name)
+		case isLong && oneOf(name+"=", long):
+			l.given = append(l.given, name)
+			i++
+		case isLong:
+			l.ok = false
+		case len(arg) > 1 && arg[0] == '-' && len(arg) == 2 && oneOf(arg[1:]+"=", long):
+			l.given = append(l.given, arg[1:])
+			i++
+		case len(arg) <= 1 || arg[0] != '-':
+			l.names.starts = append(l.names.starts, args[i])
+		default:
+			l.ok = l.ok && strings.Trim(arg[1:], letters) == ""
+			l.given = append(l.given, strings.Split(arg[1:], "")...)
+		}
+	}
+	return l
+}
+
+// has reports whether one of some options was given.
+func (l fileLister) has(names string) bool {
+	for _, name := range l.given {
+		if oneOf(name, names) {
+			return true
+		}
+	}
+	return false
+}
+
+// only is a fileLister that lists if it was given one of some options.
+func (l fileLister) only(names string) fileLister {
+	l.ok = l.ok && l.has(names)
+	return l
+}
+
+// anywhere is a lister whose words do not say where it searches, or not only that.
+func (l fileLister) anywhere() fileLister {
+	l.names.starts = nil
+	return l
+}
+
+// asNames is what a fileLister hands over. With one of the options its names end in zeros.
+func (l fileLister) asNames(zeros ...string) names {
+	if !l.ok {
+		return noNames
+	}
+	l.names.found, l.names.zeros = true, l.has(strings.Join(zeros, " "))
+	l.names.hidden = l.names.hidden || l.has("hidden H")
+	return l.names
+}
+
+// findNames is what find hands over, unless it prints something else than names.
+func findNames(args []string) names {
+	n := names{found: true, hidden: true, plain: true}
+	start := true
+	for i, w := range args {
+		switch {
+		case strings.HasPrefix(w, "-f") || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || w == "-printf" || w == "-ls" || w == "-print":
+			return noNames
+		case w == "-print0":
+			n.zeros = true
+		}
+		if (w == "-name" || w == "-iname") && i+1 < len(args) && !slices.ContainsFunc(args, func(w string) bool { return oneOf(w, "-o -or -not ! , (") }) && isOrdinary(args[i+1]) {
+			n.hidden, n.pattern = false, args[i+1]
+		}
+		if start = start && !strings.HasPrefix(w, "-") && w != "(" && w != "!"; start && w == "?" {
+			return noNames
+		}
+	}
+	return n
+}
+
+// gitNames is what git hands over where it lists files. It never lists those of its own
+// directory.
+func gitNames(args []string) names {
+	if len(args) == 0 {
+		return noNames
+	}
+	switch args[0] {
+	case "ls-files":
+		n := givenOptions(args[1:], "zmdoc", "cached others modified deleted exclude-standard recurse-submodules full-name deduplicate exclude= x=", names{}).asNames("z")
+		if last := args[len(args)-1]; n.found && len(args) == 2 && isOrdinary(last) && !strings.ContainsAny(last, "/:-") {
+			n.pattern = last
+		}
+		return n
+	case "diff", "diff-index", "diff-tree":
+		return givenOptions(args[1:], "zrM", "name-only cached staged diff-filter= relative no-renames merge-base no-commit-id", names{}).only("name-only").anywhere().asNames("z")
+	case "grep":
+		return givenOptions(args[1:], "liEFwzvP", "name-only files-with-matches null ignore-case cached untracked e=", names{}).only("l name-only files-with-matches").anywhere().asNames("z", "null")
+	default:
+		return noNames
+	}
+}
+
+// keepsNames reports whether a command of a pipe hands on the lines that it reads, or
+// some of them.
+func keepsNames(words []string, zeros bool) bool {
+	l := fileLister{}
+	switch args := words[1:]; words[0] {
+	case "grep", "egrep", "fgrep":
+		l = givenOptions(args, "vEFiwxaz", "invert-match ignore-case null-data e=", noNames)
+		operands := 0
+		for i, w := range args {
+			if !strings.HasPrefix(w, "-") && (i == 0 || args[i-1] != "-e") {
+				operands++
+			}
+		}
+		l.ok = l.ok && operands <= 1
+	case "sort":
+		l = givenOptions(args, "urnVz", "unique reverse zero-terminated", noNames)
+		l.ok = l.ok && !hasOperands(args)
+	case "uniq", "tac", "cat":
+		l.ok = len(args) == 0
+	case "head", "tail":
+		for _, w := range args {
+			l.ok = strings.Trim(w, "-n+0123456789z") == ""
+			if !l.ok {
+				return false
+			}
+			l.given = append(l.given, strings.Split(w, "")...)
+		}
+		l.ok = true
+	}
+	return l.ok && (!zeros || l.has("z zero-terminated null-data"))
+}
+
+func hasOperands(args []string) bool {
+	for _, w := range args {
+		if !strings.HasPrefix(w, "-") {
+			return true
+		}
+	}
+	return false
+}
+
+// overNames is what a loop goes over whose words are the names that a search in the project
+// has found: for f in $(git ls-files). It is a pattern, and stands for files of any
+// depth.
+func (a *analysis) overNames(items []*syntax.Word) (arg, bool) {
+	if len(items) != 1 || len(items[0].Parts) != 1 {
+		return arg{}, false
+	}
+	sub, ok := items[0].Parts[0].(*syntax.CmdSubst)
+	if !ok || len(sub.Stmts) != 1 {
+		return arg{}, false
+	}
+	names := a.listing(sub.Stmts[0])
+	if !names.found || names.zeros || names.hidden {
+		return arg{}, false
+	}
+	odd, steers := a.surprises(names.starts)
+	if odd || steers && names.pattern == "" {
+		return arg{}, false
+	}
+	if names.pattern == "" || strings.ContainsAny(names.pattern, "/\\[") {
+		names.pattern = "*"
+	}
+	return arg{text: "./" + names.pattern, known: true, pattern: true, below: true}, true
+}
+
+// surprises looks through the project for names that xargs would take for something
+// else than themselves, and for files that steer Belay. It gives up, and says that there
+// may be any, if there is too much to look at.
+func (a *analysis) surprises(starts []string) (odd, steers bool) {
+	inside := len(a.dirs) > 0
+	for _, dir := range a.dirs {
+		s := a.floor.locate(dir)
+		inside = inside && s.inside
+	}
+	if !inside || a.namesFiles() {
+		return true, true
+	}
+	within := a.within(starts)
+	var look func(dir string)
+	look = func(dir string) {
+		for _, e := range a.entriesOf(dir) {
+			name := e.Name()
+			switch {
+			case name == ".git":
+				continue
+			case privatePath(name) != "":
+				steers = steers || within(filepath.Join(dir, name))
+			}
+			odd = odd || isOdd(name)
+			if e.IsDir() && !odd && a.looks <= mostLooks {
+				look(filepath.Join(dir, name))
+			}
+		}
+	}
+	look(filepath.FromSlash(a.floor.project.path))
+	if a.looks > mostLooks {
+		return true, true
+	}
+	return odd, steers
+}
+
+// isOdd reports whether the name of a file, or of a directory in front of it, could be
+// taken for something that is not below the directory at hand, or for an option. A blank
+// inside a name makes two names of it, which does no harm.
+func isOdd(name string) bool {
+	return name == "" || name[0] == '-' || strings.ContainsAny(name, "'\"\\\n\r\v\f") || strings.ContainsAny(name[len(name)-1:], " \t") ||
+		strings.Contains(name, " -") || strings.Contains(name, "\t-") || strings.Contains(name, " ..") || strings.Contains(name, "\t..")
+}
+
+// namesFiles reports whether the line itself may have made files with odd names by now.
+func (a *analysis) namesFiles() bool {
+	for i := range a.found {
+		switch f := &a.found[i]; {
+		case f.Kind == KindWrite:
+			for name := range strings.SplitSeq(f.Subject, "/") {
+				if name != "" && isOdd(name) {
+					return true
+				}
+			}
+		case f.Kind == KindCommand && f.Zone == ZoneWorkspace && unpacksFiles(f.words):
+			return true
+		}
+	}
+	return false
+}
+
+// unpacksFiles reports whether a command makes files whose names are not in its words.
+func unpacksFiles(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	switch name := base(words[0]); name {
+	case "git":
+		return slices.ContainsFunc(words[1:], func(w string) bool {
+			return oneOf(w, "checkout switch stash merge rebase pull apply am restore reset clone worktree submodule cherry-pick revert read-tree checkout-index bisect sparse-checkout")
+		})
+	default:
+		return oneOf(name, "tar gtar bsdtar unzip 7z 7za 7zr cpio pax patch ar jar rsync unar dtrx svn hg unsquashfs")
+	}
+}
+
+// within reports of a path whether a search finds it, as far as the words go that say
+// where it was.
+func (a *analysis) within(starts []string) func(path string) bool {
+	if len(starts) == 0 || len(a.dirs) != 1 {
+		return func(string) bool { return true }
+	}
+	var dirs []string
+	for _, start := range starts {
+		switch pattern := strings.ContainsAny(start, "*?[:?"); {
+		case !pattern:
+			dirs = append(dirs, filepath.FromSlash(a.floor.locateFrom(a.dirs[0], filepath.FromSlash(start)).path))
+		case strings.Contains(start, "/") || !isOrdinary(start):
+			return func(string) bool { return true }
+		}
+	}
+	return func(path string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool {
+			_, ok := (root{filepath.ToSlash(dir)}).holds(filepath.ToSlash(path))
+			return ok
+		})
+	}
+}
+
+// mostLooks is how many files are looked at for the sake of one command.
+const mostLooks = 20_000
+
+// entriesOf are the files in a directory, as long as there were not too many before.
+func (a *analysis) entriesOf(dir string) []os.DirEntry {
+	if a.looks++; a.looks > mostLooks {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close() //nolint:errcheck // it was only read
+	var all []os.DirEntry
+	for a.looks <= mostLooks {
+		some, err := d.ReadDir(256)
+		all = append(all, some...)
+		if a.looks += len(some); err != nil || len(some) == 0 {
+			break
+		}
+	}
+	return all
+}

@@ -1,0 +1,158 @@
+package permit_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/permit"
+)
+
+// What a stock tool does is known. Settings that could say otherwise would turn the
+// floor off.
+//
+// SPEC P-03, P-05
+func TestStockToolsAreNotForSettingsToDescribe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, tool := range []string{"read", "list", "glob", "grep", "write", "edit", "shell"} {
+		for _, p := range []permit.Profile{{}, {Zone: permit.ZoneMachine}, {Command: "command"}} {
+			_, err := permit.New(w.project, &permit.Options{Tools: map[string]permit.Profile{tool: p}})
+			if err == nil || !strings.Contains(err.Error(), `tool "`+tool+`" comes with Belay`) {
+				t.Errorf("%s: error %v does not refuse it", tool, err)
+			}
+		}
+	}
+	floor := w.floor(t, permit.Options{Sandboxed: true, Tools: map[string]permit.Profile{"*": {}, "s*": {}, "[sw]*": {}}})
+	expect(t, shell(t, floor, "rm -rf /"), belay.ToolDeny, "zone 6")
+	expect(t, file(t, floor, "write", ".git/config"), belay.ToolDeny, "protection")
+}
+
+// A rule or a guard that can never hold is worse than none: it is refused, with what
+// to write.
+//
+// SPEC P-01, P-05
+func TestWhatCanNeverHoldIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tools := map[string]permit.Profile{"deploy": {Zone: permit.ZoneExternal}, "Read": {Zone: permit.ZoneSafe}}
+	for text, want := range map[string]string{
+		"deny shell(git commit:*)":           "write git commit *",
+		"deny shell(git:* push)":             "write git *",
+		"deny shell(git commit && git push)": "a rule for each",
+		"deny shell(git|hg commit)":          "a rule for each",
+		"deny shell(git add; git push)":      "a rule for each",
+		"deny shell(make &)":                 "a rule for each",
+		"deny shell(echo x > y)":             "about the path",
+		"deny shell(make 2>log)":             "about the path",
+		"deny shell(sh <x)":                  "about the path",
+		`deny shell("git push")`:             "without their quotes",
+		"deny *(command:git push:*)":         "write git push *",
+		"deny Shell":                         `did you mean "shell"?`,
+		"deny shel":                          `did you mean "shell"?`,
+		"deny shlel(ls)":                     `did you mean "shell"?`,
+		"allow writee":                       `did you mean "write"?`,
+		"ask deplooy(to=prod)":               `did you mean "deploy"?`,
+		"allow fetch(https://example.com/*)": "describe it under permit.tools",
+		"allow fetch(url:example.com)":       "describe it under permit.tools",
+		"deny fetch(https://example.com/*)":  "",
+		"deny shell(https://example.com/*)":  "",
+		"deny Read":                          "",
+		"deny lint":                          "",
+		"ask list_issues":                    "",
+		"deny sh*":                           "",
+		"deny shell(kubectl get a:b)":        "",
+		"deny shell(sed s?a?b?)":             "",
+	} {
+		r, err := permit.ParseRule(text)
+		if err == nil {
+			_, err = permit.New(dir, &permit.Options{Rules: []permit.Rule{r}, Tools: tools})
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: error %v does not say %q", text, err, want)
+		}
+	}
+	for _, c := range []struct {
+		guard permit.Guard
+		want  string
+	}{
+		{permit.Guard{ID: "a", Tools: []string{"shel"}, Deny: "x"}, `guard "a": tools: there is no tool "shel": did you mean "shell"?`},
+		{permit.Guard{ID: "a", Commands: []string{"git push"}}, `guard "a": commands: "git push" is not the name of a command`},
+		{permit.Guard{Deny: "x"}, "guard 1: it has no id"},
+		{permit.Guard{ID: "a"}, "say what to deny, or which commands or paths are the only ones"},
+	} {
+		_, err := permit.New(dir, &permit.Options{Guards: []permit.Guard{c.guard}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v does not say %q", c.guard, err, c.want)
+		}
+	}
+}
+
+// SPEC P-04
+func TestOptionsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		opts permit.Options
+		want string
+	}{
+		{permit.Options{Roots: []string{"nope"}}, `the root "nope" is not the absolute path of a directory`},
+		{permit.Options{Mode: permit.Mode{Auto: 5}}, "the mode has no name"},
+		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5}}, "what runs by itself is not above what is asked about"},
+		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: 5, Ask: 6}}, "zone 6 never runs"},
+		{permit.Options{Mode: permit.Mode{Name: "mine", Auto: -1, Ask: 5}}, "zones 0 to 5"},
+	} {
+		if _, err := permit.New(dir, &c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v does not say %q", c.opts, err, c.want)
+		}
+	}
+	for _, mode := range permit.Modes() {
+		for _, other := range permit.Modes() {
+			if _, err := permit.New(dir, &permit.Options{Mode: mode.Tighter(other)}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Who asks is known by what the rule says, not by where it stands: a line that is added
+// above it does not take back a yes.
+//
+// SPEC P-09
+func TestAskersHaveNoLines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := rules(t, "ask write(migrations/**)")[0]
+	rule.Where = "belay.yaml:3"
+	e := file(t, w.floor(t, permit.Options{Rules: []permit.Rule{rule}}), "write", "migrations/1.sql")
+	if e.By != "rule ask write(migrations/**)" {
+		t.Errorf("asked by %q", e.By)
+	}
+	if !strings.Contains(e.Reason, "belay.yaml:3") || e.Opinions[0].Where != "belay.yaml:3" || !strings.Contains(e.String(), "(belay.yaml:3)") {
+		t.Errorf("nobody is told where the rule stands:\n%s", e)
+	}
+}
+
+// Without a sandbox the zone rises, and what a call does stays what it is.
+//
+// SPEC P-12
+func TestReasonsWithoutASandbox(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	floor := w.floor(t, permit.Options{})
+	for command, want := range map[string][]string{
+		"go test ./...":          {"go test ./... is zone 2 build (builds or runs the project), one higher because commands run without a sandbox", "zone 2 build: runs code"},
+		"echo a > hello.txt":     {"writes hello.txt: zone 1 workspace, one higher because commands run without a sandbox", "zone 1 workspace: changes files"},
+		"curl https://a.example": {"is zone 3 network (fetches from the network), one higher", "zone 3 network: fetches"},
+		"nosuchprogram":          {"is zone 5 machine (an unknown program), and standard mode", "zone 5 machine: reaches"},
+	} {
+		e := shell(t, floor, command)
+		expect(t, e, belay.ToolAsk, "zone")
+		if !strings.Contains(e.Reason, want[0]) {
+			t.Errorf("%s: %q does not say %q", command, e.Reason, want[0])
+		}
+		if !strings.HasPrefix(e.Reach(), want[1]) {
+			t.Errorf("%s: reaches %q, want %q", command, e.Reach(), want[1])
+		}
+	}
+}

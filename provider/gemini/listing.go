@@ -29,17 +29,33 @@ func describe(model string, o *Options) belay.ModelInfo {
 	return info
 }
 
-// models reads the built-in table, which takes milliseconds, when it is first
+// Known lists the names of the models in the built-in table, for showing which
+// there are: [Model.Info] tells the window and the price of each. Others can be
+// asked too.
+func Known() []string {
+	var names []string
+	for _, m := range table() {
+		names = append(names, m.ID)
+	}
+	return names
+}
+
+// table reads the built-in table, which takes milliseconds, when it is first
 // needed.
+var table = sync.OnceValue(func() []catwalk.Model {
+	for _, p := range embedded.GetAll() {
+		if p.ID == catwalk.InferenceProviderGemini {
+			return p.Models
+		}
+	}
+	return nil
+})
+
+// models finds a model of the table by its name.
 var models = sync.OnceValue(func() map[string]catwalk.Model {
 	listed := make(map[string]catwalk.Model)
-	for _, p := range embedded.GetAll() {
-		if p.ID != catwalk.InferenceProviderGemini {
-			continue
-		}
-		for _, m := range p.Models {
-			listed[m.ID] = m
-		}
+	for _, m := range table() {
+		listed[m.ID] = m
 	}
 	return listed
 })

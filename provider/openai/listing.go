@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -61,20 +62,27 @@ func reasons(provider string, base *url.URL, model string) bool {
 	return provider == official
 }
 
+// Known lists the names of a provider's models in the built-in table, for showing
+// which there are: [Model.Info] tells the window and the price of each. Others can
+// be asked too. There are none for a provider that the table does not have.
+func Known(provider string) []string { return slices.Clone(tables().names[provider]) }
+
 // table is the built-in table: models by the provider's name, and by the host of
-// its address.
+// its address; and their names, as the table has them.
 type table struct {
 	byName, byHost map[string]map[string]catwalk.Model
+	names          map[string][]string
 }
 
 // tables reads the built-in table, which takes milliseconds, when it is first
 // needed.
 var tables = sync.OnceValue(func() table {
-	t := table{map[string]map[string]catwalk.Model{}, map[string]map[string]catwalk.Model{}}
+	t := table{map[string]map[string]catwalk.Model{}, map[string]map[string]catwalk.Model{}, map[string][]string{}}
 	for _, p := range embedded.GetAll() {
 		models := map[string]catwalk.Model{}
 		for _, m := range p.Models {
 			models[m.ID] = m
+			t.names[string(p.ID)] = append(t.names[string(p.ID)], m.ID)
 		}
 		t.byName[string(p.ID)] = models
 		if u, err := url.Parse(p.APIEndpoint); err == nil && u.Host != "" {

@@ -40,3 +40,22 @@ func TestModelsAreListed(t *testing.T) {
 	_, err = openai.New("m", &openai.Options{URL: "ftp://localhost"}).Models(t.Context())
 	_ = wantFailure(t, err, belay.ModelInvalid, "Options.URL")
 }
+
+// What is known of a provider has a window; of OpenAI's own, a price too.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	for _, provider := range []string{"openai", "openrouter"} {
+		names := openai.Known(provider)
+		if len(names) == 0 {
+			t.Errorf("no model of %s is known", provider)
+		}
+		for _, name := range names {
+			if info := openai.New(name, &openai.Options{Provider: provider}).Info(); info.Window == 0 || info.Price.In == 0 && provider == "openai" {
+				t.Errorf("%s/%s is known, and its window is %d, its price %v", provider, name, info.Window, info.Price)
+			}
+		}
+	}
+	if names := openai.Known("nobody"); names != nil {
+		t.Errorf("models of nobody: %q", names)
+	}
+}

@@ -57,27 +57,50 @@ type anthropicWire struct{ key string }
 // understand reads a request, and says whether the answer is to be streamed, or
 // why it is refused.
 func (w anthropicWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
-	invalid := func(message string) *anthropicError {
-		return &anthropicError{http.StatusBadRequest, "invalid_request_error", message}
-	}
-	switch {
-	case r.URL.Path != "/v1/messages":
-		return false, (&anthropicError{http.StatusNotFound, "not_found_error", "there is nothing at " + r.URL.Path}).refused()
-	case r.Method != http.MethodPost:
-		return false, (&anthropicError{http.StatusMethodNotAllowed, "invalid_request_error", "method not allowed: " + r.Method}).refused()
-	case r.Header.Get("X-Api-Key") != w.key:
-		return false, (&anthropicError{http.StatusUnauthorized, "authentication_error", "invalid x-api-key"}).refused()
-	case r.Header.Get("Anthropic-Version") != "2023-06-01":
-		return false, invalid("anthropic-version: the header is missing or names no version").refused()
-	case r.Header.Get("Content-Type") != "application/json":
-		return false, invalid("content-type: must be application/json").refused()
+	if err := w.door(r, "/v1/messages", http.MethodPost); err != nil {
+		return false, err.refused()
 	}
 	checked, err := checkAnthropic(request.Body)
 	if err != nil {
-		return false, invalid(err.Error()).refused()
+		return false, anthropicInvalid(err.Error()).refused()
 	}
 	request.System, request.Messages, request.Tools, request.MaxTokens = checked.system, checked.heard, checked.tools, checked.maxTokens
 	return checked.stream, nil
+}
+
+// list lists the models of the server.
+func (w anthropicWire) list(r *http.Request) ([]byte, *refused) {
+	if err := w.door(r, "/v1/models", http.MethodGet); err != nil {
+		return nil, err.refused()
+	}
+	model := func(id string) map[string]any {
+		return map[string]any{"id": id, "type": "model", "display_name": id, "created_at": "2026-01-01T00:00:00Z"}
+	}
+	return encodeJSON(map[string]any{
+		"data": []any{model("model-of-a-test"), model("another-model")}, "has_more": false, "first_id": "model-of-a-test", "last_id": "another-model",
+	}), nil
+}
+
+// door checks what is wanted of a request before it is read.
+func (w anthropicWire) door(r *http.Request, path, method string) *anthropicError {
+	switch {
+	case r.URL.Path != path:
+		return &anthropicError{http.StatusNotFound, "not_found_error", "there is nothing at " + r.URL.Path}
+	case r.Method != method:
+		return &anthropicError{http.StatusMethodNotAllowed, "invalid_request_error", "method not allowed: " + r.Method}
+	case r.Header.Get("X-Api-Key") != w.key:
+		return &anthropicError{http.StatusUnauthorized, "authentication_error", "invalid x-api-key"}
+	case r.Header.Get("Anthropic-Version") != "2023-06-01":
+		return anthropicInvalid("anthropic-version: the header is missing or names no version")
+	case method == http.MethodPost && r.Header.Get("Content-Type") != "application/json":
+		return anthropicInvalid("content-type: must be application/json")
+	}
+	return nil
+}
+
+// anthropicInvalid is a request that is malformed.
+func anthropicInvalid(message string) *anthropicError {
+	return &anthropicError{http.StatusBadRequest, "invalid_request_error", message}
 }
 
 // anthropicError is an error as the service words it.

@@ -79,15 +79,10 @@ func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, 
 	path, ok := strings.CutPrefix(r.URL.Path, "/v1beta/models/")
 	model, method, found := strings.Cut(path, ":")
 	stream = method == "streamGenerateContent"
-	key := cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"))
+	if err := w.door(r, ok && found && model != "" && (stream || method == "generateContent") && r.Method == http.MethodPost); err != nil {
+		return false, err.refused()
+	}
 	switch {
-	case !ok || !found || model == "" || !stream && method != "generateContent" || r.Method != http.MethodPost:
-		return false, (&geminiError{status: http.StatusNotFound, message: "there is nothing at " + r.Method + " " + r.URL.Path}).refused()
-	case key == "":
-		return false, (&geminiError{status: http.StatusForbidden, message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."}).refused()
-	case key != w.key:
-		e := geminiErrors[belay.ModelAuth]
-		return false, e.refused()
 	case stream && r.URL.Query().Get("alt") != "sse":
 		return false, geminiInvalid("alt: this server streams nothing but events: want sse")
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
@@ -99,6 +94,35 @@ func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, 
 	}
 	request.System, request.Messages, request.Tools, request.MaxTokens = checked.system, checked.heard, checked.tools, checked.maxTokens
 	return stream, nil
+}
+
+// list lists the models of the server, and one that answers with numbers.
+func (w geminiWire) list(r *http.Request) ([]byte, *refused) {
+	if err := w.door(r, r.URL.Path == "/v1beta/models" && r.Method == http.MethodGet); err != nil {
+		return nil, err.refused()
+	}
+	model := func(id, method string) map[string]any {
+		return map[string]any{"name": "models/" + id, "displayName": id, "inputTokenLimit": 1000, "supportedGenerationMethods": []string{method}}
+	}
+	return encodeJSON(map[string]any{"models": []any{
+		model("model-of-a-test", "generateContent"), model("another-model", "generateContent"), model("numbers-of-a-test", "embedContent"),
+	}}), nil
+}
+
+// door checks what is wanted of a request before it is read: that there is
+// something where it goes, and the key.
+func (w geminiWire) door(r *http.Request, there bool) *geminiError {
+	key := cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"))
+	switch {
+	case !there:
+		return &geminiError{status: http.StatusNotFound, message: "there is nothing at " + r.Method + " " + r.URL.Path}
+	case key == "":
+		return &geminiError{status: http.StatusForbidden, message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."}
+	case key != w.key:
+		e := geminiErrors[belay.ModelAuth]
+		return &e
+	}
+	return nil
 }
 
 // geminiError is an error as the service words it.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/belay-run/belay"
 )
 
 // Catalog is the skills of any number of sources. Make one with [NewCatalog]. It is
@@ -78,22 +80,9 @@ func (c *Catalog) freshen(ctx context.Context, every time.Duration) {
 // patience is how long the turn of an agent waits for sources.
 const patience = 5 * time.Second
 
-// Lease is what adding returns. Closing it takes back what was added.
-type Lease struct {
-	once  sync.Once
-	close func()
-}
-
-// Close takes back what was added: no later message finds it. It never waits for a
-// turn, and twice is harmless.
-func (l *Lease) Close() error {
-	l.once.Do(l.close)
-	return nil
-}
-
 // Add adds skills, all or none, which stand in front of those of every source. A
 // name or an id that another has which was added is refused.
-func (c *Catalog) Add(skills ...Skill) (*Lease, error) {
+func (c *Catalog) Add(skills ...Skill) (*belay.Lease, error) {
 	l := &listed{source: Values(skills...), name: "added"}
 	l.read(context.Background())
 	c.mu.Lock()
@@ -118,19 +107,19 @@ func (c *Catalog) Add(skills ...Skill) (*Lease, error) {
 	}
 	c.added = append(c.added, l)
 	c.publish()
-	return &Lease{close: func() { c.remove(&c.added, l) }}, nil
+	return belay.NewLease(func() { c.remove(&c.added, l) }), nil
 }
 
 // AddSource adds a source above those that there are, and below skills that were
 // added by themselves. What is wrong with it is told by Problems.
-func (c *Catalog) AddSource(ctx context.Context, source Source) *Lease {
+func (c *Catalog) AddSource(ctx context.Context, source Source) *belay.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := &listed{source: source, name: sourceName(source, len(c.sources)+1)}
 	c.sources = append(c.sources, l)
 	l.read(ctx)
 	c.publish()
-	return &Lease{close: func() { c.remove(&c.sources, l) }}
+	return belay.NewLease(func() { c.remove(&c.sources, l) })
 }
 
 func (c *Catalog) remove(from *[]*listed, l *listed) {

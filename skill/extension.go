@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/internal/scan"
 )
 
 // Options are the settings of an [Extension]. A nil *Options is valid.
@@ -50,17 +51,27 @@ type Options struct {
 type Extension struct {
 	catalog *Catalog
 	opts    Options
+
+	mu    sync.Mutex
+	tools map[string]madeTools // by agent
+}
+
+// madeTools are the tools that an agent was given, and what they were made of.
+type madeTools struct {
+	of           *set
+	declarations []belay.ToolDeclaration
+	tools        []belay.Tool
 }
 
 var (
-	_ belay.HookExtension  = (*Extension)(nil)
-	_ belay.InputExtension = (*Extension)(nil)
-	_ belay.RouteExtension = (*Extension)(nil)
+	_ belay.HookExtension     = (*Extension)(nil)
+	_ belay.NameExtension     = (*Extension)(nil)
+	_ belay.StepToolExtension = (*Extension)(nil)
 )
 
 // New makes an extension of a catalog. Several agents may share one.
 func New(catalog *Catalog, opts *Options) (*Extension, error) {
-	e := &Extension{catalog: catalog}
+	e := &Extension{catalog: catalog, tools: make(map[string]madeTools)}
 	if opts != nil {
 		e.opts = *opts
 	}
@@ -84,58 +95,67 @@ func New(catalog *Catalog, opts *Options) (*Extension, error) {
 	return e, nil
 }
 
-// Name is told in errors, and is the route of the tools.
+// Name is told in errors.
 func (e *Extension) Name() string { return "skills" }
 
-// Hooks brings the skills' tools and, for a task that makes skills active, their
-// text. Neither is there if there are no skills: the request to the model is the one
-// of an agent without the extension.
+// Hooks brings, for a task that makes skills active, their text.
 func (e *Extension) Hooks() []hook.Subscription {
-	own := &hook.Options{NoInherit: true} // a subagent has its own skills, or none
+	own := &hook.Options{NoInherit: true, Visibility: hook.VisibleInDebug} // a subagent has its own skills, or none
 	hooks := []hook.Subscription{
-		belay.TurnPreToolMaterialization.On("skill.tools", e.contributeTools, own),
 		belay.TurnPrePromptCompile.On("skill.activate", e.activate, own),
 	}
 	if e.opts.EnforceAllowedTools {
 		hooks = append(hooks,
 			belay.TurnPrePolicy.On("skill.limit", e.limit, &hook.Options{NoInherit: true, Failure: hook.Closed}),
-			belay.ToolPre.On("skill.allowed-tools", e.allow, own))
+			belay.ToolPre.On("skill.allowed-tools", e.allow, &hook.Options{NoInherit: true}))
 	}
 	return hooks
+}
+
+// Binds reports whether /name is a skill of the agent's.
+func (e *Extension) Binds(agent, name string) bool {
+	if e.opts.NoNames {
+		return false
+	}
+	e.catalog.freshen(context.Background(), e.opts.Refresh)
+	o := e.catalog.now.Load().byName[name]
+	return o != nil && o.skill.isFor(agent)
 }
 
 // Expand puts the skills that a message names, as /name, in front of it.
 func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
 	e.catalog.freshen(ctx, e.opts.Refresh)
-	if e.opts.NoNames {
-		return belay.Expansion{}, nil
-	}
 	now := e.catalog.now.Load()
-	var bound []scan.Token
-	for _, token := range scan.Tokens(in.Text) {
-		if o := now.byName[token.Name]; o != nil && o.skill.isFor(in.Agent) {
-			bound = append(bound, token)
+	var x belay.Expansion
+	for _, name := range in.Names {
+		o := now.byName[name]
+		if o == nil { // it was taken away in this moment
+			return belay.Expansion{}, fmt.Errorf("/%s: %w", name, ErrNotFound)
 		}
-	}
-	if len(bound) == 0 {
-		return belay.Expansion{}, nil
-	}
-	text := scan.Replace(in.Text, bound, func(t scan.Token) string { return placeholder(t.Name) })
-	x := belay.Expansion{Text: &text}
-	for _, token := range bound {
-		injection, err := e.inject(ctx, now.byName[token.Name], &Use{
-			Name: token.Name, Source: ByUser, Text: text, Session: in.Session, Turn: in.Turn, Agent: in.Agent,
+		injection, err := e.inject(ctx, o, &Use{
+			Name: name, Source: ByUser, Text: in.Text, Session: in.Session, Turn: in.Turn, Agent: in.Agent, Controls: in.Controls,
 		})
 		if err != nil {
-			return belay.Expansion{}, fmt.Errorf("/%s: %w", token.Name, err)
+			return belay.Expansion{}, fmt.Errorf("/%s: %w", name, err)
 		}
 		x.Injected = append(x.Injected, injection)
 	}
 	return x, nil
 }
 
+// tell tells those who watch that a skill is about to do its work.
+func (u *Use) tell() {
+	if u.Controls == nil {
+		return
+	}
+	_ = u.Controls.Emit(belay.Event{ // it is no error if nobody can be told any more
+		Kind: belay.EventSkillInvoked, Text: u.Name, Invoked: &belay.Invoked{Name: u.Name, Source: string(u.Source), Args: u.Args},
+	})
+}
+
 // inject makes the message that a skill puts in front of the user's.
 func (e *Extension) inject(ctx context.Context, o *owned, use *Use) (belay.Injection, error) {
+	use.tell()
 	if o.skill.Handler != nil {
 		parts, err := o.compute(ctx, use)
 		if err != nil {
@@ -233,12 +253,26 @@ func (e *Extension) variables(template, agent, task string) Variables {
 	return v
 }
 
-// contributeTools declares the tools that there are skills for.
-func (e *Extension) contributeTools(_ context.Context, in belay.TurnSoFar) (belay.ToolBundles, error) {
-	if tools := e.declarations(in.Agent()); len(tools) > 0 {
-		return belay.ToolBundles{Bundles: []belay.ToolBundle{{ID: e.Name(), Route: e.Name(), Tools: tools}}}, nil
+// StepTools are the tools that there are skills for. Without any the request to the
+// model is the one of an agent without the extension. They follow the catalog.
+func (e *Extension) StepTools(agent string) []belay.Tool {
+	now := e.catalog.now.Load()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	made, ok := e.tools[agent]
+	if ok && made.of == now {
+		return made.tools
 	}
-	return belay.ToolBundles{}, nil
+	declarations := e.declarations(now, agent)
+	if !ok || !reflect.DeepEqual(declarations, made.declarations) {
+		made = madeTools{declarations: declarations}
+		for _, d := range declarations {
+			made.tools = append(made.tools, belay.NewRawTool(d, e.call, &belay.ToolTraits{Idempotent: d.Name != InvokeTool}))
+		}
+	}
+	made.of = now
+	e.tools[agent] = made
+	return made.tools
 }
 
 var (
@@ -252,11 +286,9 @@ var (
 		`"required":["name"],"additionalProperties":false}`)
 )
 
-// declarations are the tools that an agent has now. They follow the catalog: what
-// they are made of is kept until that changes.
-func (e *Extension) declarations(agent string) []belay.ToolDeclaration {
+// declarations are the tools that an agent has.
+func (e *Extension) declarations(now *set, agent string) []belay.ToolDeclaration {
 	var tools []belay.ToolDeclaration
-	now := e.catalog.now.Load()
 	if listing := now.listing(listingKey{agent, e.opts.Budget, false}); listing != "" {
 		tools = append(tools, belay.ToolDeclaration{Name: e.opts.ToolName, Description: ReadDescription(listing, e.opts.Suffix), InputSchema: readSchema})
 	}
@@ -266,8 +298,8 @@ func (e *Extension) declarations(agent string) []belay.ToolDeclaration {
 	return tools
 }
 
-// Route runs the tools.
-func (e *Extension) Route(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+// call runs the tools.
+func (e *Extension) call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	var in struct{ Name, Section, Args string }
 	if err := call.Decode(&in); err != nil {
 		return belay.Failed(belay.ClassInvalid, err.Error()), nil
@@ -281,7 +313,12 @@ func (e *Extension) Route(ctx context.Context, call *belay.Invocation) (belay.Re
 		if o == nil || !o.skill.callable() {
 			return notFound(now.missing(in.Name, func(s *Skill) bool { return s.callable() && !s.Hidden && s.isFor(call.Agent) })), nil
 		}
-		return o.invoke(ctx, &Use{Name: in.Name, Source: ByAgent, Text: in.Args, Args: in.Args, Session: call.Session, Turn: call.Turn, Agent: call.Agent})
+		use := &Use{
+			Name: in.Name, Source: ByAgent, Text: in.Args, Args: in.Args,
+			Session: call.Session, Turn: call.Turn, Agent: call.Agent, Controls: call.Controls(),
+		}
+		use.tell()
+		return o.invoke(ctx, use)
 	}
 	if o == nil || !o.skill.content() {
 		return notFound(now.missing(in.Name, func(s *Skill) bool { return s.listedToRead() && s.isFor(call.Agent) })), nil

@@ -228,6 +228,10 @@ func TestInvokeSkill(t *testing.T) {
 	slices.SortFunc(used, func(a, b skill.Use) int { return strings.Compare(b.Args, a.Args) })
 	for i, args := range []string{"Berlin", ""} {
 		want := skill.Use{Name: "weather", Source: skill.ByAgent, Text: args, Args: args, Session: "test", Turn: turn.ID, Agent: "main"}
+		if used[i].Controls == nil || used[i].Controls.Emit(belay.Event{}) == nil {
+			t.Error("a handler has controls, and until it returns")
+		}
+		used[i].Controls = nil
 		if used[i] != want {
 			t.Errorf("the handler was called with %+v, want %+v", used[i], want)
 		}
@@ -482,6 +486,48 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 	} {
 		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %q", err, want)
+		}
+	}
+}
+
+// SPEC D-08, K-13
+func TestSkillsAreToldBeforeTheyWork(t *testing.T) {
+	t.Parallel()
+	catalog := catalogOf(t, skill.Skill{Name: "concise", Body: "Be brief."},
+		skill.Skill{Name: "weather", Exposed: true, Handler: func(_ context.Context, use *skill.Use) ([]belay.Part, error) {
+			return []belay.Part{belay.Text("Sunny.")}, use.Controls.Emit(belay.Event{Kind: belay.EventHookInvoked, Text: "worked"})
+		}})
+	agent := agentWith(t, extensionOf(t, catalog, nil),
+		scripted.Step{Calls: []scripted.Call{{Tool: "invoke_skill", Input: `{"name":"weather","args":"Berlin"}`}}}, scripted.Step{Text: "fine"})
+	var told []string
+	for _, e := range agent.Say("/concise /weather").Events {
+		switch {
+		case e.Kind == belay.EventSkillInvoked:
+			told = append(told, strings.TrimSpace(e.Invoked.Name+" "+e.Invoked.Source+" "+e.Invoked.Args))
+		case e.Text == "worked":
+			told = append(told, e.Text)
+		}
+	}
+	wants(t, "what was told", told, []string{"concise user", "weather user", "worked", "weather agent Berlin", "worked"})
+}
+
+// SPEC K-03, K-04: the tools follow the set from the next model request on.
+func TestTheToolsFollowTheSkillsWithinATurn(t *testing.T) {
+	t.Parallel()
+	catalog := catalogOf(t)
+	grow := belay.NewTool("grow", "Adds a skill.", func(context.Context, struct{}) (string, error) {
+		_, err := catalog.Add(skill.Skill{Name: "new", Exposed: true, Handler: computed("x")}, skill.Skill{Name: "text", Body: "x"})
+		return "grown", err
+	}, nil)
+	agent := belaytest.New(t, scripted.New([]scripted.Step{{Calls: []scripted.Call{{Tool: "grow"}}}, {Text: "fine"}}, nil),
+		&belay.Options{Tools: []belay.Tool{grow}, Extensions: []belay.Extension{extensionOf(t, catalog, nil)}})
+	turn := agent.Say("go")
+	for _, tool := range []string{"invoke_skill", "read_skill"} {
+		if _, ok := declared(&turn.Requests[0], tool); ok {
+			t.Errorf("%s is advertised before there is a skill", tool)
+		}
+		if _, ok := declared(&turn.Requests[1], tool); !ok {
+			t.Errorf("%s is not advertised once there is a skill", tool)
 		}
 	}
 }

@@ -18,9 +18,6 @@ func Tokens(text string) []Token { return scan.Tokens(text) }
 // Token is a name with a slash in front: text[Start:End] is the token.
 type Token = scan.Token
 
-// placeholder is what stands in a stored message where a skill was named.
-func placeholder(name string) string { return "[invoked_extension__skill_" + name + "]" }
-
 // placeholders finds what stands for names that were typed, of directives too.
 var placeholders = regexp.MustCompile(`\[invoked_extension__(?:hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
 
@@ -33,7 +30,7 @@ func taskOf(text string) string {
 }
 
 // invoked reports whether a message names a skill.
-func invoked(text, name string) bool { return strings.Contains(text, placeholder(name)) }
+func invoked(text, name string) bool { return strings.Contains(text, belay.Placeholder(name, true)) }
 
 // closes finds what a model could take for the end of an element.
 var closes = regexp.MustCompile(`(?i)<(\s*)/(\s*(?:content|skill|sections|resources|available_skills|system-reminder))\b`)

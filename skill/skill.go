@@ -92,6 +92,8 @@ type Use struct {
 	Args string
 	// Session, Turn and Agent are where it is used.
 	Session, Turn, Agent string
+	// Controls are what the handler can do with the turn, until it returns.
+	Controls *belay.Controls
 }
 
 // UseSource says who asks for a skill.
@@ -99,8 +101,8 @@ type UseSource string
 
 // Those who ask.
 const (
-	ByUser  UseSource = "user"  // who typed /name
-	ByAgent UseSource = "agent" // the model, by the tool invoke_skill
+	ByUser  UseSource = belay.SourceUser  // who typed /name
+	ByAgent UseSource = belay.SourceAgent // the model, by the tool invoke_skill
 )
 
 // ErrNotFound says that there is no such skill, or no such section.

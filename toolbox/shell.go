@@ -72,6 +72,9 @@ type ShellRun struct {
 	// Note is told to the model behind the output of a command that fails, so that it
 	// knows what stood in the way. Defaults to nothing.
 	Note string
+	// Settle is called when the command has ended, however it did. What it returns is
+	// told to the model behind the output. Defaults to nothing.
+	Settle func() string
 }
 
 type shellInput struct {
@@ -144,6 +147,10 @@ func (s *shell) run(ctx context.Context, call *belay.Invocation, in *shellInput)
 	began := time.Now()
 	exit, err := proc.Run(ctx, &proc.Command{Argv: run.Argv, Dir: s.opts.Dir, Env: run.Env, Stdout: output, Merged: true})
 	took := time.Since(began)
+	settled := ""
+	if run.Settle != nil {
+		settled = run.Settle()
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return belay.Result{}, context.Cause(ctx)
@@ -152,7 +159,7 @@ func (s *shell) run(ctx context.Context, call *belay.Invocation, in *shellInput)
 	case err != nil:
 		return belay.Result{}, failf(belay.ClassFailed, "The command could not be started: %v.", err)
 	}
-	ran := &ran{exit: exit, timeout: timeout, note: run.Note, view: ShellView{
+	ran := &ran{exit: exit, timeout: timeout, note: run.Note, settled: settled, view: ShellView{
 		Kind: "shell", Command: in.Command, Description: in.Description,
 		ExitCode: exit.Code, Milliseconds: took.Milliseconds(), LeftRunning: exit.Held,
 	}}
@@ -164,6 +171,7 @@ type ran struct {
 	exit    proc.Exit
 	timeout time.Duration
 	note    string // if it failed
+	settled string
 	view    ShellView
 }
 
@@ -193,6 +201,9 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	}
 	if class == belay.ClassFailed && r.note != "" {
 		notes = append(notes, r.note)
+	}
+	if r.settled != "" {
+		notes = append(notes, r.settled)
 	}
 	if r.exit.Held && r.exit.Stopped == nil {
 		notes = append(notes, "a process that it left in the background goes on; what that writes is lost, unless it is redirected to a file")

@@ -1,0 +1,171 @@
+package subagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/frontmatter"
+)
+
+// Declaration is an agent that is declared in a file. What its names mean the program
+// says that makes an agent of it.
+type Declaration struct {
+	// Name is what it is called. Defaults to the file's name without its ending.
+	Name string
+	// Description says what it is for.
+	Description string
+	// Model is the name of a model. Empty means the program's choice.
+	Model string
+	// Prompt is its instructions: in Markdown, what follows the frontmatter.
+	Prompt string
+	// Tools and Skills are the names of those that it may use. Nil means all, and empty
+	// none.
+	Tools, Skills []string
+	// Hooks are its own, as package declare reads them: a list of mappings with the
+	// phase of each.
+	Hooks frontmatter.Value
+	// Mode is the name of a mode of the floor. Empty means the program's.
+	Mode string
+	// Budget bounds its turns.
+	Budget belay.Budget
+	// Path is the file.
+	Path string
+}
+
+// Factory makes agents of the declaration: the program says how. It should give them
+// the task's store. They are closed, with their extensions, when the task is over.
+func (d *Declaration) Factory(build func(ctx context.Context, task *Task, d *Declaration) (*belay.Agent, error)) Factory {
+	return Built(func(ctx context.Context, task *Task) (*belay.Agent, error) { return build(ctx, task, d) })
+}
+
+// Problem is a mistake in a file, and where it is.
+type Problem struct { //nolint:errname // it is told far more often than returned
+	Path string
+	// Line counts from 1; 0 means the file as a whole.
+	Line int
+	// Message says what is wrong, and what to do.
+	Message string
+	// Err is the error behind it, if there is one.
+	Err error
+}
+
+// Error is the problem in a line: path:line: message.
+func (p *Problem) Error() string {
+	if p.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
+	}
+	return p.Path + ": " + p.Message
+}
+
+// Unwrap returns the error behind it.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// longestFile is how many bytes a file may have. Its YAML or JSON may have less.
+const longestFile = 1 << 20
+
+// LoadDir reads the agents that are declared in a directory, as [Load] does. A directory
+// that is not there has none. Links that lead out of it are refused.
+func LoadDir(dir string) ([]*Declaration, []Problem) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, []Problem{{Path: dir, Message: "it cannot be read: " + reason(err), Err: err}}
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	return load(root.FS(), func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) })
+}
+
+// Load reads the agents that are declared in files with the endings .yaml, .yml, .json
+// and .md, by path; directories below are not looked into. Unknown keys are mistakes. A
+// file with mistakes is no agent, is reported with all of them, and does not hide the
+// others.
+func Load(files fs.FS) ([]*Declaration, []Problem) {
+	return load(files, func(name string) string { return name })
+}
+
+func load(files fs.FS, shown func(name string) string) ([]*Declaration, []Problem) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, []Problem{{Path: shown("."), Message: "it cannot be read: " + reason(err), Err: err}}
+	}
+	var declared []*Declaration
+	var problems []Problem
+	for _, entry := range entries { // they come sorted
+		name := entry.Name()
+		if strings.HasPrefix(name, ".") || entry.IsDir() || format(name) == "" {
+			continue
+		}
+		text, problem := readFile(files, name)
+		if problem != nil {
+			problem.Path = shown(name)
+			problems = append(problems, *problem)
+			continue
+		}
+		d, wrong := Parse(shown(name), text)
+		at := slices.IndexFunc(declared, func(o *Declaration) bool { return o.Name == d.Name })
+		switch {
+		case len(wrong) > 0:
+			problems = append(problems, wrong...)
+		case at >= 0:
+			problems = append(problems, Problem{Path: d.Path, Message: fmt.Sprintf("there is an agent %q already, in %s: give one of them another name", d.Name, declared[at].Path)})
+		default:
+			declared = append(declared, d)
+		}
+	}
+	return declared, problems
+}
+
+// format is the ending that says how a file is read, or nothing.
+func format(name string) string {
+	switch ending := strings.ToLower(path.Ext(name)); ending {
+	case ".yaml", ".yml", ".json", ".md":
+		return ending
+	default:
+		return ""
+	}
+}
+
+func readFile(files fs.FS, name string) ([]byte, *Problem) {
+	refuse := func(err error) ([]byte, *Problem) {
+		return nil, &Problem{Message: "it cannot be read: " + reason(err), Err: err}
+	}
+	info, err := fs.Stat(files, name)
+	switch {
+	case err != nil:
+		return refuse(err)
+	case !info.Mode().IsRegular():
+		return nil, &Problem{Message: "it is no file that can be read"}
+	}
+	file, err := files.Open(name)
+	if err != nil {
+		return refuse(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, longestFile+1))
+	switch {
+	case err != nil:
+		return refuse(err)
+	case len(text) > longestFile:
+		return nil, &Problem{Message: fmt.Sprintf("it is longer than %d bytes, which is the most that is read", longestFile)}
+	}
+	return text, nil
+}
+
+// reason is an error without the path, which a problem has already.
+func reason(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}

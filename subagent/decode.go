@@ -1,0 +1,243 @@
+package subagent
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// fields are the keys of a declaration.
+var fields = []string{"name", "description", "model", "prompt", "tools", "skills", "hooks", "mode", "budget"}
+
+// Parse reads the text of a file, whose ending says in which format it is. It returns
+// every mistake; with any, the declaration is not to be used.
+func Parse(file string, text []byte) (*Declaration, []Problem) {
+	name := filepath.Base(file)
+	r := &reading{d: &Declaration{Path: file, Name: strings.TrimSuffix(name, filepath.Ext(name))}}
+	doc, err := document(format(name), string(text))
+	if err != nil {
+		line := 0
+		if e, ok := errors.AsType[*frontmatter.Error](err); ok {
+			line, err = e.Line, errors.New(e.Message)
+		}
+		r.wrongf(line, "%v", err)
+		return r.d, r.problems
+	}
+	for i := range doc.Fields {
+		r.field(&doc.Fields[i])
+	}
+	if body := strings.TrimSpace(doc.Body); body != "" {
+		if doc.Field("prompt") != nil {
+			r.wrongf(doc.Field("prompt").Line, "there is a prompt here and another below the frontmatter: leave one")
+		}
+		r.d.Prompt = body
+	}
+	if !validName.MatchString(r.d.Name) {
+		line := 0
+		if v := doc.Field("name"); v != nil {
+			line = v.Line
+		}
+		r.wrongf(line, "the name %q: %s", r.d.Name, nameRule)
+	}
+	return r.d, r.problems
+}
+
+func document(format, text string) (*frontmatter.Document, error) {
+	switch format {
+	case ".yaml", ".yml":
+		return frontmatter.ParseYAML(text)
+	case ".json":
+		return parseJSON(text)
+	case ".md":
+		doc, err := frontmatter.Parse(text)
+		if err == nil && !doc.Found {
+			err = &frontmatter.Error{Line: 1, Message: "there is no frontmatter: begin the file with a line ---, the fields and another line ---"}
+		}
+		return doc, err
+	default:
+		return nil, errors.New("its name has none of the endings .yaml, .yml, .json and .md")
+	}
+}
+
+// reading makes a declaration of the fields of a file.
+type reading struct {
+	d        *Declaration
+	problems []Problem
+}
+
+func (r *reading) wrongf(line int, format string, args ...any) {
+	r.problems = append(r.problems, Problem{Path: r.d.Path, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *reading) field(f *frontmatter.Field) {
+	switch f.Key {
+	case "name":
+		r.d.Name = r.text(f)
+	case "description":
+		r.d.Description = strings.TrimSpace(r.text(f))
+	case "model":
+		r.d.Model = r.text(f)
+	case "prompt":
+		r.d.Prompt = strings.TrimSpace(r.text(f))
+	case "tools":
+		r.d.Tools = r.names(f)
+	case "skills":
+		r.d.Skills = r.names(f)
+	case "hooks":
+		r.d.Hooks = r.hooks(f)
+	case "mode":
+		r.d.Mode = r.text(f)
+	case "budget":
+		r.budget(f)
+	default:
+		r.wrongf(f.Line, "unknown key %q%s: there are %s", f.Key, near.Hint(f.Key, fields), strings.Join(fields, ", "))
+	}
+}
+
+func (r *reading) text(f *frontmatter.Field) string {
+	if f.Value.Kind != frontmatter.String {
+		r.wrongf(f.Line, "%s: it is %s: write a text", f.Key, f.Value.Kind)
+	}
+	return f.Value.Text
+}
+
+// names reads a list of names, or a text with commas between them. Nothing at all might
+// mean none or all, so it means neither.
+func (r *reading) names(f *frontmatter.Field) []string {
+	names := []string{}
+	add := func(line int, name string) {
+		if name = strings.TrimSpace(name); name == "" {
+			r.wrongf(line, "%s: a name is empty", f.Key)
+		}
+		names = append(names, name)
+	}
+	switch f.Value.Kind {
+	case frontmatter.List:
+		for _, v := range f.Value.List {
+			if v.Kind != frontmatter.String {
+				r.wrongf(v.Line, "%s: it has %s in it: write names", f.Key, v.Kind)
+				continue
+			}
+			add(v.Line, v.Text)
+		}
+	case frontmatter.String:
+		for name := range strings.SplitSeq(f.Value.Text, ",") {
+			add(f.Value.Line, name)
+		}
+	default:
+		r.wrongf(f.Line, "%s: it is %s: write a list of names, [] for none, or leave the key out for all", f.Key, f.Value.Kind)
+	}
+	return names
+}
+
+// buckets are the names that others give to phases.
+var buckets = map[string]string{
+	"onStart":     belay.SessionStart.Name(),
+	"onToolCall":  belay.ToolPre.Name(),
+	"onToolEnd":   belay.ToolPost.Name(),
+	"onModelCall": belay.ModelPre.Name(),
+	"onModelEnd":  belay.ModelPost.Name(),
+	"onComplete":  belay.TurnPostTurn.Name(),
+	"onError":     belay.Error.Name(),
+}
+
+// hooks reads a list of hooks, or a mapping from phases, or from buckets that mean them,
+// to such lists. It looks at nothing else of them.
+func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
+	all := frontmatter.Value{Kind: frontmatter.List, Line: f.Value.Line}
+	switch f.Value.Kind {
+	case frontmatter.List:
+		for _, v := range f.Value.List {
+			r.hook(&all, v, "", 0)
+		}
+	case frontmatter.Map:
+		known := phaseNames()
+		for _, bucket := range f.Value.Map {
+			phase, ok := buckets[bucket.Key]
+			if !ok {
+				phase = bucket.Key
+			}
+			if !slices.Contains(known, phase) {
+				r.wrongf(bucket.Line, "hooks: unknown phase %q%s", bucket.Key, near.Hint(bucket.Key, known))
+				continue
+			}
+			switch bucket.Value.Kind {
+			case frontmatter.List:
+				for _, v := range bucket.Value.List {
+					r.hook(&all, v, phase, bucket.Line)
+				}
+			default:
+				r.hook(&all, bucket.Value, phase, bucket.Line)
+			}
+		}
+	default:
+		r.wrongf(f.Line, "hooks: it is %s: write a list of hooks, or a mapping from phases to such lists", f.Value.Kind)
+	}
+	return all
+}
+
+// hook adds one hook, with its phase.
+func (r *reading) hook(all *frontmatter.Value, v frontmatter.Value, phase string, line int) {
+	if v.Kind != frontmatter.Map {
+		r.wrongf(v.Line, "hooks: it is %s: write a mapping", v.Kind)
+		return
+	}
+	if phase != "" {
+		if slices.ContainsFunc(v.Map, func(f frontmatter.Field) bool { return f.Key == "phase" }) {
+			r.wrongf(v.Line, "hooks: the hook has a phase, and is below %s: leave one", phase)
+			return
+		}
+		v.Map = slices.Concat([]frontmatter.Field{{Key: "phase", Line: line, Value: frontmatter.Value{Kind: frontmatter.String, Text: phase, Line: line}}}, v.Map)
+	}
+	all.List = append(all.List, v)
+}
+
+// phaseNames are the names of all phases, and of the buckets.
+func phaseNames() []string {
+	var names []string
+	for _, p := range belay.Phases() {
+		names = append(names, p.Name())
+	}
+	for bucket := range buckets {
+		names = append(names, bucket)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// budget reads the bounds of a budget.
+func (r *reading) budget(f *frontmatter.Field) {
+	if f.Value.Kind != frontmatter.Map {
+		r.wrongf(f.Line, "budget: it is %s: write a mapping of turn_tokens, turn_cost, session_tokens and session_cost", f.Value.Kind)
+		return
+	}
+	tokens := map[string]*int{"turn_tokens": &r.d.Budget.TurnTokens, "session_tokens": &r.d.Budget.SessionTokens}
+	dollars := map[string]*float64{"turn_cost": &r.d.Budget.TurnCost, "session_cost": &r.d.Budget.SessionCost}
+	for _, bound := range f.Value.Map {
+		n, err := strconv.ParseFloat(bound.Value.Text, 64)
+		number := bound.Value.Kind == frontmatter.Int || bound.Value.Kind == frontmatter.Float
+		whole, isTokens := tokens[bound.Key]
+		cost, isDollars := dollars[bound.Key]
+		switch {
+		case !isTokens && !isDollars:
+			known := []string{"turn_tokens", "turn_cost", "session_tokens", "session_cost"}
+			r.wrongf(bound.Line, "budget: unknown key %q%s: there are %s", bound.Key, near.Hint(bound.Key, known), strings.Join(known, ", "))
+		case !number || err != nil || !(n > 0) || math.IsInf(n, 0):
+			r.wrongf(bound.Line, "budget: %s: write a number above 0, or leave the key out for no bound", bound.Key)
+		case isDollars:
+			*cost = n
+		case n != math.Trunc(n) || n > math.MaxInt32:
+			r.wrongf(bound.Line, "budget: %s: write a whole number of tokens, at most %d", bound.Key, math.MaxInt32)
+		default:
+			*whole = int(n)
+		}
+	}
+}

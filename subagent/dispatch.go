@@ -1,0 +1,246 @@
+package subagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// dispatch is one task on its way to a subagent.
+type dispatch struct {
+	extension *Extension
+	subagent  *Subagent
+	call      *belay.Invocation
+	task      *Task
+}
+
+// answer is what came of a task. Its JSON is what the model is told.
+type answer struct {
+	Subagent string  `json:"subagent"`
+	Content  *string `json:"content,omitempty"`
+	Error    string  `json:"error,omitempty"`
+	// Class says what sort of error it is.
+	Class belay.ResultClass `json:"class,omitempty"`
+
+	parked string // what it waits for
+}
+
+func failed(name string, class belay.ResultClass, format string, args ...any) answer {
+	return answer{Subagent: name, Class: class, Error: fmt.Sprintf(format, args...)}
+}
+
+// ask hands a task to a subagent and waits for what comes of it.
+func (e *Extension) ask(ctx context.Context, call *belay.Invocation, name, prompt string, nth int) answer {
+	s, names := e.now.Load().find(call.Agent, name)
+	controls := call.Controls()
+	switch {
+	case s == nil && len(names) == 0:
+		return failed(name, belay.ClassNotFound, "there is no subagent %q, and no other", name)
+	case s == nil:
+		return failed(name, belay.ClassNotFound, "there is no subagent %q%s: there are %s", name, near.Hint(name, names), strings.Join(names, ", "))
+	case strings.TrimSpace(prompt) == "":
+		return failed(name, belay.ClassInvalid, "the prompt is empty: a subagent sees nothing of this conversation, so tell it all that it needs")
+	case controls == nil:
+		return failed(name, belay.ClassFailed, "subagents work below a turn, and this call is outside of one")
+	}
+	d := &dispatch{e, s, call, &Task{Name: s.Name, Prompt: prompt, Store: controls.Store(), Controls: controls, Resumed: call.Wait != ""}}
+	if s.Durable {
+		d.task.Session = durableSession(call, s.Name)
+	} else {
+		d.task.Session = freshSession(call, nth)
+	}
+	if bound := s.timeout(); bound > 0 {
+		bounded, cancel := context.WithTimeoutCause(ctx, bound, &timeoutError{bound})
+		defer cancel()
+		ctx = bounded
+	}
+	turn, err := controls.Child(ctx, belay.Child{Name: s.Name, Prompt: prompt, Isolated: s.Isolated}, d.take)
+	switch {
+	case err != nil:
+		return d.failed(ctx, err)
+	case turn.Reason == belay.EndParked:
+		return answer{Subagent: s.Name, parked: fmt.Sprintf("subagent %s, session %s", s.Name, d.task.Session)}
+	default:
+		return answer{Subagent: s.Name, Content: &turn.Text}
+	}
+}
+
+// timeoutError is why a task is cancelled that took too long.
+type timeoutError struct{ after time.Duration }
+
+func (e *timeoutError) Error() string { return fmt.Sprintf("it did not answer within %s", e.after) }
+
+// failed is what the model is told of a task that gave no answer.
+func (d *dispatch) failed(ctx context.Context, err error) answer {
+	class, text := belay.ClassFailed, err.Error()
+	var said string
+	if child, ok := errors.AsType[*belay.ChildError](err); ok {
+		said = strings.TrimSpace(child.Text)
+		switch child.Status {
+		case belay.ChildDenied:
+			class = belay.ClassDenied
+		case belay.ChildAborted:
+			class = belay.ClassAborted
+			if late, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok {
+				class, text = belay.ClassTimeout, fmt.Sprintf("subagent %q: %v and was cancelled. Whether it had an effect is not known.", d.subagent.Name, late)
+			}
+		}
+	}
+	if said != "" {
+		text += "\n\nIt said last:\n" + said
+	}
+	return failed(d.subagent.Name, class, "%s", text)
+}
+
+// take does the task, on a goroutine of its own.
+func (d *dispatch) take(ctx context.Context) iter.Seq2[belay.Event, error] {
+	return func(yield func(belay.Event, error) bool) {
+		if err := d.run(ctx, yield); err != nil {
+			yield(belay.Event{}, err)
+		}
+	}
+}
+
+// run does the task when it is its turn to be done.
+func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool) error {
+	stale := false // an earlier task was parked, and given up
+	if d.subagent.Durable {
+		leave, err := d.extension.queue.enter(ctx, d.task.Session)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	if d.subagent.Durable || d.task.Resumed {
+		stored, err := look(ctx, d.task.Store, d.task.Session)
+		if err != nil {
+			return err
+		}
+		open := stored.State.Turn
+		switch {
+		case d.task.Resumed && open == nil && stored.Last > 0: // somebody else went on with it
+			d.extension.waiting.clear(d.task.Session)
+			d.tell(belay.Event{Kind: belay.EventTurnEnd, End: ended(stored)}, yield)
+			return nil
+		case !d.task.Resumed && open != nil && d.extension.waiting.in(d.task.Session, d.call.Turn):
+			return errors.New("an earlier task of it waits for someone: ask it again when that is done")
+		}
+		stale = open != nil && open.Parked
+	}
+	return d.work(ctx, stale, yield)
+}
+
+// work has the subagent do the task.
+func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event, error) bool) error {
+	runner, err := d.subagent.Factory(ctx, d.task)
+	switch {
+	case err != nil:
+		return fmt.Errorf("it could not be made: %w", err)
+	case isNil(runner):
+		return errNoRunner
+	}
+	closed := false
+	defer func() {
+		if !closed { // it came to a sudden end
+			_ = closeRunner(ctx, runner)
+		}
+	}()
+	events, err := d.begin(ctx, runner, stale)
+	if err != nil {
+		return err
+	}
+	if events == nil {
+		return errors.New("it returned no events to read")
+	}
+	var end *belay.Turn
+	for event, failure := range events {
+		if failure != nil {
+			err = failure
+			continue
+		}
+		if event.End != nil {
+			end = event.End
+		}
+		if !d.tell(event, yield) {
+			return nil
+		}
+	}
+	if d.subagent.Durable {
+		if end != nil && end.Reason == belay.EndParked {
+			d.extension.waiting.set(d.task.Session, d.call.Turn)
+		} else {
+			d.extension.waiting.clear(d.task.Session)
+		}
+	}
+	closed = true
+	if failure := closeRunner(ctx, runner); failure != nil { // what it has answered stands
+		d.tell(belay.Event{Kind: belay.EventError, Text: fmt.Sprintf("subagent %q: close: %v", d.subagent.Name, failure)}, yield)
+	}
+	return err
+}
+
+// begin has the runner begin, or go on.
+func (d *dispatch) begin(ctx context.Context, runner Runner, stale bool) (iter.Seq2[belay.Event, error], error) {
+	if d.task.Resumed {
+		r, ok := runner.(ResumeRunner)
+		if !ok {
+			return nil, errors.New("it was parked, and what its factory made cannot go on with a task: it has no Resume")
+		}
+		return r.Resume(ctx), nil
+	}
+	if a, ok := runner.(AbandonRunner); ok && stale {
+		if _, err := a.Abandon(ctx); err != nil {
+			return nil, fmt.Errorf("an earlier task of it was parked and cannot be ended: %w", err)
+		}
+	}
+	return runner.Run(ctx, d.task.Prompt), nil
+}
+
+// tell hands on an event, with what its runner left out.
+func (d *dispatch) tell(event belay.Event, yield func(belay.Event, error) bool) bool {
+	if event.Time.IsZero() {
+		event.Time = time.Now()
+	}
+	if event.Agent == "" {
+		event.Agent = d.subagent.Name
+	}
+	if event.Session == "" {
+		event.Session = d.task.Session
+	}
+	return yield(event, nil)
+}
+
+// closingTime bounds the closing of a runner.
+const closingTime = 10 * time.Second
+
+// closeRunner closes what a factory made, also when the task was cancelled.
+func closeRunner(ctx context.Context, runner Runner) error {
+	c, ok := runner.(CloseRunner)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closingTime)
+	defer cancel()
+	return c.Close(ctx)
+}
+
+// isNil reports whether a factory made nothing, be it a pointer of some type.
+func isNil(runner Runner) bool {
+	if runner == nil {
+		return true
+	}
+	v := reflect.ValueOf(runner)
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
+		return v.IsNil()
+	default:
+		return false
+	}
+}

@@ -1,0 +1,195 @@
+package subagent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/belay-run/belay"
+)
+
+// The tools.
+const (
+	InvokeTool   = "invoke_subagent"
+	DelegateTool = "delegate"
+)
+
+// Options are the settings of an extension. A nil *Options is valid.
+type Options struct {
+	// Subagents are there from the beginning. Defaults to none.
+	Subagents []Subagent
+	// Delegate adds the tool delegate, which takes a list of tasks. Defaults to
+	// invoke_subagent alone: calling it several times in one message does the same.
+	Delegate bool
+	// Parallel is how many tasks of one call of delegate run at a time. Defaults to 16.
+	Parallel int
+}
+
+// Extension gives an agent subagents. Make one with [New], and put it into the agent's
+// Options.Extensions.
+type Extension struct {
+	opts    Options
+	now     atomic.Pointer[set]
+	adding  sync.Mutex
+	queue   queue
+	waiting parked
+}
+
+var _ belay.StepToolExtension = (*Extension)(nil)
+
+// New makes an extension.
+func New(opts *Options) (*Extension, error) {
+	e := new(Extension)
+	if opts != nil {
+		e.opts = *opts
+	}
+	if e.opts.Parallel == 0 {
+		e.opts.Parallel = 16
+	}
+	if e.opts.Parallel < 0 {
+		return nil, errors.New("subagents: parallel: it is negative")
+	}
+	e.now.Store(&set{})
+	if _, err := e.Add(e.opts.Subagents...); err != nil {
+		return nil, fmt.Errorf("subagents: %w", err)
+	}
+	return e, nil
+}
+
+// Name is told in errors.
+func (e *Extension) Name() string { return "subagents" }
+
+// Add adds subagents, all or none. Agents see them from their next model request on, and
+// no more once the lease is closed; tasks under way go on.
+func (e *Extension) Add(subagents ...Subagent) (*belay.Lease, error) {
+	e.adding.Lock()
+	defer e.adding.Unlock()
+	all := slices.Clone(e.now.Load().all)
+	added := make([]*Subagent, 0, len(subagents))
+	var problems []error
+	for i := range subagents {
+		s := subagents[i]
+		s.Agents = slices.Clone(s.Agents)
+		switch err := s.sound(); {
+		case err != nil:
+			problems = append(problems, err)
+		case slices.ContainsFunc(all, func(o *Subagent) bool { return o.Name == s.Name }):
+			problems = append(problems, fmt.Errorf("subagent %q: name: there is another of that name", s.Name))
+		default:
+			added = append(added, &s)
+			all = append(all, &s)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	e.now.Store(newSet(all))
+	return belay.NewLease(func() { e.remove(added) }), nil
+}
+
+func (e *Extension) remove(gone []*Subagent) {
+	e.adding.Lock()
+	defer e.adding.Unlock()
+	e.now.Store(newSet(slices.DeleteFunc(slices.Clone(e.now.Load().all), func(s *Subagent) bool { return slices.Contains(gone, s) })))
+}
+
+// List returns the subagents, by name.
+func (e *Extension) List() []Subagent {
+	now := e.now.Load()
+	list := make([]Subagent, len(now.all))
+	for i, s := range now.all {
+		list[i] = s.copy()
+	}
+	return list
+}
+
+// Lookup returns the subagent of a name.
+func (e *Extension) Lookup(name string) (Subagent, bool) {
+	for _, s := range e.now.Load().all {
+		if s.Name == name {
+			return s.copy(), true
+		}
+	}
+	return Subagent{}, false
+}
+
+func (s *Subagent) copy() Subagent {
+	c := *s
+	c.Agents = slices.Clone(s.Agents)
+	return c
+}
+
+// isFor reports whether an agent may call it.
+func (s *Subagent) isFor(agent string) bool {
+	return len(s.Agents) == 0 || slices.Contains(s.Agents, agent)
+}
+
+// set is the subagents at one time. It is never changed.
+type set struct {
+	all []*Subagent // by name
+
+	mu    sync.Mutex
+	tools map[string][]belay.Tool // by agent, made when they are first asked for
+}
+
+func newSet(all []*Subagent) *set {
+	slices.SortFunc(all, func(a, b *Subagent) int { return strings.Compare(a.Name, b.Name) })
+	return &set{all: all}
+}
+
+// of returns the subagents of an agent.
+func (s *set) of(agent string) []*Subagent {
+	var own []*Subagent
+	for _, one := range s.all {
+		if one.isFor(agent) {
+			own = append(own, one)
+		}
+	}
+	return own
+}
+
+// find returns a subagent of an agent, or nil and the names of those it has.
+func (s *set) find(agent, name string) (*Subagent, []string) {
+	own := s.of(agent)
+	names := make([]string, len(own))
+	for i, one := range own {
+		if one.Name == name {
+			return one, nil
+		}
+		names[i] = one.Name
+	}
+	return nil, names
+}
+
+// keptAgents is for how many agents a set keeps its tools: names of agents can be made
+// up without end.
+const keptAgents = 256
+
+// StepTools are the tools of an agent's next step: the same ones as long as the
+// subagents are.
+func (e *Extension) StepTools(agent string) []belay.Tool {
+	now := e.now.Load()
+	if len(now.all) == 0 {
+		return nil
+	}
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	tools, ok := now.tools[agent]
+	if ok {
+		return tools
+	}
+	if own := now.of(agent); len(own) > 0 {
+		tools = append(tools, e.invokeTool(own))
+		if e.opts.Delegate {
+			tools = append(tools, e.delegateTool())
+		}
+	}
+	if now.tools == nil || len(now.tools) >= keptAgents {
+		now.tools = make(map[string][]belay.Tool)
+	}
+	now.tools[agent] = tools
+	return tools
+}

@@ -1,0 +1,79 @@
+package toolbox_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// SPEC D-04
+func TestDirectives(t *testing.T) {
+	t.Parallel()
+	other := scripted.New([]scripted.Step{{Text: "other"}}, &scripted.Options{Name: "test/other", Repeat: true})
+	find := func(_ context.Context, name string) (belay.Model, error) {
+		if name != "test/other" {
+			return nil, errors.New("nobody has heard of it")
+		}
+		return other, nil
+	}
+	for _, test := range []struct {
+		rule  string
+		said  []string
+		want  []string // what each is answered
+		asked int      // how often the agent's own model was asked, for answers and summaries
+	}{
+		{"help lists all of them", []string{"/help"}, []string{"/compact: sum the conversation up, to make room\n/help: "}, 0},
+		{"stop ends the turn", []string{"/stop never mind"}, []string{"Stopped"}, 0},
+		{"a name in the middle is a word", []string{"explain /stop and /help", "what does the /model endpoint do?", "and /compact?"}, []string{"own", "own", "own"}, 3},
+		{"compact has nothing to do yet", []string{"/compact"}, []string{"nothing to sum up"}, 0},
+		{"compact in front of a first message", []string{"/compact hello"}, []string{"own"}, 1},
+		{"compact alone is answered", []string{"hello", "/compact"}, []string{"own", "summed up"}, 2},
+		{"compact in front of a message", []string{"hello", "/compact go on"}, []string{"own", "own"}, 3},
+		{"model without a name tells", []string{"/model"}, []string{"test/own answers"}, 0},
+		{"model swaps", []string{"hello", "/model test/other", "hello"}, []string{"own", "test/other answers from now on.", "other"}, 1},
+		{"model in front of a message", []string{"/model test/other hello"}, []string{"other"}, 0},
+		{"model and compact", []string{"hello", "/model\ntest/other /compact"}, []string{"own", "summed up"}, 1},
+		{"model and back", []string{"/model test/other", "/model test/own", "hello"}, []string{"other answers", "own answers", "own"}, 1},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			own := scripted.New([]scripted.Step{{Text: "own"}}, &scripted.Options{Name: "test/own", Repeat: true})
+			agent, err := belay.New(own, &belay.Options{Directives: toolbox.Directives(), Models: find})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = agent.Close(t.Context()) }()
+			for i, text := range test.said {
+				turn, err := agent.Session("s").Turn(t.Context(), text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(turn.Text, test.want[i]) {
+					t.Errorf("%q is answered %q, want %q in it", text, turn.Text, test.want[i])
+				}
+			}
+			if n := len(own.Requests()); n != test.asked {
+				t.Errorf("the model was asked %d times, want %d", n, test.asked)
+			}
+		})
+	}
+}
+
+// SPEC D-04, D-05
+func TestDirectiveOfAModelThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Directives: toolbox.Directives()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = agent.Close(t.Context()) }()
+	_, err = agent.Session("s").Turn(t.Context(), "/model test/none hello")
+	if err == nil || !strings.Contains(err.Error(), "/model") || !strings.Contains(err.Error(), "test/none") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,127 @@
+package declare
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+)
+
+// newAction makes a built-in action.
+func (h *handler) newAction() (func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error), error) {
+	a := h.d.Action
+	if a == nil {
+		return nil, errors.New("the action has no name")
+	}
+	var answer map[string]any
+	switch a.Name {
+	case "log":
+		return h.log, nil
+	case "save_json":
+		if err := saveable(a.Text); err != nil {
+			return nil, err
+		}
+		return h.saveJSON, nil
+	case "approve":
+		answer = map[string]any{"decision": "ask", "reason": cmp.Or(a.Text, h.id+" wants it approved")}
+	case "deny":
+		answer = h.codec.blocking("deny", cmp.Or(a.Text, h.id+" denies it"), nil)
+	case "remind":
+		answer = map[string]any{"context": []map[string]string{{"text": a.Text}}}
+	default:
+		return nil, fmt.Errorf("there is no action %q", a.Name)
+	}
+	data, err := encode(answer)
+	if err == nil {
+		err = h.codec.wire.CheckAnswer(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s has no place at %s: %w", a.Name, h.d.Phase, err)
+	}
+	return func(context.Context, *worker.Envelope) (json.RawMessage, error) { return data, nil }, nil
+}
+
+// log writes the envelope to the log.
+func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
+	input, err := h.set.redact.json(e.Input)
+	if err != nil {
+		return nil, err
+	}
+	h.set.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "hook", slog.String("message", h.d.Action.Text),
+		slog.String("phase", e.Phase), slog.String("subscription", h.id), slog.String("session", e.Session), slog.String("turn", e.Turn),
+		slog.Int("step", e.Step), slog.String("agent", e.Agent), slog.String("input", string(input)))
+	return nil, nil
+}
+
+// saveJSON appends the envelope to a file below the directory of the declaring one, as a
+// line. No link leads out of that directory.
+func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessage, error) {
+	line, err := encode(e)
+	if err != nil {
+		return nil, err
+	}
+	if line, err = h.set.redact.json(line); err != nil {
+		return nil, err
+	}
+	if err := appendLine(h.d.Dir, h.d.Action.Text, append(line, '\n')); err != nil {
+		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the file of save_json cannot be written", Err: err}
+	}
+	return nil, nil
+}
+
+// saveable refuses a file that save_json may not write: one outside of the directory,
+// and one that something might take for a program or its settings. What is written there
+// is in part what a model said.
+func saveable(name string) error {
+	ext := strings.ToLower(path.Ext(filepath.ToSlash(name)))
+	switch {
+	case !filepath.IsLocal(filepath.FromSlash(name)):
+		return fmt.Errorf("save_json writes below the directory of this file, and %q is not: write a relative path that does not go up", name)
+	case ext != ".jsonl" && ext != ".ndjson":
+		return fmt.Errorf("save_json writes lines of JSON, and %q is not named so: use a name that ends in .jsonl", name)
+	default:
+		return nil
+	}
+}
+
+func appendLine(dir, name string, line []byte) (err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("save_json: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	name = filepath.FromSlash(path.Clean(filepath.ToSlash(name)))
+	if parent := filepath.Dir(name); parent != "." {
+		if err := root.MkdirAll(parent, 0o700); err != nil {
+			return fmt.Errorf("save_json: %w", err)
+		}
+	}
+	if before, err := root.Lstat(name); err == nil && !before.Mode().IsRegular() { // a pipe would be waited for
+		return fmt.Errorf("save_json: %s is not a regular file", name)
+	}
+	file, err := root.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("save_json: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	opened, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("save_json: %w", err)
+	}
+	if now, err := root.Lstat(name); err != nil || !os.SameFile(opened, now) { // a link leads elsewhere
+		return fmt.Errorf("save_json: %s is not a regular file", name)
+	}
+	if _, err := file.Write(line); err != nil { // one call: lines of several processes do not mix
+		return fmt.Errorf("save_json: %w", err)
+	}
+	return nil
+}

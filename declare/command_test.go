@@ -1,0 +1,170 @@
+package declare_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/hooktest"
+)
+
+// SPEC C-02
+func TestCommandIsGivenTheEnvelope(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("check.sh", "#!/bin/sh\ncat > seen.json\nread -r more || echo end >> ended\n")
+	set := p.set(gate("command: [./check.sh]"), &declare.Options{Project: "/srv/work"})
+	in, err := belay.ToolPre.DecodeInput(hook.Scope{Session: "s", Turn: "t", Step: 3, Agent: "main"}, []byte(write))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := hooktest.Try(t, belay.ToolPre, only(t, set), in, nil)
+	if trial.Output.Decision != belay.ToolPass || len(trial.Diagnostics) > 0 {
+		t.Errorf("%v, want no opinion", trial)
+	}
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(p.read("seen.json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]json.RawMessage{
+		"v": json.RawMessage("1"), "phase": json.RawMessage(`"tool.pre"`), "session": json.RawMessage(`"s"`), "turn": json.RawMessage(`"t"`),
+		"step": json.RawMessage("3"), "agent": json.RawMessage(`"main"`), "cwd": json.RawMessage(`"/srv/work"`),
+		"origin": json.RawMessage(`{"kind":"operator"}`), "input": json.RawMessage(`{"id":"call-1","tool":"write","input":{"path":"/srv/prod/a.txt"}}`),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the envelope (-want +got):\n%s", diff)
+	}
+	if p.read("ended") != "end\n" {
+		t.Error("standard input did not end behind the envelope")
+	}
+	var envelope worker.Envelope
+	if err := json.Unmarshal([]byte(p.read("seen.json")), &envelope); err != nil || envelope.Scope() != (hook.Scope{Session: "s", Turn: "t", Step: 3, Agent: "main"}) {
+		t.Errorf("envelope = %+v, %v", envelope, err)
+	}
+}
+
+// SPEC C-02
+func TestCommandNeedNotReadAMebibyte(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("check.sh", "#!/bin/sh\nexec 0<&-\necho '{\"decision\": \"ask\", \"reason\": \"unread\"}'\n")
+	trial := try(t, p.set(gate("command: [./check.sh]"), nil),
+		`{"id": "1", "tool": "write", "input": {"content": "`+strings.Repeat("x", 1<<20)+`"}}`)
+	if trial.Output.Decision != belay.ToolAsk || len(trial.Diagnostics) > 0 {
+		t.Errorf("%v, want its answer", trial)
+	}
+}
+
+// SPEC C-01, C-03, C-04, C-12
+func TestCommandAnswers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule   string
+		script string
+		want   belay.ToolDecision
+		reason string    // part of it
+		code   hook.Code // of the failure, "" for none
+	}{
+		{"nothing is no opinion", "exit 0", belay.ToolPass, "", ""},
+		{"white space is no opinion", "printf ' \\n\\t\\n'", belay.ToolPass, "", ""},
+		{"an answer", `echo '{"decision": "ask", "reason": "really?"}'`, belay.ToolAsk, "really?", ""},
+		{"an answer over several lines", `printf '\n{\n  "decision":\n"deny", "reason": "no"}\n\n'`, belay.ToolDeny, "no", ""},
+		{"a halt", `echo '{"decision": "halt", "reason": "stop"}'`, belay.ToolHalt, "stop", ""},
+		{"exit 2 denies, for the reason on standard error", "echo '{}'; echo 'not there' >&2; exit 2", belay.ToolDeny, "not there", ""},
+		{"exit 2 denies whatever standard output says", `echo '{"decision": "pass"} garbage'; exit 2`, belay.ToolDeny, "exit code 2", ""},
+		{"another exit code is a failure, with standard error", "echo broken >&2; exit 3", belay.ToolDeny, "exit code 3: broken", hook.CodeError},
+		{"a failure does not become consent by its output", `echo '{"decision": "pass"}'; exit 1`, belay.ToolDeny, "exit code 1", hook.CodeError},
+		{"killed by a signal", "kill -9 $$", belay.ToolDeny, "killed by a signal", hook.CodeError},
+		{"garbage", "head -c 100 /dev/urandom; printf '\\377'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
+		{"zero bytes", "printf 'a\\000b'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
+		{"a debug line in front of a denial", `echo 'checking...'; echo '{"decision": "deny"}'`, belay.ToolDeny, "JSON among the output", hook.CodeOutputInvalid},
+		{"an unknown key", `echo '{"decisio": "deny"}'`, belay.ToolDeny, `decisio`, hook.CodeOutputInvalid},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			trial := sh(t, test.script)
+			if trial.Output.Decision != test.want || !strings.Contains(trial.Output.Reason, test.reason) || code(trial) != test.code {
+				t.Errorf("decision %q, reason %q, code %q; want %q, %q, %q", trial.Output.Decision, trial.Output.Reason, code(trial), test.want, test.reason, test.code)
+			}
+		})
+	}
+}
+
+// SPEC C-03
+func TestCommandTextIsShown(t *testing.T) {
+	t.Parallel()
+	trial := sh(t, `printf '\033[32mall good\033[0m\n'`)
+	if diff := cmp.Diff([]belay.Shown{{Text: "all good", From: "gate"}}, trial.Output.Shown()); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
+	}
+}
+
+// SPEC C-01, C-04, H-10
+func TestCommandThatCannotStart(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ rule, line, want string }{
+		{"a program that PATH does not have", "command: [belay-no-such-program]", "the program was not found"},
+		{"a path that does not exist", "command: [/belay/no/such/program]", "the program was not found"},
+		{"a shell that does not find it", "run: belay-no-such-program --now", "the program was not found (exit code 127)"},
+		{"a file that is not executable", "command: [DIR/plain]", "the program is not executable"},
+		{"a shell that may not execute it", "run: DIR/plain", "the program is not executable (exit code 126)"},
+		{"a script that names no interpreter", "command: [DIR/nobody]", "its first line must name the interpreter"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.put("plain", "true\n")
+			if err := os.Chmod(p.put("nobody", "true\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			trial := try(t, p.set(gate(strings.ReplaceAll(test.line, "DIR", p.dir)), nil), write)
+			if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, test.want) && !strings.Contains(trial.Diagnostics[0].Message, test.want) ||
+				code(trial) != hook.CodeExecutableMissing {
+				t.Errorf("%v, want a denial with hook.executable_missing: %s", trial, test.want)
+			}
+		})
+	}
+}
+
+// What vanishes while it is loaded is named, and the gate is closed.
+//
+// SPEC C-04
+func TestCommandWhoseDirectoryVanished(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("check.sh", "#!/bin/sh\nexit 0\n")
+	set := p.set(gate("command: [./check.sh]"), nil)
+	p.removeAll()
+	trial := try(t, set, write)
+	if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Diagnostics[0].Message, "is gone") {
+		t.Errorf("%v, want a denial that says that the directory is gone", trial)
+	}
+}
+
+// SPEC C-01, C-05
+func TestCommandRunsInTheDirectoryOfItsFile(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("sub/check.sh", "#!/bin/sh\npwd >&2\nexit 2\n")
+	for _, line := range []string{"run: ./check.sh", "run: 'true && ./check.sh'", "command: [./check.sh]", "command: [sh, ./check.sh]"} {
+		declared, err := declare.Load(p.dir, p.put("sub/hooks.yaml", gate(line)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := declare.New(declared, hook.Origin{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trial := try(t, set, write); trial.Output.Reason != filepath.Join(p.dir, "sub") {
+			t.Errorf("%s: ran in %q, want the directory of the declaring file", line, trial.Output.Reason)
+		}
+	}
+}

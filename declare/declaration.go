@@ -1,0 +1,89 @@
+package declare
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Declaration is a hook as a file declares it. It is data: what it says runs only
+// in a [Set].
+type Declaration struct {
+	// ID is the id of the subscription.
+	ID string
+	// Phase is the wire name of the phase.
+	Phase string
+	// File and Line are where it stands.
+	File string
+	Line int
+	// Dir is the directory of the file, as an absolute path. Commands and workers
+	// run there.
+	Dir string
+	// Kind is what it runs: a command, a worker, a webhook or an action.
+	Kind hook.HandlerKind
+	// Argv is the program of a command or worker, with its arguments. What run says
+	// is the last argument of sh -c.
+	Argv []string
+	// Scripts are the files below the directory that Argv names, as absolute paths.
+	// It is filled in by [Load].
+	Scripts []string
+	// Env are the variables that a command or worker gets besides the usual ones: a
+	// name that the host's environment has, or NAME=value.
+	Env []string
+	// Webhook is where a webhook is.
+	Webhook *Webhook
+	// Action is what an action does.
+	Action *Action
+	// Secrets are the names of variables whose values the file calls secret.
+	Secrets []string
+	// Options are the order and the limits, as [hook.Subscription] has them. Kind and
+	// Origin are filled in by a set.
+	Options hook.Options
+
+	wire *belay.WirePhase // nil if it was not read from a file
+}
+
+// Webhook is an endpoint that is called in place of a program.
+type Webhook struct {
+	// URL is where the envelope is posted: https, or http to this machine.
+	URL string
+	// Secret names the variable that holds the key of the signature. Without one
+	// there is no signature.
+	Secret string
+}
+
+// Action is something that needs no program.
+type Action struct {
+	// Name is log, save_json, approve, deny or remind.
+	Name string
+	// Text is its message or reason, or the file of save_json below the directory of
+	// the declaring file.
+	Text string
+}
+
+// FaultError is a mistake in a file, and where it is.
+type FaultError struct {
+	File string
+	Line int
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+func (f *FaultError) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message) }
+
+// Faults lists the faults that an error of this package joins, in order.
+func Faults(err error) []*FaultError {
+	var faults []*FaultError
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			faults = append(faults, Faults(e)...)
+		}
+		return faults
+	}
+	if f, ok := errors.AsType[*FaultError](err); ok {
+		faults = append(faults, f)
+	}
+	return faults
+}

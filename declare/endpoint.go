@@ -1,0 +1,135 @@
+package declare
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/frontmatter"
+)
+
+// webhook reads where a webhook is.
+func (h *hookReading) webhook(v frontmatter.Value) {
+	w := new(Webhook)
+	h.d.Webhook = w
+	read := func(v frontmatter.Value) {
+		w.URL = h.text(v, "url")
+		if w.URL == "" {
+			return
+		}
+		if _, err := endpoint(w.URL); err != nil {
+			h.faultf(v.Line, "url: %v", err)
+		}
+	}
+	if v.Kind == frontmatter.String {
+		read(v)
+		return
+	}
+	h.mapping(v, "webhook", map[string]func(frontmatter.Value){
+		"url": read,
+		"secret": func(v frontmatter.Value) {
+			w.Secret = h.text(v, "secret")
+			if w.Secret != "" && !variable.MatchString(w.Secret) {
+				h.faultf(v.Line, "secret is not the name of an environment variable: put the secret into one, and its name here")
+			}
+		},
+	})
+	if v.Kind == frontmatter.Map && w.URL == "" {
+		h.faultf(v.Line, "the webhook has no url: give it one")
+	}
+}
+
+// endpoint reads the address of a webhook: https, or http to this machine.
+func endpoint(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("it is no address: write https://host/path")
+	case u.User != nil:
+		return nil, errors.New("it has a user or a password in it: sign the call with a secret instead")
+	case u.Hostname() == "" || u.Opaque != "":
+		return nil, errors.New("it has no host: write https://host/path")
+	case u.Fragment != "":
+		return nil, errors.New("it has a fragment, which no server gets: leave out what is behind #")
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+		return u, nil
+	default:
+		return nil, errors.New("it is neither https nor http to this machine: use https")
+	}
+}
+
+// isLoopback reports whether a host names this machine. localhost is held to it when
+// it is dialled.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// actions are the built-in ones, with what they need of a phase.
+var actions = []string{"log", "save_json", "approve", "deny", "remind"}
+
+// action reads a name, or a name with its text.
+func (h *hookReading) action(v frontmatter.Value) {
+	a := new(Action)
+	h.d.Action = a
+	if v.Kind == frontmatter.String {
+		h.word(v, "action", actions, func(s string) error {
+			if !slices.Contains(actions, s) {
+				return hook.ErrNotFound
+			}
+			a.Name = s
+			return nil
+		})
+	} else {
+		form := make(map[string]func(frontmatter.Value))
+		for _, name := range actions {
+			form[name] = func(v frontmatter.Value) {
+				if a.Name != "" {
+					h.faultf(v.Line, "the action is both %s and %s: leave one", a.Name, name)
+				}
+				a.Name, a.Text = name, h.text(v, name)
+			}
+		}
+		h.mapping(v, "action", form)
+		if v.Kind == frontmatter.Map && len(v.Map) == 0 {
+			h.faultf(v.Line, "the action has no name: it is one of %s", strings.Join(actions, ", "))
+		}
+	}
+	if a.Name != "" && h.wire != nil {
+		h.actionFits(a, v.Line)
+	}
+}
+
+// actionFits holds an action against its phase.
+func (h *hookReading) actionFits(a *Action, line int) {
+	can := h.wire.Capabilities()
+	switch a.Name {
+	case "approve":
+		if !can.Has(hook.CanAsk) {
+			h.faultf(line, "approve asks a person before a tool call, and %s cannot ask: use phase tool.pre", h.d.Phase)
+		}
+	case "deny":
+		if !can.Has(hook.CanBlock) && !can.Has(hook.CanApprove) || h.d.Phase == "turn.stop" {
+			h.faultf(line, "there is nothing to deny at %s: use a gate, such as tool.pre", h.d.Phase)
+		}
+	case "remind":
+		if !can.Has(hook.CanAddContext) {
+			h.faultf(line, "%s tells the model nothing: use another phase", h.d.Phase)
+		}
+		if a.Text == "" {
+			h.faultf(line, "remind has no text: write action: {remind: the text}")
+		}
+	case "save_json":
+		if a.Text == "" {
+			h.faultf(line, "save_json has no file: write action: {save_json: calls.jsonl}")
+		} else if err := saveable(a.Text); err != nil {
+			h.faultf(line, "%v", err)
+		}
+	}
+}

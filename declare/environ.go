@@ -1,0 +1,52 @@
+package declare
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/declare/worker"
+)
+
+// passed are the variables that every hook gets, besides LC_*.
+var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"}
+
+// environ is the host's environment.
+type environ struct {
+	host    map[string]string
+	common  []string // what every hook gets of it
+	project string
+}
+
+func newEnviron(all []string, project string) *environ {
+	e := &environ{host: make(map[string]string, len(all)), project: project}
+	for _, entry := range all {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			e.host[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.host)) {
+		if slices.Contains(passed, name) || strings.HasPrefix(name, "LC_") || windowsNeeds(name) {
+			e.common = append(e.common, name+"="+e.host[name])
+		}
+	}
+	return e
+}
+
+// of is the whole environment of a program: the common part, what the declaration
+// names, and what Belay says. env may be nil: a worker has no session and no phase.
+func (e *environ) of(d *Declaration, env *worker.Envelope) []string {
+	all := slices.Clone(e.common)
+	for _, entry := range d.Env {
+		if _, _, literal := strings.Cut(entry, "="); literal {
+			all = append(all, entry)
+		} else if value, ok := e.host[entry]; ok {
+			all = append(all, entry+"="+value)
+		}
+	}
+	all = append(all, "BELAY_PROJECT_DIR="+e.project)
+	if env != nil {
+		all = append(all, "BELAY_SESSION="+env.Session, "BELAY_PHASE="+env.Phase)
+	}
+	return all
+}

@@ -1,0 +1,5 @@
+//go:build !windows
+
+package declare
+
+func windowsNeeds(string) bool { return false }

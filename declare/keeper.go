@@ -1,0 +1,182 @@
+package declare
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+)
+
+const (
+	firstBackoff = 100 * time.Millisecond
+	mostBackoff  = 30 * time.Second
+	// patience is how long a call waits for a worker that is not to be started yet. If it
+	// takes longer, the call fails at once.
+	patience = time.Second
+	// greeting is the least time that a worker has to start and answer the handshake.
+	greeting = 10 * time.Second
+)
+
+// keeper keeps one worker running for all hooks that name the same program.
+type keeper struct {
+	set *Set
+	d   *Declaration // the first of them
+	key string
+
+	mu       sync.Mutex
+	current  *process  // nil, or the last one that was started
+	deaths   int       // since a call succeeded
+	rest     time.Time // it is not started before
+	last     error     // why it died
+	shutDown bool
+}
+
+// pool finds the keeper of a hook's worker.
+func (s *Set) pool(h *handler) *keeper {
+	key := strings.Join(append(append([]string{h.d.Dir, fmt.Sprint(len(h.d.Argv))}, h.d.Argv...), h.d.Env...), "\x00")
+	if i := slices.IndexFunc(s.workers, func(k *keeper) bool { return k.key == key }); i >= 0 {
+		return s.workers[i]
+	}
+	k := &keeper{set: s, d: h.d, key: key}
+	s.workers = append(s.workers, k)
+	return k
+}
+
+// worker asks the hook's worker.
+func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (json.RawMessage, error) {
+	params, err := encode(e)
+	if err != nil {
+		return nil, err
+	}
+	p, err := k.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result, err := p.call(ctx, "run", params)
+	if err != nil {
+		return nil, err
+	}
+	k.succeeded()
+	switch {
+	case string(result) == "null":
+		return nil, nil
+	case result[0] != '{':
+		return nil, invalid("the worker's result is neither an object nor null", nil)
+	default:
+		return h.codec.object(result)
+	}
+}
+
+// running is the worker, started if need be, when it has answered the handshake.
+func (k *keeper) running(ctx context.Context) (*process, error) {
+	for {
+		p, wait, err := k.take(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case p == nil:
+			timer := time.NewTimer(wait)
+			select {
+			case <-timer.C:
+				continue
+			case <-k.set.closed:
+				err = ErrClosed
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+			timer.Stop()
+			return nil, err
+		}
+		select {
+		case <-p.ready:
+			return p, nil
+		case <-p.done:
+			return nil, p.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// take returns the process, or how long to wait for one.
+func (k *keeper) take(ctx context.Context) (*process, time.Duration, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.shutDown {
+		return nil, 0, ErrClosed
+	}
+	if k.current != nil && !k.current.isOver() {
+		return k.current, 0, nil
+	}
+	if wait := time.Until(k.rest); wait > patience {
+		return nil, 0, fmt.Errorf("the worker is not started again before %s: %w", k.rest.Format(time.TimeOnly), cmp.Or(k.last, errEnded))
+	} else if wait > 0 {
+		return nil, wait, nil
+	}
+	run, err := k.set.execution(ctx, k.d, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	k.current = startProcess(k, run)
+	return k.current, 0, nil
+}
+
+// errEnded is the death of a worker that nobody explains.
+var errEnded = errors.New("it ended")
+
+// died is told by a process that is over.
+func (k *keeper) died(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.shutDown {
+		return
+	}
+	pause := mostBackoff
+	if k.deaths < 16 {
+		pause = min(k.set.opts.Backoff<<k.deaths, mostBackoff)
+	}
+	k.deaths++
+	k.last, k.rest = err, time.Now().Add(pause)
+	k.set.opts.Logger.Warn("worker ended", "subscription", k.set.id(k.d.ID), "file", k.d.File, "error", err, "restart_in", pause)
+}
+
+func (k *keeper) succeeded() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deaths = 0
+}
+
+// warm starts the worker and waits for the handshake.
+func (k *keeper) warm(ctx context.Context) error {
+	if k.set.opts.Trust != nil {
+		if err := k.set.opts.Trust(ctx, k.d); err != nil {
+			return nil //nolint:nilerr // its calls say so
+		}
+	}
+	_, err := k.running(ctx)
+	return err
+}
+
+// close ends the worker for good, and waits until it is gone.
+func (k *keeper) close() {
+	k.mu.Lock()
+	k.shutDown = true
+	p := k.current
+	k.mu.Unlock()
+	if p != nil {
+		p.end()
+	}
+}
+
+// workerError is the failure of a call that a worker reported itself.
+func workerError(message string) error {
+	return &hook.SafeError{Code: hook.CodeError, Message: "the worker reported an error", Err: errors.New(message)}
+}

@@ -1,0 +1,234 @@
+package declare
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// lazyMap is a tool's input in an expression. Most expressions look at a key or two of
+// an input that may be long: it is decoded no further than it is looked at.
+type lazyMap struct {
+	keys   []string
+	values [][]byte
+	raw    json.RawMessage
+	whole  traits.Mapper // nil until something needs all of it
+}
+
+var _ traits.Mapper = (*lazyMap)(nil)
+
+// newLazyMap finds the values of a JSON object.
+func newLazyMap(raw json.RawMessage) (*lazyMap, error) {
+	m := &lazyMap{raw: raw}
+	s := scanner{data: raw}
+	if s.next() != '{' {
+		return nil, errors.New("it is not an object")
+	}
+	s.at++
+	for s.next() != '}' {
+		key, ok := s.value()
+		if !ok || len(key) == 0 || key[0] != '"' || s.next() != ':' {
+			return nil, errMalformed
+		}
+		s.at++
+		s.next()
+		value, ok := s.value()
+		if !ok {
+			return nil, errMalformed
+		}
+		name, err := unquote(key)
+		if err != nil {
+			return nil, err
+		}
+		m.keys, m.values = append(m.keys, name), append(m.values, value)
+		switch s.next() {
+		case ',':
+			s.at++
+			if s.next() != '"' {
+				return nil, errMalformed
+			}
+		case '}':
+		default:
+			return nil, errMalformed
+		}
+	}
+	return m, nil
+}
+
+var errMalformed = errors.New("it is not JSON")
+
+// scanner goes through JSON that was read before: it finds where values end, and does
+// not look into them.
+type scanner struct {
+	data []byte
+	at   int
+}
+
+// next is the next character that is no white space; 0 at the end.
+func (s *scanner) next() byte {
+	for ; s.at < len(s.data); s.at++ {
+		switch c := s.data[s.at]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// value takes a value.
+func (s *scanner) value() ([]byte, bool) {
+	begin, depth := s.at, 0
+	for s.at < len(s.data) {
+		switch c := s.data[s.at]; c {
+		case '"':
+			if !s.text() {
+				return nil, false
+			}
+			if depth == 0 {
+				return s.data[begin:s.at], true
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 { // it closes what the value is in
+				return s.data[begin:s.at], s.at > begin
+			}
+			if depth--; depth == 0 {
+				s.at++
+				return s.data[begin:s.at], true
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return s.data[begin:s.at], s.at > begin
+			}
+		}
+		s.at++
+	}
+	return nil, false
+}
+
+// text goes behind a string.
+func (s *scanner) text() bool {
+	for s.at++; s.at < len(s.data); s.at++ {
+		rest := s.data[s.at:]
+		i := bytes.IndexByte(rest, '"')
+		if i < 0 {
+			return false
+		}
+		if e := bytes.IndexByte(rest[:i], '\\'); e >= 0 {
+			s.at += e + 1 // what is behind it is taken as it is
+			continue
+		}
+		s.at += i + 1
+		return true
+	}
+	return false
+}
+
+// unquote reads a JSON string.
+func unquote(quoted []byte) (string, error) {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), nil
+	}
+	var text string
+	if err := json.Unmarshal(quoted, &text); err != nil {
+		return "", errMalformed
+	}
+	return text, nil
+}
+
+// Find looks a key up.
+func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) { //nolint:ireturn // the interface asks for it
+	name, ok := key.(types.String)
+	if !ok {
+		return nil, false
+	}
+	found := -1
+	for i, k := range m.keys {
+		if k != string(name) {
+			continue
+		}
+		if found >= 0 { // whoever reads it later may take the other one
+			return types.NewErr("the key %s is there twice", k), true
+		}
+		found = i
+	}
+	if found < 0 {
+		return nil, false
+	}
+	return valueOf(m.values[found]), true
+}
+
+// valueOf decodes one value.
+func valueOf(raw []byte) ref.Val { //nolint:ireturn // it is a value of any type
+	if raw[0] == '"' {
+		text, err := unquote(raw)
+		if err != nil {
+			return types.NewErr("%v", err)
+		}
+		return types.String(text)
+	}
+	value, err := decodeAny(raw)
+	if err != nil {
+		return types.NewErr("%v", err)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(value)
+}
+
+// all decodes the whole of it.
+func (m *lazyMap) all() traits.Mapper { //nolint:ireturn // it is the library's
+	if m.whole == nil {
+		value, err := decodeAny(m.raw)
+		object, ok := value.(map[string]any)
+		if err != nil || !ok {
+			object = nil
+		}
+		m.whole = types.NewStringInterfaceMap(types.DefaultTypeAdapter, object)
+	}
+	return m.whole
+}
+
+// The rest is for expressions that look at the map as a whole.
+
+// Contains reports whether a key is there.
+func (m *lazyMap) Contains(key ref.Val) ref.Val { //nolint:ireturn // the interface asks for it
+	_, ok := m.Find(key)
+	return types.Bool(ok)
+}
+
+// Get looks a key up.
+func (m *lazyMap) Get(key ref.Val) ref.Val { //nolint:ireturn // the interface asks for it
+	if v, ok := m.Find(key); ok {
+		return v
+	}
+	return types.NewErr("no such key: %v", key)
+}
+
+// Size is the number of keys.
+func (m *lazyMap) Size() ref.Val { return types.Int(len(m.keys)) } //nolint:ireturn // the interface asks for it
+
+// Iterator goes through the keys.
+func (m *lazyMap) Iterator() traits.Iterator { return m.all().Iterator() } //nolint:ireturn // likewise
+
+// Equal compares with another map.
+func (m *lazyMap) Equal(other ref.Val) ref.Val { return m.all().Equal(other) } //nolint:ireturn // likewise
+
+// ConvertToNative makes a Go value of it.
+func (m *lazyMap) ConvertToNative(t reflect.Type) (any, error) { return m.all().ConvertToNative(t) } //nolint:wrapcheck // the library's own
+
+// ConvertToType makes another value of it.
+func (m *lazyMap) ConvertToType(t ref.Type) ref.Val { return m.all().ConvertToType(t) } //nolint:ireturn // likewise
+
+// Type is that of maps.
+func (m *lazyMap) Type() ref.Type { return types.MapType } //nolint:ireturn // likewise
+
+// Value is the Go value.
+func (m *lazyMap) Value() any { return m.all().Value() }

@@ -1,0 +1,129 @@
+//go:build unix
+
+package declare_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare/worker"
+)
+
+// workerTask makes this program a worker in place of a test.
+const workerTask = "DECLARE_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if task := os.Getenv(workerTask); task != "" {
+		work(task)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// work is a worker that does as its calls say, or misbehaves as its task says.
+func work(task string) {
+	fmt.Fprintln(os.Stderr, "worker begins:", task)
+	switch task {
+	case "good":
+		worker.Main(worker.On(belay.ToolPre, obey), worker.On(belay.TurnStop, func(context.Context, belay.StopAttempt) (belay.StopVerdict, error) {
+			return belay.Continue(strconv.Itoa(os.Getpid())), nil
+		}))
+	case "mute":
+		signal.Ignore(syscall.SIGTERM)
+		child := exec.Command("sleep", "3600") //nolint:noctx // it is to be left behind
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Fprintln(os.Stderr, "child", child.Process.Pid)
+		select {} // neither reads nor ends
+	case "broken":
+		fmt.Fprintln(os.Stderr, "cannot open the database")
+		os.Exit(3)
+	}
+	if task == "stubborn" {
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Fprintln(os.Stderr, "pid", os.Getpid())
+	}
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 4<<20)
+	for n := 1; in.Scan(); n++ {
+		switch hello := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"v":1}}`, n); {
+		case task == "older":
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":{"v":0}}`+"\n", n)
+		case n == 1:
+			fmt.Fprintln(os.Stdout, hello)
+		case task == "chatty":
+			fmt.Fprintln(os.Stdout, "checking the call")
+		case task == "stranger":
+			fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","id":99,"result":{}}`)
+		case task == "endless":
+			for {
+				fmt.Fprint(os.Stdout, strings.Repeat("x", 1<<20))
+			}
+		case task == "text":
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":"deny"}`+"\n", n)
+		case task == "late": // answers the one before, and this one
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":{"decision":"deny","reason":"late"}}`+"\n", n-1)
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":null}`+"\n", n)
+		}
+	}
+	if task == "stubborn" {
+		select {} // its input has ended, and it does not
+	}
+	os.Exit(0)
+}
+
+// obey does what the call's input says.
+func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+	var in struct{ Do, With string }
+	if err := call.Decode(&in); err != nil {
+		return belay.Pass, err
+	}
+	fmt.Fprintln(os.Stdout, "obeying", in.Do) // which must not disturb the answers
+	switch in.Do {
+	case "deny":
+		return belay.Deny(in.With), nil
+	case "pid":
+		return belay.Ask(strconv.Itoa(os.Getpid())), nil
+	case "env":
+		return belay.Ask(strings.Join(os.Environ(), "\n")), nil
+	case "wait":
+		<-ctx.Done()
+		return belay.Pass, os.WriteFile(in.With, []byte("cancelled"), 0o600)
+	case "meet": // returns when another call has
+		meet(in.With)
+		return belay.Deny("met"), nil
+	case "fail":
+		return belay.Pass, errors.New("the database is gone")
+	case "panic":
+		panic("oops")
+	case "die":
+		os.Exit(7)
+	case "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	return belay.Pass, nil
+}
+
+var meeting = make(chan struct{})
+
+// meet lets two calls meet: the first waits for the second.
+func meet(who string) {
+	if who == "first" {
+		<-meeting
+	} else {
+		close(meeting)
+	}
+}

@@ -1,0 +1,347 @@
+package declare
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/proc"
+)
+
+// process is one life of a worker. It owns two goroutines: one runs the child and ends
+// with it, one writes to it and ends when the child does.
+type process struct {
+	k      *keeper
+	stop   context.CancelCauseFunc // ends the group
+	ready  chan struct{}           // closed when the handshake is answered
+	done   chan struct{}           // closed when the child is gone
+	err    error                   // why; to be read when done
+	over   context.Context         //nolint:containedctx // it is the life of the child's input
+	close  context.CancelFunc      // ends it
+	closed atomic.Bool             // the worker is to end
+
+	writing sync.Mutex
+	stdin   *os.File      // nil before there is one
+	queue   []*request    // what the child's input did not take at once
+	queued  chan struct{} // has one when there is something in the queue
+	feeding bool          // the goroutine that writes has something in hand
+
+	mu      sync.Mutex
+	calls   map[uint64]chan response
+	last    uint64 // id
+	partial []byte // of a line, only used by Write
+	errors  *lines
+}
+
+type request struct {
+	line    []byte
+	written atomic.Bool
+}
+
+// response is what a worker says to a call.
+type response struct {
+	result json.RawMessage
+	err    error
+}
+
+func startProcess(k *keeper, run *Execution) *process {
+	ctx, stop := context.WithCancelCause(context.Background())
+	p := &process{
+		k: k, queued: make(chan struct{}, 1), stop: stop, ready: make(chan struct{}), done: make(chan struct{}),
+		calls:  make(map[uint64]chan response),
+		errors: &lines{logger: k.set.opts.Logger, redact: k.set.redact, subscription: k.set.id(k.d.ID)},
+	}
+	p.over, p.close = context.WithCancel(context.Background())
+	go p.live(ctx, run)
+	return p
+}
+
+// live runs the child. It is the goroutine of the process.
+func (p *process) live(ctx context.Context, run *Execution) {
+	theirs, ours, err := os.Pipe()
+	if err == nil {
+		go p.feed(ours) // ends when the process is done, or its input is to end
+		go p.greet()    //nolint:gosec // it ends with the handshake, which has a time of its own
+		var exit proc.Exit
+		exit, err = proc.Run(ctx, &proc.Command{
+			Argv: run.Argv, Dir: run.Dir, Env: run.Env, StdinFrom: theirs, Stdout: p, Stderr: p.errors, Grace: p.k.set.opts.Grace, Whole: true,
+		})
+		if err != nil {
+			err = startError(run, err)
+		} else {
+			err = p.ending(exit)
+		}
+	}
+	p.err = err
+	p.close()
+	p.stop(nil)
+	p.k.died(err)
+	close(p.done)
+}
+
+// ending says why a child is gone.
+func (p *process) ending(exit proc.Exit) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	said := p.errors.lastLine()
+	switch {
+	case exit.Stopped != nil:
+		return exit.Stopped
+	case exit.Signal != nil:
+		return failed(fmt.Sprintf("the worker was killed by a signal (%s)", exit.Signal), said)
+	default:
+		return failed(fmt.Sprintf("the worker ended with exit code %d", exit.Code), said)
+	}
+}
+
+func (p *process) isOver() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// send writes a line to the child's standard input: at once, or when what is before it
+// is written.
+func (p *process) send(r *request) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if p.stdin != nil && !p.feeding && len(p.queue) == 0 {
+		if r.line = proc.Offer(p.stdin, r.line); len(r.line) == 0 {
+			r.written.Store(true)
+			return
+		}
+	}
+	p.queue = append(p.queue, r)
+	select {
+	case p.queued <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// feed writes what the child's input did not take at once.
+func (p *process) feed(to *os.File) {
+	p.writing.Lock()
+	p.stdin = to
+	p.writing.Unlock()
+	stop := context.AfterFunc(p.over, func() { _ = to.Close() }) // ends a write that nobody reads
+	defer func() {
+		stop()
+		p.writing.Lock()
+		defer p.writing.Unlock()
+		p.stdin = nil
+		_ = to.Close() // the end of the child's input
+	}()
+	for {
+		select {
+		case <-p.queued:
+		case <-p.over.Done():
+			return
+		}
+		for r := p.next(); r != nil; r = p.next() {
+			if _, err := to.Write(r.line); err != nil {
+				return // the child is going, or its input is to end
+			}
+			r.written.Store(true)
+		}
+	}
+}
+
+// next takes a line out of the queue.
+func (p *process) next() *request {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	p.feeding = len(p.queue) > 0
+	if !p.feeding {
+		return nil
+	}
+	r := p.queue[0]
+	p.queue = p.queue[1:]
+	return r
+}
+
+// greet is the handshake.
+func (p *process) greet() {
+	within := max(p.k.d.Options.Timeout, greeting)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), within, fmt.Errorf("no answer to the handshake within %s", within))
+	defer cancel()
+	result, err := p.call(ctx, "hello", json.RawMessage(fmt.Sprintf(`{"v":%d}`, worker.Version)))
+	var hello struct {
+		V int `json:"v"`
+	}
+	switch {
+	case err != nil:
+		p.stop(fmt.Errorf("the worker did not answer the handshake: %w", err))
+	case json.Unmarshal(result, &hello) != nil || hello.V != worker.Version:
+		p.stop(&hook.SafeError{
+			Code:    hook.CodeOutputInvalid,
+			Message: fmt.Sprintf("the worker speaks another version of the protocol than %d: it must answer hello with {\"v\": %d}", worker.Version, worker.Version),
+		})
+	default:
+		close(p.ready)
+	}
+}
+
+// call sends a call and waits for its answer.
+func (p *process) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	answer := make(chan response, 1)
+	p.mu.Lock()
+	p.last++
+	id := p.last
+	p.calls[id] = answer
+	p.mu.Unlock()
+	defer p.forget(id)
+
+	line := make([]byte, 0, len(params)+80)
+	line = append(line, `{"jsonrpc":"2.0","id":`...)
+	line = strconv.AppendUint(line, id, 10)
+	line = append(line, `,"method":"`...)
+	line = append(line, method...)
+	line = append(line, `","params":`...)
+	line = append(append(line, params...), '}', '\n')
+	r := &request{line: line}
+	p.send(r)
+	select {
+	case a := <-answer:
+		return a.result, a.err
+	case <-p.over.Done():
+		if p.closed.Load() {
+			return nil, ErrClosed
+		}
+		<-p.done // which says why
+		select { // it may have answered before it went
+		case a := <-answer:
+			return a.result, a.err
+		default:
+			return nil, p.err
+		}
+	case <-ctx.Done():
+		if !r.written.Load() {
+			p.stop(errDeaf)
+		} else {
+			p.cancel(id)
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// errDeaf is why a worker is ended that does not read.
+var errDeaf = &hook.SafeError{Code: hook.CodeError, Message: "the worker does not read its standard input and was ended"}
+
+func (p *process) forget(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.calls, id)
+}
+
+// cancel tells the worker that nobody waits for a call any more.
+func (p *process) cancel(id uint64) {
+	p.send(&request{line: fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}`+"\n", id)})
+}
+
+// end lets the child see the end of its input, then makes it end, and waits until it is
+// gone.
+func (p *process) end() {
+	p.closed.Store(true)
+	p.close()
+	timer := time.NewTimer(max(p.k.set.opts.Grace, 500*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return
+	case <-timer.C:
+	}
+	p.stop(ErrClosed)
+	<-p.done
+}
+
+// Write takes what the child prints. An error ends the child.
+func (p *process) Write(chunk []byte) (int, error) {
+	n := len(chunk)
+	for {
+		i := bytes.IndexByte(chunk, '\n')
+		if i < 0 {
+			break
+		}
+		line := chunk[:i]
+		if len(p.partial) > 0 {
+			line = append(p.partial, line...)
+		}
+		if len(line) > mostOutput {
+			return 0, errLong
+		}
+		if err := p.answered(line); err != nil {
+			return 0, err
+		}
+		p.partial, chunk = p.partial[:0], chunk[i+1:]
+	}
+	if len(p.partial)+len(chunk) > mostOutput {
+		return 0, errLong
+	}
+	p.partial = append(p.partial, chunk...)
+	return n, nil
+}
+
+var errLong = &hook.SafeError{
+	Code: hook.CodeOutputInvalid, Message: fmt.Sprintf("the worker printed a line of more than %d KiB and was stopped", mostOutput>>10),
+}
+
+// answered takes a line.
+func (p *process) answered(line []byte) error {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return nil
+	}
+	var m struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      *uint64         `json:"id"`
+		Result  json.RawMessage `json:"result"`
+		Error   *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch err := json.Unmarshal(line, &m); {
+	case err != nil || m.JSONRPC != "2.0" || m.ID == nil || (m.Result == nil) == (m.Error == nil):
+		return garbage("which is no answer of JSON-RPC 2.0", line)
+	case *m.ID == 0 || *m.ID > p.last:
+		return garbage("an answer to a call that nobody made", line)
+	}
+	answer := p.calls[*m.ID]
+	if answer == nil {
+		return nil // it comes late, and nobody waits
+	}
+	delete(p.calls, *m.ID)
+	if m.Error != nil {
+		answer <- response{err: workerError(m.Error.Message)}
+	} else {
+		answer <- response{result: m.Result}
+	}
+	return nil
+}
+
+// garbage is why a worker is stopped whose answers make no sense.
+func garbage(what string, line []byte) error {
+	return &hook.SafeError{
+		Code:    hook.CodeOutputInvalid,
+		Message: "the worker was stopped: it printed something else than answers; what is for people belongs to standard error",
+		Err:     fmt.Errorf("%q, %s", firstBytes(line, 80), what),
+	}
+}
+
+func firstBytes(line []byte, n int) string {
+	return strings.ToValidUTF8(string(line[:min(len(line), n)]), "?")
+}

@@ -1,0 +1,135 @@
+package declare
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// redacted stands for a secret.
+const redacted = "[REDACTED]"
+
+// shortestSecret is how long a value must be to be looked for: a shorter one is part of
+// too many words.
+const shortestSecret = 4
+
+// redactor takes secrets out of what leaves the process.
+type redactor struct{ secrets []string }
+
+func newRedactor(values []string) *redactor {
+	r := new(redactor)
+	for _, value := range values {
+		for _, v := range []string{value, strings.TrimSpace(value)} {
+			if len([]rune(v)) >= shortestSecret && !slices.Contains(r.secrets, v) {
+				r.secrets = append(r.secrets, v)
+			}
+		}
+	}
+	return r
+}
+
+// text takes the secrets out of a text. Where they overlap, all of them go.
+func (r *redactor) text(s string) string {
+	type span struct{ from, to int }
+	var spans []span
+	for _, secret := range r.secrets {
+		for at := 0; ; {
+			i := strings.Index(s[at:], secret)
+			if i < 0 {
+				break
+			}
+			spans = append(spans, span{at + i, at + i + len(secret)})
+			at += i + 1
+		}
+	}
+	if len(spans) == 0 {
+		return s
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var b strings.Builder
+	end := 0 // of what was written or left out
+	for _, sp := range spans {
+		if sp.from >= end {
+			b.WriteString(s[end:sp.from])
+			b.WriteString(redacted)
+		}
+		end = max(end, sp.to)
+	}
+	b.WriteString(s[end:])
+	return b.String()
+}
+
+// json takes the secrets out of the texts and keys of JSON, however they are escaped.
+// Numbers that are a secret go too, as texts.
+func (r *redactor) json(data json.RawMessage) (json.RawMessage, error) {
+	if len(r.secrets) == 0 {
+		return data, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var b bytes.Buffer
+	if err := r.value(d, &b); err != nil {
+		return nil, fmt.Errorf("redact: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("redact: there is something behind the JSON value")
+	}
+	return b.Bytes(), nil
+}
+
+func (r *redactor) value(d *json.Decoder, b *bytes.Buffer) error {
+	token, err := d.Token()
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	put := func(v any) error {
+		data, err := json.Marshal(v)
+		b.Write(data)
+		return err
+	}
+	switch t := token.(type) {
+	case string:
+		return put(r.text(t))
+	case json.Number:
+		if clean := r.text(t.String()); clean != t.String() {
+			return put(clean)
+		}
+		return put(t)
+	case json.Delim:
+		b.WriteRune(rune(t))
+		for first := true; d.More(); first = false {
+			if !first {
+				b.WriteByte(',')
+			}
+			if t == '{' {
+				key, err := d.Token()
+				if err != nil {
+					return fmt.Errorf("read: %w", err)
+				}
+				name, _ := key.(string)
+				if err := put(r.text(name)); err != nil {
+					return err
+				}
+				b.WriteByte(':')
+			}
+			if err := r.value(d, b); err != nil {
+				return err
+			}
+		}
+		end, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+		if closing, ok := end.(json.Delim); ok {
+			b.WriteRune(rune(closing))
+		}
+		return nil
+	default:
+		return put(t)
+	}
+}

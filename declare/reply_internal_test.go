@@ -1,0 +1,206 @@
+package declare
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+func codecOf(t testing.TB, phase string) *codec {
+	t.Helper()
+	wire, err := belay.Wire(phase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newCodec(wire, hook.Blocking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// SPEC C-03, C-12
+func TestReplies(t *testing.T) {
+	t.Parallel()
+	const deny = `{"decision":"deny"}`
+	for _, test := range []struct {
+		rule  string
+		phase string
+		out   string
+		want  string // the answer; "" is no opinion
+		fails string // part of the failure
+	}{
+		{"nothing", "tool.pre", "", "", ""},
+		{"white space", "tool.pre", " \r\n\t", "", ""},
+		{"an empty object", "tool.pre", "{}", "", ""},
+		{"pass", "tool.pre", `{"decision": "pass"}`, "{}", ""},
+		{
+			"all keys", "tool.pre", `{"decision": "ask", "reason": "r", "output": "o", "audit": [{"code": "c"}], "context": [{"text": "t"}], "input": {"a": null}}`,
+			`{"audit":[{"code":"c"}],"context":[{"text":"t"}],"decision":"ask","input":{"a":null},"output":"o","reason":"r"}`, "",
+		},
+		{"an unknown key", "tool.pre", `{"decisio": "ask"}`, "", `decisio: there is no such property (did you mean "decision"?)`},
+		{"an unknown key below", "tool.pre", `{"context": [{"text": "a", "texts": 1}]}`, "", "/context/0/texts"},
+		{"a key twice", "tool.pre", `{"reason": "a", "reason": "b"}`, "", `the key "reason" is there twice`},
+		{"null", "tool.pre", `{"reason": null}`, "", `"reason" is null`},
+		{"null for a synonym", "tool.pre", `{"modified": null}`, "", `"modified" is null`},
+		{"a wrong type", "tool.pre", `{"output": 3}`, "", "/output"},
+		{"a wrong type of the decision", "tool.pre", `{"decision": true}`, "", `"decision" is not a text`},
+		{"a wrong type of a synonym", "tool.pre", `{"blocked": "yes"}`, "", `"blocked" is neither true nor false`},
+		{"a decision in capitals", "tool.pre", `{"decision": "DENY"}`, "", `"decision" is "DENY"`},
+		{"a key in capitals", "tool.pre", `{"Decision": "deny"}`, "", "Decision"},
+
+		{"a denial with an unknown key beside it", "tool.pre", `{"decision": "deny", "reason": "no", "reasn": 1}`, `{"decision":"deny","reason":"no"}`, ""},
+		{"a denial twice", "tool.pre", `{"decision": "deny", "decision": "pass"}`, `{"decision":"deny","reason":""}`, ""},
+		{"a denial after a pass", "tool.pre", `{"decision": "pass", "decision": "deny"}`, `{"decision":"deny","reason":""}`, ""},
+		{"a denial with a reason of a wrong type", "tool.pre", `{"decision": "deny", "reason": 7}`, `{"decision":"deny","reason":""}`, ""},
+		{"a denial with null beside it", "tool.pre", `{"decision": "deny", "output": null}`, `{"decision":"deny","reason":""}`, ""},
+		{"a halt with a fault beside it", "tool.pre", `{"decision": "halt", "x": 1}`, `{"decision":"halt","reason":""}`, ""},
+		{"a synonym of a denial with a fault beside it", "tool.pre", `{"continue": false, "x": 1}`, `{"decision":"deny","reason":""}`, ""},
+		{"an ask with a fault beside it is no denial", "tool.pre", `{"decision": "ask", "x": 1}`, "", "/x"},
+
+		{"continue false", "tool.pre", `{"continue": false, "reason": "r"}`, `{"decision":"deny","reason":"r"}`, ""},
+		{"continue true", "tool.pre", `{"continue": true}`, "{}", ""},
+		{"blocked true", "tool.pre", `{"blocked": true}`, deny, ""},
+		{"blocked false", "tool.pre", `{"blocked": false}`, "{}", ""},
+		{"synonyms that agree", "tool.pre", `{"decision": "deny", "continue": false, "blocked": true}`, deny, ""},
+		{"a halt that is blocked too", "tool.pre", `{"decision": "halt", "blocked": true}`, `{"decision":"halt"}`, ""},
+		{"an ask that continues", "tool.pre", `{"decision": "ask", "continue": true}`, `{"decision":"ask"}`, ""},
+		{"a pass that is blocked disagrees, and denies", "tool.pre", `{"decision": "pass", "blocked": true}`, `{"decision":"deny","reason":""}`, ""},
+		{"a denial that continues disagrees, and denies", "tool.pre", `{"decision": "deny", "continue": true}`, `{"decision":"deny","reason":""}`, ""},
+		{"blocked, and not, disagrees, and denies", "tool.pre", `{"blocked": true, "continue": true}`, `{"decision":"deny","reason":""}`, ""},
+		{"additionalContext", "tool.pre", `{"additionalContext": [{"text": "t"}]}`, `{"context":[{"text":"t"}]}`, ""},
+		{"additionalContext as a text", "tool.pre", `{"additionalContext": "t"}`, `{"context":[{"text":"t"}]}`, ""},
+		{"context twice, alike", "tool.pre", `{"context": [{"text": "t"}], "additionalContext": "t"}`, `{"context":[{"text":"t"}]}`, ""},
+		{"context twice, not alike", "tool.pre", `{"context": [{"text": "t"}], "additionalContext": "u"}`, "", "disagree"},
+		{"modified", "tool.pre", `{"modified": {"path": "a"}}`, `{"input":{"path":"a"}}`, ""},
+		{"modified and input that disagree", "tool.pre", `{"modified": {"path": "a"}, "input": {"path": "b"}}`, "", "disagree"},
+		{"modified where there is no input", "tool.post", `{"modified": {"path": "a"}}`, "", `"modified" has no place in an answer at tool.post`},
+
+		{"continue at turn.stop", "turn.stop", `{"decision": "continue", "reason": "more"}`, `{"decision":"continue","reason":"more"}`, ""},
+		{"a synonym at turn.stop", "turn.stop", `{"continue": false}`, "", `"continue" is not read at turn.stop`},
+		{"blocked at turn.stop", "turn.stop", `{"blocked": true}`, "", `"blocked" is not read at turn.stop`},
+		{"a denial of the stop", "turn.stop", `{"decision": "deny", "reason": "more"}`, `{"decision":"continue","reason":"more"}`, ""},
+		{"a halt at turn.stop", "turn.stop", `{"decision": "halt"}`, "", `takes pass, continue`},
+		{"continue elsewhere", "tool.pre", `{"decision": "continue"}`, "", "which is for turn.stop"},
+		{"allow", "approval.request", `{"decision": "allow", "reason": "r"}`, `{"decision":"allow","reason":"r"}`, ""},
+		{"allow elsewhere", "tool.pre", `{"decision": "allow"}`, "", `at tool.pre say "pass"`},
+		{"ask where nobody can be asked", "subagent.start", `{"decision": "ask"}`, "", "takes pass, deny"},
+		{"a halt where there is none is a denial", "subagent.start", `{"decision": "halt", "reason": "r"}`, `{"decision":"deny","reason":"r"}`, ""},
+		{"a prompt", "user.prompt.submit", `{"prompt": "p", "answer": "a"}`, `{"answer":"a","prompt":"p"}`, ""},
+		{"a result", "tool.post", `{"result": "r"}`, `{"result":"r"}`, ""},
+		{"context at an observe phase", "model.post", `{"context": [{"text": "t"}]}`, "", "/context"},
+		{"a reason by itself", "tool.post", `{"reason": "r"}`, "{}", ""},
+		{"pass where nothing can be blocked", "tool.post", `{"decision": "pass", "reason": "r", "output": "o"}`, `{"output":"o"}`, ""},
+		{
+			"a block where nothing can be blocked", "tool.post", `{"decision": "deny", "reason": "r", "context": [{"text": "t"}]}`,
+			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
+				`"context":[{"text":"t"},{"text":"A hook answered deny at tool.post, where nothing can be blocked: r"}]}`, "",
+		},
+		{
+			"a block at an observe phase", "model.post", `{"blocked": true, "reason": "r"}`,
+			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
+				`"output":"A hook answered deny at model.post, where nothing can be blocked: r"}`, "",
+		},
+
+		{"text", "tool.pre", "looks good\nto me\n", `{"output":"looks good\nto me"}`, ""},
+		{"text with braces in it", "tool.pre", "used f() { x } and a[0]", `{"output":"used f() { x } and a[0]"}`, ""},
+		{"text in colour", "tool.pre", "\x1b[1;32mok\x1b[0m", `{"output":"ok"}`, ""},
+		{"a word that is a key", "tool.pre", "my decision: the reason is clear", `{"output":"my decision: the reason is clear"}`, ""},
+		{"a debug line in front", "tool.pre", "debug\n{\"decision\": \"deny\"}", "", "JSON among the output"},
+		{"a debug line behind", "tool.pre", "{\"decision\": \"deny\"}\ndebug", "", "JSON among the output"},
+		{"two objects", "tool.pre", `{"decision": "deny"}{"decision": "pass"}`, "", "JSON among the output"},
+		{"a list", "tool.pre", `[{"decision": "deny"}]`, "", "JSON among the output"},
+		{"JSON that is cut off", "tool.pre", `{"decision": "de`, "", "JSON among the output"},
+		{"JSON in colour", "tool.pre", "debug\n\x1b[31m{\x1b[0m\"x\": 1}", "", "JSON among the output"},
+		{"JSON behind a byte order mark", "tool.pre", "\ufeff{\"decision\": \"deny\"}", "", "JSON among the output"},
+		{"JSON behind what cannot be seen", "tool.pre", "debug\r\u200b\u2060 {x}", "", "JSON among the output"},
+		{"JSON in the line of a debug text", "tool.pre", `debug: {"decision": "deny"}`, "", "text with an answer in it"},
+		{"JSON with a synonym in the line", "tool.pre", `answer={"continue":false}`, "", "text with an answer in it"},
+		{"quoted once more", "tool.pre", `"{\"decision\": \"deny\"}"`, "", "text with an answer in it"},
+		{"single quotes", "tool.pre", `result {'decision': 'deny'}`, "", "text with an answer in it"},
+		{"spelled otherwise", "tool.pre", `debug: {"\u0064ecision": "deny"}`, "", "text with an answer in it"},
+		{"broken by colour", "tool.pre", "debug: {\"deci\x1b[0msion\": \"deny\"}", "", "text with an answer in it"},
+		{"no text", "tool.pre", "\xff\xfe{\x00", "", "neither JSON nor text"},
+		{"a number", "tool.pre", "42", `{"output":"42"}`, ""},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			c := codecOf(t, test.phase)
+			got, err := c.read([]byte(test.out))
+			if test.fails != "" {
+				safe, ok := errors.AsType[*hook.SafeError](err)
+				if !ok || safe.Code != hook.CodeOutputInvalid || !strings.Contains(err.Error(), test.fails) {
+					t.Errorf("answer %s, err = %v, want hook.output_invalid with %q", got, err, test.fails)
+				}
+				if ok && strings.Contains(safe.Message, `"`) {
+					t.Errorf("the message that is stored quotes the output: %s", safe.Message)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, string(got)); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if err := c.wire.CheckAnswer(got); err != nil {
+				t.Errorf("the phase does not take the answer: %v", err)
+			}
+		})
+	}
+}
+
+// SPEC C-04
+func TestReplyBlocksAtEveryPhase(t *testing.T) {
+	t.Parallel()
+	for _, p := range belay.Phases() {
+		c := codecOf(t, p.Name())
+		answer, err := c.block("because")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.wire.CheckAnswer(answer); err != nil {
+			t.Errorf("%s does not take %s: %v", p.Name(), answer, err)
+		}
+		want := `"decision":"deny"`
+		switch {
+		case p.Name() == "turn.stop":
+			want = `"decision":"continue"`
+		case p.Kind() != hook.Gate:
+			want = "block_ignored"
+		}
+		if !strings.Contains(string(answer), want) || !strings.Contains(string(answer), "because") {
+			t.Errorf("%s: %s, want %s", p.Name(), answer, want)
+		}
+	}
+}
+
+// Whatever stands around a denial, it never becomes consent.
+//
+// SPEC C-03
+func TestReplyNeverTurnsADenialIntoConsent(t *testing.T) {
+	t.Parallel()
+	c := codecOf(t, "tool.pre")
+	denials := []string{`{"decision":"deny"}`, `{"decision": "halt", "reason": "x"}`, `{"continue":false}`, "{\n\"blocked\" : true\n}"}
+	rapid.Check(t, func(t *rapid.T) {
+		noise := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\n", "debug", "\x1b[0m", "\ufeff", "{", "}", "[", `"`, "null", "ok\n", "\u200b", "\r", `\"`}))
+		out := noise.Draw(t, "before") + noise.Draw(t, "more") + rapid.SampledFrom(denials).Draw(t, "denial") + noise.Draw(t, "after")
+		answer, err := c.read([]byte(out))
+		if err != nil {
+			return // which denies at a gate
+		}
+		var v struct {
+			Decision string `json:"decision"`
+		}
+		if json.Unmarshal(answer, &v) != nil || v.Decision != "deny" && v.Decision != "halt" {
+			t.Fatalf("%q became %s", out, answer)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package declare
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// firstWord is a path that a line of shell begins with, if nothing in it is for the
+// shell to expand.
+var firstWord = regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
+
+// checkScripts looks at the files that a command names: they must be below base. A
+// name without a slash is looked up in PATH, and an absolute path is the machine's
+// own; only when they are run can it be told whether they are there.
+func (r *reading) checkScripts(base string, d *Declaration) {
+	if len(d.Argv) == 0 {
+		return
+	}
+	before := len(r.faults)
+	line := d.Line
+	for _, key := range runKeys {
+		if at, ok := r.lines[d][key]; ok {
+			line = at
+		}
+	}
+	words, inShell := d.Argv, len(d.Argv) == 3 && d.Kind == hook.HandlerCommand && r.lines[d]["run"] > 0
+	if inShell {
+		words = nil
+		if m := firstWord.FindStringSubmatch(d.Argv[2]); m != nil {
+			words = m[1:2]
+		}
+	}
+	for i, word := range words {
+		if !isScript(word, i == 0) {
+			continue
+		}
+		if name, ok := r.checkScript(base, d.Dir, word, i == 0, line); ok {
+			d.Scripts = append(d.Scripts, name)
+		}
+	}
+	r.faulty[d] = r.faulty[d] || len(r.faults) > before
+}
+
+// isScript reports whether a word names a file beside the declaring one: as the
+// program by any relative path, as an argument by one that begins with a dot.
+func isScript(word string, program bool) bool {
+	slashed := filepath.ToSlash(word)
+	switch {
+	case filepath.IsAbs(word) || strings.HasPrefix(slashed, "/"):
+		return false
+	case strings.HasPrefix(slashed, "./") || strings.HasPrefix(slashed, "../"):
+		return true
+	default:
+		return program && strings.Contains(slashed, "/")
+	}
+}
+
+func (r *reading) checkScript(base, dir, word string, program bool, line int) (string, bool) {
+	name, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(word)))
+	if err != nil {
+		r.faultf(line, "%s cannot be found: %s; paths begin at the directory of this file", word, reason(err))
+		return "", false
+	}
+	if !below(base, name) {
+		r.faultf(line, "%s is outside of %s: what a hook runs is beside the file that declares it", word, base)
+		return "", false
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		r.faultf(line, "%s cannot be read: %s", word, reason(err))
+		return "", false
+	case program && !info.Mode().IsRegular():
+		r.faultf(line, "%s is not a file: name a program", word)
+		return "", false
+	case program && !executable(info.Mode()):
+		r.faultf(line, "%s is not executable: chmod +x %s", word, word)
+		return "", false
+	case !info.Mode().IsRegular():
+		return "", false
+	}
+	if crlf(name) {
+		r.faultf(line, "%s has the line ends of Windows, and its interpreter is not found because of them: save it with LF line ends", word)
+		return "", false
+	}
+	return name, true
+}
+
+// crlf reports whether a script begins with a line that ends in a carriage return, or
+// is one for a shell that has any.
+func crlf(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false // it may be executable and not readable
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return false
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	if bytes.HasPrefix(first, []byte("#!")) && bytes.HasSuffix(first, []byte("\r")) {
+		return true
+	}
+	ext := filepath.Ext(name)
+	return (ext == ".sh" || ext == ".bash") && bytes.Contains(text, []byte("\r\n"))
+}

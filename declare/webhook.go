@@ -1,0 +1,223 @@
+package declare
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+)
+
+// The headers of a signed call. The signature is the HMAC-SHA256, in hexadecimal digits
+// behind "sha256=", of the timestamp, a dot and the body.
+const (
+	SignatureHeader = "Belay-Signature"
+	TimestampHeader = "Belay-Timestamp"
+)
+
+// Sign makes the signature of a call, for servers that check it.
+func Sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// allowance is an entry of the allowlist.
+type allowance struct {
+	scheme string // empty: any
+	host   string // with its port, if that is not the scheme's own; "" begins *.
+	under  bool   // all hosts below
+	path   string // empty: any
+}
+
+func readAllowlist(entries []string) ([]allowance, error) {
+	var list []allowance
+	for _, entry := range entries {
+		a := allowance{}
+		rest := entry
+		if strings.Contains(entry, "://") {
+			u, err := url.Parse(entry)
+			if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
+				return nil, fmt.Errorf("allowlist: %q is no address: write https://host/path, or a host", entry)
+			}
+			a.scheme, rest, a.path = u.Scheme, hostOf(u), u.Path
+		}
+		rest, a.under = strings.CutPrefix(rest, "*.")
+		a.host = strings.ToLower(rest)
+		if a.host == "" || strings.ContainsAny(a.host, "/*@?# ") {
+			return nil, fmt.Errorf("allowlist: %q is no host: write host, host:port, *.host or https://host/path", entry)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// hostOf is the host of an address, with its port if that is not the scheme's own.
+func hostOf(u *url.URL) string {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	port := u.Port()
+	if port == "" || u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		if strings.Contains(host, ":") {
+			return "[" + host + "]"
+		}
+		return host
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (a allowance) covers(u *url.URL) bool {
+	host := hostOf(u)
+	if a.under {
+		if !strings.HasSuffix(host, "."+a.host) {
+			return false
+		}
+	} else if host != a.host {
+		return false
+	}
+	if a.scheme != "" && a.scheme != u.Scheme {
+		return false
+	}
+	if a.path == "" || a.path == "/" {
+		return true
+	}
+	path := u.EscapedPath()
+	if strings.Contains(path, "..") || strings.Contains(strings.ToLower(path), "%2e") || strings.Contains(strings.ToLower(path), "%2f") {
+		return false // a server may take it for another path
+	}
+	base := strings.TrimSuffix(a.path, "/")
+	return path == base || strings.HasPrefix(path, base+"/")
+}
+
+// check holds an address against the allowlist, as it is about to be called.
+func (s *Set) check(u *url.URL) error {
+	if _, err := endpoint(u.String()); err != nil {
+		return &hook.SafeError{Code: hook.CodeError, Message: "the webhook's address is refused", Err: err}
+	}
+	for _, a := range s.allowed {
+		if a.covers(u) {
+			return nil
+		}
+	}
+	return &hook.SafeError{
+		Code: hook.CodeError, Message: "the webhook's address is not on the allowlist",
+		Err: fmt.Errorf("%s: the operator allows it by name", hostOf(u)),
+	}
+}
+
+// newClient makes the client of webhooks: it follows no redirect and keeps no cookie.
+func newClient(transport http.RoundTripper) *http.Client {
+	if transport == nil {
+		dialer := &net.Dialer{Timeout: 10 * time.Second}
+		local := &net.Dialer{Timeout: 10 * time.Second, Control: onlyLoopback}
+		transport = &http.Transport{
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if plain, _ := ctx.Value(plainKey{}).(bool); plain {
+					return local.DialContext(ctx, network, addr)
+				}
+				return dialer.DialContext(ctx, network, addr)
+			},
+			ForceAttemptHTTP2: true, MaxIdleConns: 16, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		}
+	}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// plainKey marks a call without TLS: it must not leave this machine, whatever localhost
+// resolves to.
+type plainKey struct{}
+
+func onlyLoopback(_, address string, _ syscall.RawConn) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil || !addr.Addr().IsLoopback() {
+		return errors.New("http is for this machine alone: use https")
+	}
+	return nil
+}
+
+func (h *handler) newWebhook() (func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error), error) {
+	if h.d.Webhook == nil {
+		return nil, errors.New("the webhook has no address")
+	}
+	u, err := endpoint(h.d.Webhook.URL)
+	if err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	return func(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) { return h.webhook(ctx, u, e) }, nil
+}
+
+// webhook posts the envelope and reads the answer.
+func (h *handler) webhook(ctx context.Context, u *url.URL, e *worker.Envelope) (json.RawMessage, error) {
+	body, err := encode(e)
+	if err != nil {
+		return nil, err
+	}
+	if body, err = h.set.redact.json(body); err != nil {
+		return nil, err
+	}
+	if u.Scheme == "http" {
+		ctx = context.WithValue(ctx, plainKey{}, true)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("webhook: %w", err)
+	}
+	if err := h.set.check(request.URL); err != nil { // the very address that is called
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "belay")
+	if name := h.d.Webhook.Secret; name != "" {
+		secret := h.set.env.host[name]
+		if secret == "" {
+			return nil, &hook.SafeError{Code: hook.CodeError, Message: "the variable with the webhook's secret is not set: nothing is sent unsigned"}
+		}
+		now := strconv.FormatInt(time.Now().Unix(), 10)
+		request.Header.Set(TimestampHeader, now)
+		request.Header.Set(SignatureHeader, Sign(secret, now, body))
+	}
+	return h.exchange(ctx, request)
+}
+
+func (h *handler) exchange(ctx context.Context, request *http.Request) (json.RawMessage, error) {
+	response, err := h.set.client.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the webhook could not be reached", Err: errors.Unwrap(err)}
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	out, err := io.ReadAll(io.LimitReader(response.Body, mostOutput+1))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the webhook's answer broke off", Err: err}
+	case len(out) > mostOutput:
+		return nil, invalid(fmt.Sprintf("the webhook answered more than %d KiB", mostOutput>>10), nil)
+	case response.StatusCode >= 300 && response.StatusCode < 400:
+		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the webhook redirects, which is not followed: name the final address"}
+	case response.StatusCode < 200 || response.StatusCode >= 300:
+		return nil, &hook.SafeError{Code: hook.CodeError, Message: fmt.Sprintf("the webhook answered with status %d", response.StatusCode)}
+	}
+	return h.codec.read(out)
+}

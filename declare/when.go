@@ -1,0 +1,155 @@
+package declare
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+const (
+	// costLimit bounds the evaluation of a condition: a step costs about one, and so do
+	// ten characters that are looked at.
+	costLimit = 1_000_000
+	// longestWhen is how long a condition may be, in characters.
+	longestWhen = 4096
+)
+
+// condition is a CEL expression over a phase's input. It implements [hook.Condition].
+type condition struct {
+	text    string
+	phase   string
+	program cel.Program
+	wire    *belay.WirePhase
+}
+
+var _ hook.Condition = (*condition)(nil)
+
+// environment is what expressions of a phase are checked against: args, a tool's
+// input, where the phase has one, and input, the phase's input.
+func environment(phase hook.AnyPhase) (*cel.Env, error) {
+	described, err := belay.Schema(phase.Name())
+	if err != nil {
+		return nil, fmt.Errorf("when: %w", err)
+	}
+	provider, err := newFieldTypes(phase.Name(), described.Input)
+	if err != nil {
+		return nil, fmt.Errorf("when: %w", err)
+	}
+	opts := []cel.EnvOption{
+		cel.CustomTypeProvider(provider),
+		cel.Variable("input", cel.ObjectType(provider.root)),
+		cel.ParserExpressionSizeLimit(longestWhen),
+		cel.ParserRecursionLimit(100),
+	}
+	if hasArgs(phase) {
+		opts = append(opts, cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)))
+	}
+	env, err := cel.NewEnv(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("when: %w", err)
+	}
+	return env, nil
+}
+
+// withArgs is an input that holds the input of a tool.
+type withArgs interface{ Input() json.RawMessage }
+
+func hasArgs(phase hook.AnyPhase) bool {
+	in, _ := phase.Types()
+	_, ok := in.MethodByName("Input")
+	return ok
+}
+
+// compile makes a condition of an expression. What the types of the phase can tell is
+// refused here.
+func compile(env *cel.Env, phase *belay.WirePhase, text string) (*condition, error) {
+	ast, issues := env.Compile(text)
+	if err := issues.Err(); err != nil {
+		message := issues.Errors()[0].Message
+		if strings.Contains(message, "undeclared reference to 'args'") {
+			message = phase.Name() + " has no tool input: use input"
+		}
+		return nil, fmt.Errorf("%s (in %s)", message, text)
+	}
+	if t := ast.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
+		return nil, fmt.Errorf("it is %s, and must be true or false (in %s)", t, text)
+	}
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit))
+	if err != nil {
+		return nil, fmt.Errorf("%w (in %s)", err, text)
+	}
+	return &condition{text, phase.Name(), program, phase}, nil
+}
+
+// String is the expression.
+func (c *condition) String() string { return c.text }
+
+// Check refuses another phase than the one it was compiled for.
+func (c *condition) Check(phase hook.AnyPhase, _ any) error {
+	if phase.Name() != c.phase {
+		return fmt.Errorf("it was written for %s", c.phase)
+	}
+	return nil
+}
+
+// Holds evaluates the expression. What is not there, what has another type and what
+// costs too much are errors.
+func (c *condition) Holds(input any) (bool, error) {
+	result, _, err := c.program.Eval(&activation{in: input, wire: c.wire})
+	if err != nil {
+		return false, fmt.Errorf("when: %w", err)
+	}
+	held, ok := result.Value().(bool)
+	if !ok {
+		return false, errors.New("when: it is neither true nor false")
+	}
+	return held, nil
+}
+
+// activation reads an input when the expression asks for it, and no earlier.
+type activation struct {
+	in    any
+	wire  *belay.WirePhase
+	args  any
+	input any
+}
+
+// ResolveName finds a variable.
+func (a *activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case "args":
+		if a.args == nil {
+			a.args = a.readArgs()
+		}
+		return a.args, true
+	case "input":
+		if a.input == nil {
+			a.input = &object{wire: a.wire, in: a.in}
+		}
+		return a.input, true
+	default:
+		return nil, false
+	}
+}
+
+// Parent is none.
+func (a *activation) Parent() cel.Activation { return nil } //nolint:ireturn // the interface asks for it
+
+func (a *activation) readArgs() any {
+	tool, ok := a.in.(withArgs)
+	if !ok {
+		return types.NewErr("there is no tool input")
+	}
+	args, err := newLazyMap(tool.Input())
+	if err != nil {
+		return types.NewErr("the tool's input cannot be read: %v", err)
+	}
+	return args
+}

@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// message is a call or a notification.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+}
+
+type response struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *failure        `json:"error,omitempty"`
+}
+
+type failure struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// The codes of errors: those of JSON-RPC, and one for a handler's own.
+const (
+	codeMethod  = -32601
+	codeParams  = -32602
+	codeHandler = -32000
+)
+
+// server is one Serve under way. One goroutine at a time leads: it reads. When it has
+// read a call, it lets another lead and runs the call itself, at once, which saves the
+// call from waiting for a goroutine to begin. Each ends with its call.
+type server struct {
+	handlers []Handler
+	reader   *bufio.Reader // of the goroutine that leads
+	begun    bool          // likewise
+	ended    chan error    // how reading ended
+	running  sync.WaitGroup
+
+	writing sync.Mutex
+	out     io.Writer
+	broken  error // of writing
+
+	mu    sync.Mutex
+	calls map[string]context.CancelFunc // by id
+}
+
+func (s *server) serve(ctx context.Context, in io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	s.reader, s.ended = bufio.NewReaderSize(in, 64<<10), make(chan error, 1)
+	s.running.Go(func() { s.lead(ctx) })
+	err := <-s.ended
+	cancel()
+	s.running.Wait()
+	if err == nil {
+		err = s.broken
+	}
+	return err
+}
+
+// lead reads until there is a call to run, or nothing more.
+func (s *server) lead(ctx context.Context) {
+	for {
+		line, err := s.reader.ReadBytes('\n')
+		var call func()
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			first := !s.begun
+			s.begun = true
+			if first && !bytes.Contains(line, []byte(`"jsonrpc"`)) {
+				s.ended <- s.once(ctx, line)
+				return
+			}
+			var bad error
+			if call, bad = s.take(ctx, line); bad != nil {
+				s.ended <- bad
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			s.ended <- nil
+		case err != nil:
+			s.ended <- fmt.Errorf("worker: read: %w", err)
+		case call != nil:
+			s.running.Go(func() { s.lead(ctx) })
+		default:
+			continue
+		}
+		if call != nil {
+			call()
+		}
+		return
+	}
+}
+
+// once answers an envelope, as a command does.
+func (s *server) once(ctx context.Context, line []byte) error {
+	var e Envelope
+	if err := json.Unmarshal(line, &e); err != nil {
+		return fmt.Errorf("worker: the envelope: %w", err)
+	}
+	result, err := s.answer(ctx, &e)
+	if err != nil {
+		return err
+	}
+	return s.write(result)
+}
+
+// take does what a line asks for, or returns what does.
+func (s *server) take(ctx context.Context, line []byte) (call func(), err error) {
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil || m.JSONRPC != "2.0" {
+		return nil, errors.New("worker: a line on standard input is not a message of JSON-RPC 2.0")
+	}
+	switch m.Method {
+	case "hello":
+		return nil, s.write(response{"2.0", m.ID, json.RawMessage(fmt.Sprintf(`{"v":%d}`, Version)), nil})
+	case "run":
+		ctx, cancel := context.WithCancel(ctx)
+		s.mu.Lock()
+		s.calls[string(m.ID)] = cancel
+		s.mu.Unlock()
+		return func() {
+			defer s.forget(string(m.ID))
+			_ = s.write(s.run(ctx, &m)) // kept in s.broken
+		}, nil
+	case "cancel":
+		var params struct {
+			ID json.RawMessage `json:"id"`
+		}
+		if json.Unmarshal(m.Params, &params) == nil {
+			s.forget(string(params.ID))
+		}
+	default:
+		if m.ID != nil {
+			return nil, s.write(response{"2.0", m.ID, nil, &failure{codeMethod, fmt.Sprintf("there is no method %q", m.Method)}})
+		}
+	}
+	return nil, nil
+}
+
+// forget ends a call's context.
+func (s *server) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.calls[id]; cancel != nil {
+		cancel()
+		delete(s.calls, id)
+	}
+}
+
+func (s *server) run(ctx context.Context, m *message) response {
+	var e Envelope
+	if err := json.Unmarshal(m.Params, &e); err != nil {
+		return response{"2.0", m.ID, nil, &failure{codeParams, "the envelope: " + err.Error()}}
+	}
+	result, err := s.answer(ctx, &e)
+	if err != nil {
+		return response{"2.0", m.ID, nil, &failure{codeHandler, err.Error()}}
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		return response{"2.0", m.ID, nil, &failure{codeHandler, "the answer: " + err.Error()}}
+	}
+	return response{"2.0", m.ID, data, nil}
+}
+
+func (s *server) write(value any) error {
+	line, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("worker: the answer: %w", err)
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.broken == nil {
+		if _, err := s.out.Write(append(line, '\n')); err != nil {
+			s.broken = fmt.Errorf("worker: write: %w", err)
+		}
+	}
+	return s.broken
+}

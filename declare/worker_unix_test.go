@@ -1,0 +1,322 @@
+//go:build unix
+
+package declare_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/hooktest"
+)
+
+// workerGate is a gate that is this program as a worker.
+func workerGate(t testing.TB, task string, lines ...string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) == 0 {
+		lines = []string{"timeout: 30s"} // the machine may be busy
+	}
+	return gate(append([]string{"worker: ['" + self + "']", "env: [" + workerTask + "=" + task + "]"}, lines...)...)
+}
+
+// call is a call that tells the worker what to do.
+func call(do, with string) string {
+	return fmt.Sprintf(`{"id": "1", "tool": "write", "input": {"do": %q, "with": %q}}`, do, with)
+}
+
+// SPEC C-01, C-08
+func TestWorkerAnswers(t *testing.T) {
+	t.Parallel()
+	set := newPlace(t).set(workerGate(t, "good"), nil)
+	for _, test := range []struct {
+		do     string
+		want   belay.ToolDecision
+		code   hook.Code
+		reason string
+	}{
+		{"deny", belay.ToolDeny, "", "because"},
+		{"nothing", belay.ToolPass, "", ""},
+		{"fail", belay.ToolDeny, hook.CodeError, "the database is gone"},
+		{"panic", belay.ToolDeny, hook.CodeError, "the handler panicked: oops"},
+		{"nothing", belay.ToolPass, "", ""},
+	} {
+		trial := try(t, set, call(test.do, "because"))
+		if trial.Output.Decision != test.want || code(trial) != test.code || !strings.Contains(trial.Output.Reason, test.reason) {
+			t.Errorf("%s: %v, reason %q", test.do, trial, trial.Output.Reason)
+		}
+	}
+	first, second := try(t, set, call("pid", "")).Output.Reason, try(t, set, call("pid", "")).Output.Reason
+	if first == "" || first != second {
+		t.Errorf("calls went to processes %s and %s, want one", first, second)
+	}
+}
+
+// SPEC C-08
+func TestWorkerCallsOverlap(t *testing.T) {
+	t.Parallel()
+	set := newPlace(t).set(workerGate(t, "good"), nil)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if trial := try(t, set, call("meet", "first")); trial.Output.Reason != "met" {
+			t.Errorf("first: %v, want its own answer", trial)
+		}
+	})
+	if trial := try(t, set, call("meet", "second")); trial.Output.Reason != "met" {
+		t.Errorf("second: %v", trial)
+	}
+	waiting.Wait()
+	var many sync.WaitGroup
+	for i := range 50 {
+		many.Go(func() {
+			want := strings.Repeat("x", i*1000)
+			if trial := try(t, set, call("deny", want)); trial.Output.Reason != want {
+				t.Errorf("call %d got the answer of another, or none: %v", i, trial.Diagnostics)
+			}
+		})
+	}
+	many.Wait()
+}
+
+// SPEC C-08
+func TestWorkerCallsHaveTheirOwnDeadlines(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	set := p.set(workerGate(t, "good", "timeout: 3s"), nil)
+	if err := set.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pid := try(t, set, call("pid", "")).Output.Reason
+	if trial := try(t, set, call("wait", filepath.Join(p.dir, "cancelled"))); trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+		t.Errorf("%v, want a denial with hook.timeout", trial)
+	}
+	if now := try(t, set, call("pid", "")).Output.Reason; now != pid {
+		t.Errorf("the worker was ended for a call that took too long: %s, then %s", pid, now)
+	}
+	for deadline := time.Now().Add(10 * time.Second); !p.has("cancelled"); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the worker was not told that nobody waits any more")
+		}
+	}
+}
+
+// SPEC C-08
+func TestWorkerThatDiesIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ do, want string }{{"die", "the worker ended with exit code 7"}, {"kill", "the worker was killed by a signal"}} {
+		set := newPlace(t).set(workerGate(t, "good"), &declare.Options{Backoff: 200 * time.Millisecond})
+		before := try(t, set, call("pid", "")).Output.Reason
+		if trial := try(t, set, call(test.do, "")); trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, test.want) {
+			t.Errorf("%v, want the call in flight to fail: %s", trial, test.want)
+		}
+		begun := time.Now()
+		after := try(t, set, call("pid", ""))
+		if after.Output.Decision != belay.ToolAsk || after.Output.Reason == before {
+			t.Errorf("%v, want another process than %s", after, before)
+		}
+		if took := time.Since(begun); took < 100*time.Millisecond {
+			t.Errorf("it was started again after %s, want a pause", took)
+		}
+	}
+}
+
+// SPEC C-08
+func TestWorkerThatKeepsDyingIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	set := newPlace(t).set(workerGate(t, "broken"), &declare.Options{Backoff: time.Hour})
+	for _, want := range []string{"cannot open the database", "not started again before"} {
+		begun := time.Now()
+		trial := try(t, set, call("deny", ""))
+		if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, want) || time.Since(begun) > 20*time.Second {
+			t.Errorf("%v, want a denial at once: %s", trial, want)
+		}
+	}
+	if err := set.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "hooks.yaml:2: ") {
+		t.Errorf("Start = %v, want the place and the reason", err)
+	}
+}
+
+// SPEC C-08
+func TestWorkerThatAnswersGarbageIsStopped(t *testing.T) {
+	t.Parallel()
+	for task, want := range map[string]string{
+		"chatty": `"checking the call", which is no answer`, "stranger": "an answer to a call that nobody made", "older": "another version of the protocol",
+		"endless": "a line of more than 1024 KiB",
+	} {
+		t.Run(task, func(t *testing.T) {
+			t.Parallel()
+			var log records
+			set := newPlace(t).set(workerGate(t, task), &declare.Options{Grace: 100 * time.Millisecond, Logger: slog.New(&log)})
+			trial := try(t, set, call("deny", ""))
+			if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeOutputInvalid || !strings.Contains(trial.Output.Reason, want) {
+				t.Errorf("%v, reason %q: want a denial with hook.output_invalid: %s", trial, trial.Output.Reason, want)
+			}
+			if !log.has("worker ended", "gate") {
+				t.Error("the log does not name the worker")
+			}
+		})
+	}
+	trial := try(t, newPlace(t).set(workerGate(t, "text"), nil), call("deny", ""))
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeOutputInvalid {
+		t.Errorf("%v, want a result that is a text to fail", trial)
+	}
+}
+
+// SPEC C-08
+func TestWorkerAnswersThatComeLateAreNotUsed(t *testing.T) {
+	t.Parallel()
+	set := newPlace(t).set(workerGate(t, "late"), nil)
+	for range 3 {
+		if trial := try(t, set, call("nothing", "")); trial.Output.Decision != belay.ToolPass || len(trial.Diagnostics) > 0 {
+			t.Errorf("%v, want its own answer", trial)
+		}
+	}
+}
+
+// SPEC C-08, C-06
+func TestWorkerThatNeitherReadsNorEnds(t *testing.T) {
+	t.Parallel()
+	var log records
+	set := newPlace(t).set(workerGate(t, "mute", "timeout: 5s"), &declare.Options{Grace: 100 * time.Millisecond, Logger: slog.New(&log)})
+	trial := try(t, set, `{"id": "1", "tool": "write", "input": {"content": "`+strings.Repeat("x", 1<<20)+`"}}`)
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+		t.Errorf("%v, want a denial with hook.timeout", trial)
+	}
+	child := log.line("child ")
+	if err := set.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !ended(t, child) {
+		t.Error("its child is still running")
+		endNow(t, child)
+	}
+}
+
+// SPEC C-08
+func TestWorkersAreClosedWithTheirSet(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	text := workerGate(t, "good") + strings.ReplaceAll(strings.TrimPrefix(workerGate(t, "good"), "hooks:\n"), "id: gate\n    phase: tool.pre", "id: stop\n    phase: turn.stop")
+	for range 5 {
+		set := p.set(text, nil)
+		if err := set.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		trial := hooktest.Try(t, belay.ToolPre, set.Subscriptions()[0], hooktest.Input(t, belay.ToolPre, call("pid", "")), nil)
+		stop := hooktest.Try(t, belay.TurnStop, set.Subscriptions()[1], hooktest.Input(t, belay.TurnStop, `{"text": "", "continuations": 0}`), nil)
+		pid := trial.Output.Reason
+		if pid == "" || stop.Output.Reason != pid {
+			t.Errorf("hooks of one program run in %q and %q, want one process", pid, stop.Output.Reason)
+		}
+		if err := set.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !ended(t, pid) {
+			t.Errorf("process %s is still running", pid)
+		}
+		again := hooktest.Try(t, belay.ToolPre, set.Subscriptions()[0], hooktest.Input(t, belay.ToolPre, call("pid", "")), nil)
+		if again.Output.Decision != belay.ToolDeny || !errors.Is(again.Diagnostics[0].Err, declare.ErrClosed) {
+			t.Errorf("%v, want it to fail", again)
+		}
+	}
+}
+
+// SPEC C-08, C-06
+func TestWorkerThatDoesNotEndIsMadeTo(t *testing.T) {
+	t.Parallel()
+	var log records
+	set := newPlace(t).set(workerGate(t, "stubborn"), &declare.Options{Grace: 100 * time.Millisecond, Logger: slog.New(&log)})
+	if err := set.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if pid := log.line("pid "); !ended(t, pid) {
+		t.Error("it is still running")
+		endNow(t, pid)
+	}
+}
+
+// SPEC C-05
+func TestWorkerEnvironment(t *testing.T) {
+	t.Parallel()
+	set := newPlace(t).set(workerGate(t, "good"), &declare.Options{Environ: []string{"PATH=/bin", "TOKEN=planted"}, Project: "/srv/work"})
+	got := strings.Split(try(t, set, call("env", "")).Output.Reason, "\n")
+	slices.Sort(got)
+	if want := []string{"BELAY_PROJECT_DIR=/srv/work", workerTask + "=good", "PATH=/bin"}; !slices.Equal(got, want) {
+		t.Errorf("environment = %q, want %q", got, want)
+	}
+}
+
+func TestWorkerIsNotStartedWithoutTrust(t *testing.T) {
+	t.Parallel()
+	set := newPlace(t).set(workerGate(t, "good"), &declare.Options{
+		Trust: func(context.Context, *declare.Declaration) error { return errUntrusted },
+		Confine: func(context.Context, *declare.Declaration, *declare.Execution) error {
+			t.Error("it was about to run")
+			return nil
+		},
+	})
+	if err := set.Start(t.Context()); err != nil {
+		t.Errorf("Start = %v, want the others to start", err)
+	}
+}
+
+// records is a log that can be asked.
+type records struct {
+	mu  sync.Mutex
+	all []slog.Record
+}
+
+func (*records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) WithAttrs([]slog.Attr) slog.Handler     { return r }
+func (r *records) WithGroup(string) slog.Handler          { return r }
+func (r *records) Handle(_ context.Context, rec slog.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, rec)
+	return nil
+}
+
+// attr is the first value of an attribute with a prefix.
+func (r *records) attr(message, key, prefix string) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, ok := "", false
+	for _, rec := range r.all {
+		rec.Attrs(func(a slog.Attr) bool {
+			if value := a.Value.String(); rec.Message == message && a.Key == key && strings.HasPrefix(value, prefix) && !ok {
+				found, ok = value, true
+			}
+			return true
+		})
+	}
+	return found, ok
+}
+
+func (r *records) has(message, subscription string) bool {
+	_, ok := r.attr(message, "subscription", subscription)
+	return ok
+}
+
+// line is what a line of a worker says behind a prefix.
+func (r *records) line(prefix string) string {
+	text, _ := r.attr("worker", "line", prefix)
+	return strings.TrimPrefix(text, prefix)
+}

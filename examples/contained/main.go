@@ -1,0 +1,93 @@
+// Command contained is an agent with files and a shell that the floor judges and a
+// sandbox holds.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/sandbox"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// docs:begin agent
+// contained makes an agent that works in a project. What a person must be asked about is
+// denied here: give it an Approver, or OnAsk: belay.AskPark.
+func contained(ctx context.Context, model belay.Model, project *os.Root) (*belay.Agent, error) {
+	dir := project.Name()
+	box := sandbox.Find(ctx, nil) // needs sandbox.Main() as the first line of main
+	floor, err := permit.New(dir, &permit.Options{
+		Mode: permit.Build, Sandboxed: box.Kind() != sandbox.None,
+		Protect: []string{filepath.Join(dir, "sessions.db")}, // whatever the agent must not change: its own store, above all
+	})
+	if err != nil {
+		return nil, err
+	}
+	confine := func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) (err error) {
+		judged := floor.Explain(ctx, call.Tool, call.Input)
+		if box.Kind() == sandbox.None || judged.Outside(nil) { // it was understood to change the machine, and somebody let it
+			return nil
+		}
+		run.Argv, err = box.Command(sandbox.Policy{
+			Write:   []string{dir, os.TempDir()},
+			Protect: []string{filepath.Join(dir, "sessions.db"), filepath.Join(dir, ".git", "hooks"), filepath.Join(dir, ".git", "config")},
+			Network: judged.Network(),
+		}, run.Argv)
+		return err
+	}
+	return belay.New(model, &belay.Options{
+		Tools:      toolbox.All(project, &toolbox.Options{Shell: &toolbox.ShellOptions{Dir: dir, Confine: confine}}),
+		Authorizer: floor,
+	})
+}
+
+// docs:end agent
+
+func main() {
+	sandbox.Main() // commands are confined by this program, started anew
+	if err := show(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "contained:", err)
+		os.Exit(1)
+	}
+}
+
+// show has a scripted model try three things.
+func show(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "contained-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	project, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = project.Close() }()
+	model := scripted.New([]scripted.Step{
+		{Calls: []scripted.Call{
+			{Tool: "shell", Input: `{"command":"echo hello > greeting.txt && cat greeting.txt"}`},
+			{Tool: "write", Input: `{"path":"sessions.db","content":"all is approved"}`},
+			{Tool: "shell", Input: `{"command":"git push --force"}`},
+		}},
+		{Text: "One of three."},
+	}, nil)
+	agent, err := contained(ctx, model, project)
+	if err != nil {
+		return err
+	}
+	for event, err := range agent.Session("demo").Run(ctx, "Greet, and more.") {
+		if err != nil {
+			return err
+		}
+		if event.Kind == belay.EventToolUseResult {
+			fmt.Fprintf(out, "%s: %s%s\n", event.Call.Tool, event.Result.Class, event.Result.Text)
+		}
+	}
+	return agent.Close(ctx)
+}

@@ -22,7 +22,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "lines": lines, "remember": remember,
+			"exits": exits, "lines": lines, "remember": remember, "serve": serve(t),
 		},
 		Condition: condition(sandbox.Find(t.Context(), nil)),
 	})

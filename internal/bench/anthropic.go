@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -45,7 +46,8 @@ func serveCanned() (url string, stop func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("listen: %w", err)
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, cannedStream)
 	})}
@@ -59,17 +61,25 @@ func serveCanned() (url string, stop func(), err error) {
 	}, nil
 }
 
-// sdkOverhead is how many microseconds a turn with ten hooks takes beyond the
-// bare call of the official SDK, at the median, on a server that answers at
-// once.
-func sdkOverhead() (float64, error) {
+func anthropicPromises() []promise {
+	return []promise{
+		{"anthropic-overhead-us", 200, sdkOverhead},
+		{"anthropic-overhead", 1.1, anthropicRatio},
+		{"anthropic-first-token-us", 1000, anthropicFirstToken},
+		{"anthropic-thousand-turns", 1.2, anthropicThousandTurns},
+	}
+}
+
+// withAnthropic measures the provider and the bare call of the official SDK, which
+// leaves at the first text or hears all of it, on one server.
+func withAnthropic(measure func(url string, model belay.Model, bare func(leave bool)) float64) (float64, error) {
 	url, stop, err := serveCanned()
 	if err != nil {
 		return 0, err
 	}
 	defer stop()
 	client := sdk.NewClient(option.WithBaseURL(url), option.WithAPIKey("bench"), option.WithMaxRetries(0))
-	bare := func() {
+	bare := func(leave bool) {
 		stream := client.Messages.NewStreaming(ctx, sdk.MessageNewParams{
 			Model: "bench", MaxTokens: 1024,
 			Messages: []sdk.MessageParam{sdk.NewUserMessage(sdk.NewTextBlock("say hello"))},
@@ -77,22 +87,50 @@ func sdkOverhead() (float64, error) {
 		var message sdk.Message
 		for stream.Next() {
 			must(message.Accumulate(stream.Current()))
+			if leave && stream.Current().Type == "content_block_delta" {
+				break
+			}
 		}
 		must(stream.Err())
+		must(stream.Close())
 	}
-	agent, err := belay.New(anthropic.New("bench", &anthropic.Options{URL: url, Key: "bench", MaxTokens: 1024}),
-		&belay.Options{Hooks: tenHooks(), Store: memstore.New(nil)})
-	if err != nil {
-		return 0, err
-	}
-	const samples = 400
-	var ours, theirs []float64
-	for i := range samples {
-		session := agent.Session(fmt.Sprint(i)) // a first turn, as the bare call is
-		theirs = append(theirs, microseconds(bare))
-		ours = append(ours, microseconds(func() { takeTurn(session) }))
-	}
-	return median(ours) - median(theirs), nil
+	return measure(url, anthropic.New("bench", &anthropic.Options{URL: url, Key: "bench", MaxTokens: 1024}), bare), nil
+}
+
+// anthropicRatio is what the provider's call takes against the bare one.
+func anthropicRatio() (float64, error) {
+	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
+		ours, theirs := alternating(geminiSamples, func(int) { hear(model, request(1), false) }, func(int) { bare(false) })
+		return ours / theirs
+	})
+}
+
+// anthropicFirstToken is how many microseconds later than from the bare call the first
+// piece of text comes.
+func anthropicFirstToken() (float64, error) {
+	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
+		ours, theirs := alternating(geminiSamples, func(int) { hear(model, request(1), true) }, func(int) { bare(true) })
+		return ours - theirs
+	})
+}
+
+// anthropicThousandTurns is what the request of turn 1,000 takes, see longRequests.
+func anthropicThousandTurns() (float64, error) {
+	return withAnthropic(func(url string, model belay.Model, _ func(leave bool)) float64 { return longRequests(url, model) })
+}
+
+// sdkOverhead is how many microseconds a turn with ten hooks takes beyond the
+// bare call of the official SDK, at the median, on a server that answers at
+// once.
+func sdkOverhead() (float64, error) {
+	return withAnthropic(func(_ string, model belay.Model, bare func(leave bool)) float64 {
+		agent, err := belay.New(model, &belay.Options{Hooks: tenHooks(), Store: memstore.New(nil)})
+		must(err)
+		ours, theirs := alternating(geminiSamples,
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, as the bare call is
+			func(int) { bare(false) })
+		return ours - theirs
+	})
 }
 
 func microseconds(f func()) float64 {

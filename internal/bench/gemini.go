@@ -148,37 +148,39 @@ func geminiFirstToken() (float64, error) {
 	})
 }
 
-// geminiThousandTurns is what the request of turn 1,000 takes against that of
-// turn 100 and what it takes to send the bytes that it has more, from where they
-// are: each message is a piece of memory of its own.
+// geminiThousandTurns is what the request of turn 1,000 takes, see longRequests.
 func geminiThousandTurns() (float64, error) {
-	return withGemini(func(url string) (float64, error) {
-		model := benchGemini(url)
-		const early, late = 2*100 - 1, 2*1000 - 1 // messages
-		measure := func(messages int) func() (ours, bytesAlone float64) {
-			req, beside := request(messages), request(messages)
-			pieces := make([][]byte, 0, messages)
-			for i := range messages { // as they lie in memory that has more to keep
-				pieces = append(pieces, bytes.Repeat([]byte("x"), 1000))
-				beside.Messages[i] = kilobyte(i)
-			}
-			return func() (ours, bytesAlone float64) {
-				defer runtime.KeepAlive(beside)
-				return alternating(25, func(int) {
-					req.Messages[messages-1] = kilobyte(messages - 1) // what a step adds is encoded each time
-					hear(model, req, false)
-				}, func(int) { send(url, pieces) })
-			}
+	return withGemini(func(url string) (float64, error) { return longRequests(url, benchGemini(url)), nil })
+}
+
+// longRequests is what the request of turn 1,000 takes against that of turn 100 and
+// what it takes to send the bytes that it has more, from where they are: each message
+// is a piece of memory of its own.
+func longRequests(url string, model belay.Model) float64 {
+	const early, late = 2*100 - 1, 2*1000 - 1 // messages
+	measure := func(messages int) func() (ours, bytesAlone float64) {
+		req, beside := request(messages), request(messages)
+		pieces := make([][]byte, 0, messages)
+		for i := range messages { // as they lie in memory that has more to keep
+			pieces = append(pieces, bytes.Repeat([]byte("x"), 1000))
+			beside.Messages[i] = kilobyte(i)
 		}
-		first, last := measure(early), measure(late)
-		ratios := make([]float64, rounds)
-		for i := range ratios {
-			earlyOurs, earlyBytes := first()
-			lateOurs, lateBytes := last()
-			ratios[i] = lateOurs / (earlyOurs + lateBytes - earlyBytes)
+		return func() (ours, bytesAlone float64) {
+			defer runtime.KeepAlive(beside)
+			return alternating(25, func(int) {
+				req.Messages[messages-1] = kilobyte(messages - 1) // what a step adds is encoded each time
+				hear(model, req, false)
+			}, func(int) { send(url, pieces) })
 		}
-		return median(ratios), nil
-	})
+	}
+	first, last := measure(early), measure(late)
+	ratios := make([]float64, rounds)
+	for i := range ratios {
+		earlyOurs, earlyBytes := first()
+		lateOurs, lateBytes := last()
+		ratios[i] = lateOurs / (earlyOurs + lateBytes - earlyBytes)
+	}
+	return median(ratios)
 }
 
 // request is a conversation of some messages of a kilobyte.

@@ -24,7 +24,6 @@ func loopPromises() []promise {
 		{"ten-tools-wall", 2, tenTools},
 		{"idle-session-bytes", 1024, idleSessionBytes},
 		{"idle-session-goroutines", 0, idleSessionGoroutines},
-		{"anthropic-overhead-us", 200, sdkOverhead},
 	}
 }
 

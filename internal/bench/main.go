@@ -25,7 +25,7 @@ type promise struct {
 }
 
 func main() {
-	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises(), durablePromises(), permitPromises(), geminiPromises(), openaiPromises(), skillPromises())) {
+	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), permitPromises(), anthropicPromises(), geminiPromises(), openaiPromises(), skillPromises(), subagentPromises(), declarePromises())) {
 		os.Exit(1)
 	}
 }

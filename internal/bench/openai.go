@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -169,33 +168,9 @@ func openaiFirstToken() (float64, error) {
 	})
 }
 
-// openaiThousandTurns is what the request of turn 1,000 takes against that of turn
-// 100 and what it takes to send the bytes that it has more, from where they are:
-// each message is a piece of memory of its own.
+// openaiThousandTurns is what the request of turn 1,000 takes, see longRequests.
 func openaiThousandTurns() (float64, error) {
 	return withOpenAI(openai.Responses, func(url string) (float64, error) {
-		model := benchOpenAI(openai.Responses, url)
-		const early, late = 2*100 - 1, 2*1000 - 1 // messages
-		measure := func(messages int) func() (ours, bytesAlone float64) {
-			req := request(messages)
-			var pieces [][]byte
-			for range messages {
-				pieces = append(pieces, bytes.Repeat([]byte("x"), 1000))
-			}
-			return func() (ours, bytesAlone float64) {
-				return alternating(25, func(int) {
-					req.Messages[messages-1] = kilobyte(messages - 1) // what a step adds is encoded each time
-					hear(model, req, false)
-				}, func(int) { send(url, pieces) })
-			}
-		}
-		first, last := measure(early), measure(late)
-		ratios := make([]float64, rounds)
-		for i := range ratios {
-			earlyOurs, earlyBytes := first()
-			lateOurs, lateBytes := last()
-			ratios[i] = lateOurs / (earlyOurs + lateBytes - earlyBytes)
-		}
-		return median(ratios), nil
+		return longRequests(url, benchOpenAI(openai.Responses, url)), nil
 	})
 }

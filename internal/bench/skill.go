@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/skill"
 )
 
@@ -178,7 +179,7 @@ func listing() (float64, error) {
 	catalog := skill.NewCatalog(ctx, skill.Values(manySkills()...))
 	best := math.Inf(1)
 	for range 10 {
-		var lease *skill.Lease
+		var lease *belay.Lease
 		took, err := bestOf(1, func() (err error) {
 			lease, err = catalog.Add(skill.Skill{Name: "new", Description: "Is new."})
 			if err == nil && !strings.Contains(skill.Listing(catalog.List(), skill.DefaultBudget), `name="new"`) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/label"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // How much of a result is shown.
@@ -112,9 +113,9 @@ func (m *model) line(mark, title, remark string) string {
 }
 
 func (m *model) title(c *call) string {
-	title := clean(c.part.Tool) + " " + gist(c.part.Input)
+	title := visible.Clean(c.part.Tool) + " " + gist(c.part.Input)
 	if c.agent != "" {
-		title = clean(c.agent) + ": " + title
+		title = visible.Clean(c.agent) + ": " + title
 	}
 	return title
 }
@@ -149,12 +150,12 @@ func (m *model) doneLines(c *call) []string {
 	lines := []string{m.line(mark, m.title(c), remark)}
 	if len(c.part.RewrittenBy) > 0 {
 		text := fmt.Sprintf("rewritten by %s: %s", strings.Join(c.part.RewrittenBy, ", "), gist(c.part.Final))
-		lines = append(lines, "  "+m.look.warn.Render(short(clean(text), m.width-4)))
+		lines = append(lines, "  "+m.look.warn.Render(short(visible.Clean(text), m.width-4)))
 	}
 	if diff := diffOf(c.result.Render); diff != "" {
 		return append(lines, m.diff(diff)...)
 	}
-	shown := strings.Split(strings.TrimSpace(clean(c.result.Text)), "\n")
+	shown := strings.Split(strings.TrimSpace(visible.Clean(c.result.Text)), "\n")
 	if len(shown) == 1 && shown[0] == "" {
 		return lines
 	}
@@ -189,7 +190,7 @@ func diffOf(render json.RawMessage) string {
 // diff colours a unified diff.
 func (m *model) diff(text string) []string {
 	var lines []string
-	all := strings.Split(clean(text), "\n")
+	all := strings.Split(visible.Clean(text), "\n")
 	for i, line := range all {
 		if i == diffLines && len(all) > diffLines+1 {
 			lines = append(lines, m.look.dim.Render(fmt.Sprintf("  │ … %s more", many(len(all)-i, "line"))))
@@ -215,7 +216,7 @@ func (m *model) diff(text string) []string {
 func gist(input json.RawMessage) string {
 	fields, ok := label.Fields(input)
 	if !ok {
-		return visible(string(input))
+		return visible.All(string(input))
 	}
 	about, rest := label.Split(fields)
 	var words []string
@@ -229,5 +230,5 @@ func gist(input json.RawMessage) string {
 		}
 		words = append(words, word)
 	}
-	return visible(strings.Join(words, ", "))
+	return visible.All(strings.Join(words, ", "))
 }

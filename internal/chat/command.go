@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // Directive is a word that begins with a slash and that the agent, or this chat,
@@ -113,7 +115,7 @@ func (m *model) table(rows []Directive, prefix string, width int) []string {
 	for _, d := range rows {
 		name := short(prefix+d.Name, widest)
 		name += strings.Repeat(" ", max(widest-len([]rune(name)), 0))
-		lines = append(lines, m.look.accent.Render(name)+"  "+short(clean(d.About), width-widest-4))
+		lines = append(lines, m.look.accent.Render(name)+"  "+short(visible.Clean(d.About), width-widest-4))
 	}
 	return lines
 }

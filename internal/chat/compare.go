@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/label"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // spelled is an input as lines that people can read: a line for each field, and
@@ -13,16 +14,16 @@ import (
 func spelled(input json.RawMessage) []string {
 	fields, ok := label.Fields(input)
 	if !ok {
-		return strings.Split(visible(string(input)), "\n")
+		return strings.Split(visible.All(string(input)), "\n")
 	}
 	var lines []string
 	for _, f := range fields {
-		value := strings.Split(visible(f.Value), "\n")
+		value := strings.Split(visible.All(f.Value), "\n")
 		if len(value) == 1 {
-			lines = append(lines, visible(f.Key)+": "+value[0])
+			lines = append(lines, visible.All(f.Key)+": "+value[0])
 			continue
 		}
-		lines = append(lines, visible(f.Key)+":")
+		lines = append(lines, visible.All(f.Key)+":")
 		for _, line := range value {
 			lines = append(lines, "  "+line)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // deeds say what a hook did, by the kind of what it contributed.
@@ -55,7 +56,7 @@ func (m *model) hooked(e *belay.Event) {
 
 // note prints a line about something that happened, as long as it needs to be.
 func (m *model) note(mark, text string) {
-	m.say(kindLine, indented(clean(text), mark+" ", m.width-1)...)
+	m.say(kindLine, indented(visible.Clean(text), mark+" ", m.width-1)...)
 }
 
 // diagnosed tells what hooks got wrong in a turn.

@@ -14,6 +14,7 @@ import (
 	"github.com/muesli/cancelreader"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // dumb reports whether the terminal cannot move its cursor.
@@ -159,11 +160,11 @@ func (t *teletype) question() bool {
 		head := m.questionView(1 << 20)
 		t.write(m.toned(strings.Join(head[:len(head)-len(m.questionKeys())], "\n")) + "\n" + answers(&asked.advice))
 	case m.desk.fault != "":
-		t.write(visible(m.desk.fault) + "\npattern: ")
+		t.write(visible.All(m.desk.fault) + "\npattern: ")
 		m.desk.fault = ""
 	case m.desk.typing == draftPattern && !t.asks:
 		t.asks = true
-		t.write("another pattern, or enter for " + visible(asked.advice.Pattern) + ": ")
+		t.write("another pattern, or enter for " + visible.All(asked.advice.Pattern) + ": ")
 	}
 	return true
 }
@@ -173,7 +174,7 @@ func answers(a *Advice) string {
 	if a.Pattern == "" {
 		return "y allows once, s in this session, anything else denies and is the reason: "
 	}
-	return "y allows once, s in this session, p all like " + visible(a.Pattern) + ", anything else denies and is the reason: "
+	return "y allows once, s in this session, p all like " + visible.All(a.Pattern) + ", anything else denies and is the reason: "
 }
 
 func (t *teletype) prompt() {

@@ -8,6 +8,8 @@ import (
 	"charm.land/glamour/v2/styles"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // markdown renders blocks of text. It makes a renderer when it is first asked
@@ -37,7 +39,7 @@ func (md *markdown) lines(text string) []string {
 		return md.lined
 	}
 	md.last = text
-	text = clean(text)
+	text = visible.Clean(text)
 	out, err := md.render(text)
 	if err != nil {
 		out = text

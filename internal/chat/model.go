@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // Messages of the runner.
@@ -342,7 +343,7 @@ func (m *model) submit(text string) tea.Cmd {
 
 func (m *model) userLines(text string) []string {
 	const most = 20
-	lines := indented(clean(text), "› ", m.width-1)
+	lines := indented(visible.Clean(text), "› ", m.width-1)
 	if len(lines) > most+1 {
 		rest := many(len(lines)-most, "line")
 		lines = append(lines[:most:most], "  … "+rest+" more")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // replayed is how many of the last messages are shown when a session is opened.
@@ -97,7 +98,7 @@ func final(message *belay.Message) bool {
 
 // greet shows where the conversation stands.
 func (m *model) greet() {
-	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help tells what there is", clean(m.opening.session)), m.width-1)))
+	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help tells what there is", visible.Clean(m.opening.session)), m.width-1)))
 	if m.opening.more > 0 {
 		m.append(kindText, m.look.dim.Render(short(fmt.Sprintf("%s before these", many(m.opening.more, "message")), m.width-1)))
 	}

@@ -11,6 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // quiet is how long no key must have been pressed before a question takes keys:
@@ -159,7 +160,7 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 	case key == "esc":
 		return m.deny(""), true
 	case key == "v" || key == "V":
-		m.say(kindLine, m.look.dim.Render("the whole input of "+clean(d.waiting[0].question.Tool)+":"))
+		m.say(kindLine, m.look.dim.Render("the whole input of "+visible.Clean(d.waiting[0].question.Tool)+":"))
 		m.append(kindLine, m.proposal(&d.waiting[0].question)...)
 		return nil, true
 	default:
@@ -173,20 +174,20 @@ func (m *model) questionView(most int) []string {
 		return nil
 	}
 	q := &m.desk.waiting[0].question
-	head := fmt.Sprintf("May %s run?", clean(q.Tool))
+	head := fmt.Sprintf("May %s run?", visible.Clean(q.Tool))
 	if n := len(m.desk.waiting); n > 1 {
 		head += fmt.Sprintf(" (1 of %d)", n)
 	}
 	lines := []string{m.look.warn.Bold(true).Render(short(head, m.width-1))}
-	why := visible(q.Reason)
+	why := visible.All(q.Reason)
 	if q.By != "" {
-		why = strings.TrimSpace(why + " (asked by " + visible(q.By) + ")")
+		why = strings.TrimSpace(why + " (asked by " + visible.All(q.By) + ")")
 	}
 	if why != "" {
 		lines = append(lines, indented(why, "  ", m.width-1)...)
 	}
 	for _, line := range reach(&m.desk.waiting[0].advice) {
-		lines = append(lines, each(m.look.dim, indented(visible(line), "  ", m.width-1))...)
+		lines = append(lines, each(m.look.dim, indented(visible.All(line), "  ", m.width-1))...)
 	}
 	body := m.proposal(q)
 	keys := m.questionKeys()
@@ -223,13 +224,13 @@ func (m *model) questionKeys() []string {
 	case d.typing == draftReason:
 		return []string{"type why, if you like · enter denies · esc goes back"}
 	case d.fault != "":
-		return []string{"enter allows none: " + visible(d.fault)}
+		return []string{"enter allows none: " + visible.All(d.fault)}
 	case d.typing == draftPattern:
 		return []string{"enter allows all such calls in this session · esc goes back"}
 	}
-	keys := []string{"y allow once · s all of " + clean(d.waiting[0].question.Tool) + " in this session"}
+	keys := []string{"y allow once · s what " + visible.All(d.waiting[0].question.By) + " asks of " + visible.Clean(d.waiting[0].question.Tool) + " in this session"}
 	if pattern := d.waiting[0].advice.Pattern; pattern != "" {
-		keys = append(keys, "p all like "+visible(pattern)+" in this session")
+		keys = append(keys, "p all like "+visible.All(pattern)+" in this session")
 	}
 	return append(keys, "n deny, say why · esc deny · v view all · ctrl+c abort")
 }

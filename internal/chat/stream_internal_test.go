@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // cutAll cuts a text that comes in pieces of n bytes.
@@ -164,8 +166,8 @@ func TestVisible(t *testing.T) {
 		"\u009b31m":            `\u009b31m`,
 		"👩\u200d👩\u200d👧 \xff": "👩\u200d👩\u200d👧 \uFFFD",
 	} {
-		if got := visible(text); got != want {
-			t.Errorf("visible(%q) = %q, want %q", text, got, want)
+		if got := visible.All(text); got != want {
+			t.Errorf("visible.All(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

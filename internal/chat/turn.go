@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // stepView is what the model is saying now.
@@ -132,7 +133,7 @@ func (m *model) thoughtThrough() {
 }
 
 func (m *model) thoughtLines(text string) []string {
-	return each(m.look.dim, indented(strings.TrimSpace(clean(text)), "∴ ", m.width-1))
+	return each(m.look.dim, indented(strings.TrimSpace(visible.Clean(text)), "∴ ", m.width-1))
 }
 
 // responded ends what the model was saying. A response that was not streamed is
@@ -197,7 +198,7 @@ func scope(d *belay.Decision) string {
 	case belay.ScopeSession:
 		return " in this session"
 	case belay.ScopePattern:
-		return " like " + visible(d.Scope.Pattern)
+		return " like " + visible.All(d.Scope.Pattern)
 	default:
 		return ""
 	}

@@ -6,6 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/belay-run/belay/internal/visible"
 )
 
 var spinnerFrames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
@@ -67,7 +69,7 @@ func (m *model) live() []string {
 	var lines []string
 	if thought := m.step.thought.String(); thought != "" {
 		last := thought[max(strings.LastIndexByte(strings.TrimSpace(whole(thought)), '\n'), 0):]
-		lines = append(lines, m.look.dim.Render("∴ "+short(clean(whole(last)), m.width-4)))
+		lines = append(lines, m.look.dim.Render("∴ "+short(visible.Clean(whole(last)), m.width-4)))
 	}
 	if open := m.step.text.open(); strings.TrimSpace(open) != "" {
 		if m.said != kindNothing && !m.step.text.glued {
@@ -109,7 +111,7 @@ func (m *model) queued() []string {
 			lines = append(lines, m.look.dim.Render("  and "+many(len(m.queue)-i, "more message")))
 			break
 		}
-		lines = append(lines, m.look.dim.Render("queued: "+short(clean(text), m.width-10)))
+		lines = append(lines, m.look.dim.Render("queued: "+short(visible.Clean(text), m.width-10)))
 	}
 	return lines
 }
@@ -139,5 +141,5 @@ func (m *model) status() string {
 	if u.Tokens() > 0 {
 		words = append(words, bill(u))
 	}
-	return ansi.Strip(clean(strings.Join(words, " · ")))
+	return ansi.Strip(visible.Clean(strings.Join(words, " · ")))
 }

@@ -188,6 +188,9 @@ func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval
 
 // findApproval finds an approval by its id, or the beginning of it.
 func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
+	if strings.TrimSpace(word) == "" { // an empty variable, say: every id begins with it
+		return belay.Approval{}, usage("which approval? An id is wanted, and there is an empty word: `belay approvals list` lists them")
+	}
 	var found []belay.Approval
 	var ids []string
 	for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{}) {
@@ -290,6 +293,9 @@ func (a *app) decide(ctx context.Context, store belay.ListStore, word string, d 
 	if errors.Is(err, belay.ErrDecided) && stored.Decided != nil {
 		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), decidedAs(stored.Decided.Allow))
 	}
+	if errors.Is(err, belay.ErrExpired) {
+		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + parentOf(approval.Session) + ": the call is refused, and the model may ask anew"}
+	}
 	if err != nil {
 		return err
 	}
@@ -307,7 +313,7 @@ func (a *app) decide(ctx context.Context, store belay.ListStore, word string, d 
 		a.remarkf("%s", a.onErr.yellow(counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
 		return nil
 	}
-	a.remarkf("go on:   belay resume %s", approval.Session)
+	a.remarkf("go on:   belay resume %s", parentOf(approval.Session))
 	return nil
 }
 

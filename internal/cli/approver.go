@@ -32,13 +32,21 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 		}
 		a := v.p.a
 		s := a.onErr
-		a.remarkf("\n%s %s wants a word: %s", s.bold(s.yellow("?")), s.bold(oneLine(q.Tool)), oneLine(q.Reason))
+		tool := q.Tool
+		if q.Depth > 0 {
+			tool = q.Agent + "'s " + tool
+		}
+		a.remarkf("\n%s %s wants a word: %s", s.bold(s.yellow("?")), s.bold(oneLine(tool)), oneLine(q.Reason))
 		a.remarkf("  %s", s.dim(askedBy(q, &advice)))
-		for _, line := range clipped(inputLines(s, q.Input), mostShown, s.dim) {
+		lines := inputLines(s, q.Input)
+		for _, line := range clipped(lines, mostShown, s.dim) {
 			a.remarkf("    %s", line)
 		}
 		a.forgetTyped()
-		d, err = v.answer(ctx, q.Tool, &advice)
+		if len(lines) <= mostShown {
+			lines = nil
+		}
+		d, err = v.answer(ctx, q, &advice, lines)
 	})
 	return d, err
 }
@@ -52,11 +60,15 @@ func askedBy(q belay.Question, advice *chat.Advice) string {
 	return strings.Join(parts, " · ")
 }
 
-func (v approver) answer(ctx context.Context, tool string, advice *chat.Advice) (belay.Decision, error) {
+// answer reads the answer. If not all lines of the input were shown, they can be.
+func (v approver) answer(ctx context.Context, q belay.Question, advice *chat.Advice, lines []string) (belay.Decision, error) {
 	a := v.p.a
-	choice := fmt.Sprintf("[y] once, [s] all of %s in this session, ", oneLine(tool))
+	choice := fmt.Sprintf("[y] once, [s] what %s asks of %s in this session, ", oneLine(q.By), oneLine(q.Tool))
 	if advice.Pattern != "" {
 		choice += fmt.Sprintf("[p] all like %s, ", oneLine(advice.Pattern))
+	}
+	if lines != nil {
+		choice += fmt.Sprintf("[v] see all %d lines, ", len(lines))
 	}
 	a.write(a.err, fmt.Sprintf("  allow? %s ", a.onErr.dim(choice+"[n] no, or say why not:")))
 	d := belay.Decision{By: who()}
@@ -65,17 +77,19 @@ func (v approver) answer(ctx context.Context, tool string, advice *chat.Advice) 
 		d.Reason = "no answer"
 		return d, err
 	}
-	switch strings.ToLower(line) {
-	case "y", "yes":
+	switch word := strings.ToLower(line); {
+	case word == "y" || word == "yes":
 		d.Allow = true
-	case "s":
+	case word == "s":
 		d.Allow, d.Scope.Kind = true, belay.ScopeSession
-	case "", "n", "no":
-		d.Reason = "the user said no"
-	case "p":
-		if advice.Pattern != "" {
-			return v.pattern(ctx, d, advice)
+	case word == "p" && advice.Pattern != "":
+		return v.pattern(ctx, d, advice)
+	case word == "v" && lines != nil:
+		for _, line := range lines {
+			a.remarkf("    %s", line)
 		}
+		return v.answer(ctx, q, advice, nil)
+	case word == "" || word == "n" || word == "no" || word == "p" || word == "v":
 		d.Reason = "the user said no"
 	default:
 		d.Reason = line

@@ -69,6 +69,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	c := chat.New(&chat.Options{
 		History: filepath.Join(filepath.Dir(settings.Store), "history"),
 		Store:   w.store, Model: modelName(settings), Person: who(), Tools: w.tools, Advise: w.floor.advise,
+		Directives: w.typeable(),
 	})
 	person.Approver = c
 	if err := c.Run(ctx, w.agent, id); err != nil {
@@ -79,6 +80,18 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	}
 	a.remarkf("%s", a.onErr.dim("session "+id+"; go on: belay chat --session "+id))
 	return nil
+}
+
+// typeable are the names that can be typed with a slash in front.
+func (w *work) typeable() []chat.Directive {
+	var all []chat.Directive
+	for _, d := range w.agent.Directives() {
+		all = append(all, chat.Directive{Name: d.Name, About: d.Description})
+	}
+	for _, s := range w.skills.List() {
+		all = append(all, chat.Directive{Name: s.Name, About: s.Description})
+	}
+	return all
 }
 
 // chooseSession finds the session to talk in, or names a new one.

@@ -41,7 +41,7 @@ func (a *app) foundSandbox(ctx context.Context) *sandbox.Sandbox {
 // directory and what the settings name, without what steers Belay and git; and use the
 // network if that is what it was understood to do. A command that was understood to
 // change the machine runs as it is: whoever let it run let it do that. One that was not
-// understood does not.
+// understood, or not all of it, does not.
 func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
 	if f.box == nil {
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
@@ -53,7 +53,7 @@ func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.
 	if e == nil { // nobody has judged it here
 		e = new(permit.Explanation)
 	}
-	if e.Outside() {
+	if f.outside(e) {
 		return nil
 	}
 	cache, err := privateCache(f.settings.Project)
@@ -61,6 +61,9 @@ func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.
 		return err
 	}
 	policy := f.policy(e)
+	git := seeRepository(f.settings.Project)
+	policy.Protect = append(policy.Protect, git.steering()...)
+	run.Settle = git.settle
 	argv, err := f.box.Command(policy, run.Argv)
 	if err != nil {
 		return fmt.Errorf("it cannot be confined: %w", err)
@@ -81,13 +84,39 @@ func (f *floor) confinement(e *permit.Explanation) string {
 		return ""
 	case f.box == nil:
 		return "without a sandbox"
-	case e.Outside():
+	case f.outside(e):
 		return "outside the sandbox: it changes the machine"
 	case e.Network():
 		return "in the sandbox, with network"
 	default:
 		return "in the sandbox, without network"
 	}
+}
+
+// outside reports whether a command that was judged so runs outside the sandbox: it was
+// understood to change what the sandbox would not let it change. What it may change
+// there anyway, because the settings say so, is no reason to leave.
+func (f *floor) outside(e *permit.Explanation) bool {
+	var policy *sandbox.Policy
+	return e.Outside(func(path string) bool {
+		if policy == nil { // it costs a look at the file system, and few commands need it
+			p := f.policy(e)
+			policy = &p
+		}
+		return below(path, policy.Write) && !below(path, policy.Protect)
+	})
+}
+
+// below reports whether a path without links in it is one of some others, or below one.
+func below(path string, others []string) bool {
+	path = filepath.FromSlash(path)
+	return slices.ContainsFunc(others, func(other string) bool {
+		if direct, err := filepath.EvalSymlinks(other); err == nil {
+			other = direct
+		}
+		rel, err := filepath.Rel(other, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
 }
 
 // policy is what a command may do that was judged so.

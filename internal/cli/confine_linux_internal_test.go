@@ -234,6 +234,16 @@ func TestWhatWasLetOutRunsOutside(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(target, "unknown.txt")); err == nil {
 		t.Error("what was not understood was let out")
 	}
+	// One part that was understood does not take the rest out with it.
+	a, result = r.run("touch " + target + "/half.txt; sh commands")
+	if a.Decision != belay.ToolAsk || !result.IsError {
+		t.Errorf("%+v, %s", a, result.Text)
+	}
+	for _, name := range []string{"half.txt", "unknown.txt"} {
+		if _, err := os.Stat(filepath.Join(target, name)); err == nil {
+			t.Errorf("%s was made: code that nobody has read was let out", name)
+		}
+	}
 }
 
 // What the user lets confined commands change can be changed; a command that nobody
@@ -243,6 +253,13 @@ func TestSandboxSettings(t *testing.T) {
 	target := outside(t)
 	r := newRoom(t, "sandbox: {write: ["+target+"]}\n", map[string]string{"out.sh": "#!/bin/sh\necho x > " + target + "/made.txt\n"}).sandboxed()
 	r.mustRun("./out.sh")
+	a, result := r.run("touch " + target + "/asked.txt") // it is asked about, and needs not leave
+	if a.Decision != belay.ToolAsk || result.IsError {
+		t.Errorf("%+v, %s", a, result.Text)
+	}
+	if runs := r.floor.confinement(r.floor.Explain(t.Context(), "shell", json.RawMessage(`{"command":"touch `+target+`/asked.txt"}`))); runs != "in the sandbox, with network" && runs != "in the sandbox, without network" {
+		t.Errorf("it runs %s, which may write there", runs)
+	}
 	input := json.RawMessage(`{"command":"echo x > ` + outside(t) + `/unjudged.txt"}`)
 	if result, err := r.shell.Call(t.Context(), &belay.Invocation{ID: "unjudged", Tool: "shell", Input: input}); err != nil || !result.IsError {
 		t.Errorf("a call that nobody judged was let out: %v, %s", err, result.Text)

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
 )
@@ -63,8 +64,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what is here: key, settings, store, sandbox; and say what is missing",
-		Long: `Looks at the key and the model, the settings in force and where they came from, the store and whether it is sound,
+		Short: "Check what is here: keys, settings, store, sandbox; and say what is missing",
+		Long: `Looks at the keys and the model, the settings in force and where they came from, the store and whether it is sound,
 the floor and the sandbox, and what else is of use. Says for each what is missing how to get it. Exit code 0: a task could be run.`,
 		Example: `  belay doctor
   belay doctor --json | jq '.findings[] | select(.status != "ok")'`,
@@ -101,6 +102,7 @@ func (a *app) examine(ctx context.Context) *report {
 			r.Settings = append(r.Settings, settingInForce{path, shownValue(settings.Value(path)), settings.From(path)})
 		}
 		r.add(modelFinding(settings))
+		r.add(providersFinding(settings))
 		r.add(a.storeFinding(ctx, settings))
 		r.add(floorFinding(settings))
 	}
@@ -141,15 +143,48 @@ func modelFinding(s *config.Loaded) finding {
 		return f
 	}
 	f.Detail = modelName(s)
-	if _, scripted := strings.CutPrefix(s.Model, "scripted/"); scripted || model == nil {
+	p, _, err := s.ModelOf(f.Detail)
+	if err != nil || p.Name == config.Scripted || model == nil {
 		return f
 	}
-	if key, where, _ := anthropicKey(s); key != "" {
+	if key, where, _ := keyOf(s, p); key != "" {
 		f.Detail += fmt.Sprintf(", key %s from %s", masked(key), where)
 	}
-	if s.Anthropic.URL != "" {
-		f.Detail += ", at " + s.Anthropic.URL
+	if s.From("providers."+p.Name+".url").Kind != "default" {
+		f.Detail += ", at " + p.URL
 	}
+	return f
+}
+
+// providersFinding says which providers could be asked. It asks none of them.
+func providersFinding(s *config.Loaded) finding {
+	f := finding{Name: "providers", Status: found, Remedy: "`belay models` lists their models, `belay models --check` asks whether they are there"}
+	offers, err := listOffers(s, nil)
+	if err != nil {
+		f.Status, f.Detail = broken, err.Error()
+		return f
+	}
+	var lines, keyless, local []string
+	for i := range offers.Providers {
+		switch p := &offers.Providers[i]; {
+		case p.set || p.Status == broken:
+			if p.Status != found {
+				f.Status = note
+			}
+			lines = append(lines, strings.TrimSuffix(p.Name+": "+p.Detail+"; "+p.Remedy, "; "))
+		case p.Status == missing:
+			keyless = append(keyless, p.Name)
+		default:
+			local = append(local, p.Name)
+		}
+	}
+	if len(keyless) > 0 {
+		lines = append(lines, "without a key: "+strings.Join(keyless, ", "))
+	}
+	if len(local) > 0 {
+		lines = append(lines, "where their servers run: "+strings.Join(local, ", "))
+	}
+	f.Detail = strings.Join(lines, "\n")
 	return f
 }
 
@@ -353,7 +388,7 @@ const besideNames = 24
 
 // wrapped breaks a text into lines, on a terminal into lines that fit.
 func (a *app) wrapped(text string) []string {
-	text = visible(text)
+	text = visible.All(text)
 	if a.outTerminal {
 		text = ansi.Wordwrap(text, max(a.width-besideNames, narrowest), "")
 	}
@@ -371,6 +406,8 @@ func shownValue(pointer any) any {
 	case []config.Guard:
 		return namesOf(v, func(g config.Guard) string { return g.ID })
 	case map[string]permit.Profile:
+		return slices.Sorted(maps.Keys(v))
+	case map[string]config.Provider:
 		return slices.Sorted(maps.Keys(v))
 	default:
 		return v

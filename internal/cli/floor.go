@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
 )
 
 // floor judges calls in the mode of their turn; see package permit. It remembers
@@ -49,11 +52,20 @@ func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*fl
 	o.Roots = append(present(o.Roots), spill)
 	o.Protect = ownFiles(s)
 	o.Sandboxed = f.box != nil
+	o.Tools = withProfiles(o.Tools)
 	var err error
 	if f.Floor, err = permit.New(s.Project, o); err != nil {
 		return nil, usage("%w", err)
 	}
 	return f, nil
+}
+
+// withProfiles adds what the tools of skills and subagents do: they hand out text that
+// the project has, and the calls of a child are judged one by one.
+func withProfiles(tools map[string]permit.Profile) map[string]permit.Profile {
+	all := map[string]permit.Profile{skill.ReadTool: {}, skill.InvokeTool: {}, subagent.InvokeTool: {}, subagent.DelegateTool: {}}
+	maps.Copy(all, tools)
+	return all
 }
 
 // ownFiles are those of Belay that need not be in the project.
@@ -100,6 +112,29 @@ func (f *floor) of(turn belay.PolicySettings) *permit.Floor {
 	return f.In(modeOfTurn(f.settings, turn))
 }
 
+// inMode is the floor for an agent that has a mode of its own, where that is tighter.
+func (f *floor) inMode(name string) belay.Authorizer { //nolint:ireturn // it is the floor, or a tighter one
+	mode, err := permit.ModeOf(name)
+	if name == "" || err != nil {
+		return f
+	}
+	return &tighterFloor{f, mode}
+}
+
+// tighterFloor is a floor for an agent that may do less by itself.
+type tighterFloor struct {
+	*floor
+
+	mode permit.Mode
+}
+
+// Authorize judges a call in the tighter of the two modes.
+func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
+	e := f.In(modeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
+	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
+	return belay.Authorization{Decision: e.Decision, Reason: e.Reason, By: e.By}, nil
+}
+
 // remember keeps what was found about a call. Of one that was judged before, as when
 // its turn is resumed, that is kept which lets it do less: a person may have said yes
 // to what was found first.
@@ -107,7 +142,7 @@ func (f *floor) remember(c judgedCall, e *permit.Explanation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if before := f.judged[c]; before != nil {
-		if before.Outside() && !e.Outside() || before.Network() && !e.Network() {
+		if f.outside(before) && !f.outside(e) || before.Network() && !e.Network() {
 			f.judged[c] = e
 		}
 		return
@@ -141,9 +176,7 @@ func (f *floor) advise(ctx context.Context, q belay.Question) chat.Advice {
 }
 
 // reachOf says how far a call reaches.
-func reachOf(e *permit.Explanation) string {
-	return fmt.Sprintf("zone %d %s: %s", e.Zone, e.Zone, e.Zone.Means())
-}
+func reachOf(e *permit.Explanation) string { return e.Reach() }
 
 // covered says why a pattern cannot stand for a call and others like it, or nothing.
 func covered(ctx context.Context, f *permit.Floor, pattern, tool string, input json.RawMessage) error {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/internal/label"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // plainJSON is JSON as it was meant: what was escaped for the sake of HTML is
@@ -44,52 +46,68 @@ func about(input json.RawMessage) string {
 }
 
 // inputLines shows an input to whoever must decide about it: a command as it
-// would be typed, a change as a diff, all else as JSON.
+// would be typed, a change as a diff, all else as JSON. Nothing is left out.
 func inputLines(s style, input json.RawMessage) []string {
-	var in struct {
-		Command     *string `json:"command"`
-		Path        string  `json:"path"`
-		Content     *string `json:"content"`
-		Old         *string `json:"old_string"`
-		New         *string `json:"new_string"`
-		Description string  `json:"description"`
+	fields, ok := label.Fields(input)
+	if !ok {
+		return []string{visible.All(string(input))}
 	}
-	if json.Unmarshal(input, &in) != nil {
-		return []string{visible(string(input))}
-	}
-	var lines []string
-	switch {
-	case in.Command != nil:
-		if in.Description != "" {
-			lines = append(lines, s.dim("# "+oneLine(in.Description)))
+	text := make(map[string]string)
+	for _, f := range fields {
+		if f.Text {
+			text[f.Key] = f.Value
 		}
-		for i, line := range strings.Split(visible(*in.Command), "\n") {
+	}
+	has := func(keys ...string) bool {
+		return !slices.ContainsFunc(keys, func(key string) bool { _, there := text[key]; return !there })
+	}
+	var lines, shown []string
+	switch {
+	case has("command"):
+		shown = []string{"command"}
+		if has("description") {
+			shown = append(shown, "description")
+			lines = append(lines, s.dim("# "+oneLine(text["description"])))
+		}
+		for i, line := range strings.Split(visible.All(text["command"]), "\n") {
 			prompt := "$ "
 			if i > 0 {
 				prompt = "  "
 			}
 			lines = append(lines, s.dim(prompt)+line)
 		}
-	case in.Old != nil && in.New != nil:
-		lines = append(lines, s.bold(visible(in.Path)))
-		lines = append(lines, marked(*in.Old, "- ", s.red)...)
-		lines = append(lines, marked(*in.New, "+ ", s.green)...)
-	case in.Content != nil:
-		lines = append(lines, s.bold(visible(in.Path)))
-		lines = append(lines, marked(*in.Content, "+ ", s.green)...)
+	case has("path", "old_string", "new_string"):
+		shown = []string{"path", "old_string", "new_string"}
+		lines = append(lines, s.bold(visible.All(text["path"])))
+		lines = append(lines, marked(text["old_string"], "- ", s.red)...)
+		lines = append(lines, marked(text["new_string"], "+ ", s.green)...)
+	case has("path", "content"):
+		shown = []string{"path", "content"}
+		lines = append(lines, s.bold(visible.All(text["path"])))
+		lines = append(lines, marked(text["content"], "+ ", s.green)...)
 	default:
 		var pretty bytes.Buffer
 		if json.Indent(&pretty, input, "", "  ") != nil {
-			return []string{visible(string(input))}
+			return []string{visible.All(string(input))}
 		}
-		lines = strings.Split(visible(plainJSON(pretty.Bytes())), "\n")
+		return strings.Split(visible.All(plainJSON(pretty.Bytes())), "\n")
+	}
+	for _, f := range fields {
+		if slices.Contains(shown, f.Key) && f.Value == text[f.Key] {
+			continue
+		}
+		value := f.Value
+		if !f.Text {
+			value = plainJSON(json.RawMessage(value))
+		}
+		lines = append(lines, s.dim(visible.All(f.Key)+": ")+visible.All(value))
 	}
 	return lines
 }
 
 func marked(text, mark string, dress func(string) string) []string {
 	var lines []string
-	for line := range strings.SplitSeq(strings.TrimSuffix(visible(text), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(visible.All(text), "\n"), "\n") {
 		lines = append(lines, dress(mark+line))
 	}
 	return lines

@@ -11,6 +11,8 @@ import (
 
 	"charm.land/fang/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // Main runs the command line of this process and returns its exit status.
@@ -94,7 +96,7 @@ func (a *app) tell(err error) {
 	case errors.As(err, &interrupted):
 		return // whoever interrupts knows
 	}
-	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible(told(err))+"\n")
+	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible.All(told(err))+"\n")
 	if exit != nil && exit.hint != "" {
 		a.write(a.err, a.onErr.dim("       "+exit.hint)+"\n")
 	}

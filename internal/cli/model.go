@@ -1,68 +1,129 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/gemini"
+	"github.com/belay-run/belay/provider/openai"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// defaultModel is taken when there is a key and nobody named a model.
-const defaultModel = "anthropic/claude-sonnet-4-5"
-
 // noModel is the one line for whoever has neither a key nor a model.
-const noModel = "there is no model to ask: set ANTHROPIC_API_KEY; or run a local server that speaks the Anthropic API, set BELAY_ANTHROPIC_URL and BELAY_MODEL=anthropic/NAME; or try `belay demo`, which needs neither"
+const noModel = "there is no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or have a local server and set BELAY_MODEL=ollama/NAME; or try `belay demo`, which needs neither"
 
-// openModel makes the model that the settings name.
+// openModel makes the model that the settings name, or else the one that the first
+// key stands for.
 func openModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
-	provider, name, _ := strings.Cut(settings.Model, "/")
-	if provider == "scripted" {
-		model, err := scripted.Load(scriptPath(settings, name))
+	if _, err := chosenModel(settings); err != nil {
+		return nil, err
+	}
+	return findModel(settings, fullModelName(settings))
+}
+
+// findModel makes the model of a name, provider/name, as the settings reach it. It
+// sends nothing. Without a key for a provider that wants one there is no model. A
+// script is looked for from the working directory.
+func findModel(settings *config.Loaded, name string) (belay.Model, error) { //nolint:ireturn // see openModel
+	p, model, err := settings.ModelOf(name)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	if p.Name == config.Scripted {
+		script, err := scripted.Load(model)
 		if err != nil {
 			return nil, usage("%w", err)
 		}
-		return model, nil
+		return script, nil
 	}
-	key, _, err := anthropicKey(settings)
+	key, _, err := keyOf(settings, p)
 	if err != nil {
 		return nil, err
 	}
-	if key == "" && settings.Anthropic.URL == "" {
-		return nil, usage(noModel)
+	if key == "" && p.NeedsKey() {
+		return nil, usage("there is no key for %s: set %s, or say in the user's %s, under providers, which key_file of %s holds it", p.Name, strings.Join(p.KeyEnv, " or "), config.Name, p.Name)
 	}
-	if provider == "" {
-		if settings.Anthropic.URL != "" && key == "" {
-			return nil, usage("which model? %s names a server: set BELAY_MODEL=anthropic/NAME, or model in a %s, with a name that it knows", settings.From("anthropic.url"), config.Name)
-		}
-		_, name, _ = strings.Cut(defaultModel, "/")
-	}
-	return anthropic.New(name, &anthropic.Options{Key: cmp.Or(key, "none"), URL: settings.Anthropic.URL}), nil
+	return makeModel(p, model, key), nil
 }
 
-// anthropicKey finds the key and says where it was.
-func anthropicKey(settings *config.Loaded) (key, where string, err error) {
-	if key := strings.TrimSpace(settings.Environment("ANTHROPIC_API_KEY")); key != "" {
-		return key, "ANTHROPIC_API_KEY", nil
+// servedModel is a model of a service that can be asked which it has.
+type servedModel interface {
+	belay.InfoModel
+	modelLister
+}
+
+// makeModel makes a model of a provider. An empty key means that none is sent: the
+// packages of the vendors would take the one they find in the environment, and send
+// it to any server.
+func makeModel(p *config.Provider, model, key string) servedModel { //nolint:ireturn // which model it is, is the user's choice
+	t := p.Of(model)
+	switch p.Kind {
+	case config.KindAnthropic:
+		return anthropic.New(model, &anthropic.Options{
+			Key: cmp.Or(key, noKey), URL: p.URL, MaxTokens: t.MaxTokens, Thinking: t.Thinking, Window: t.Window, Price: t.Price,
+		})
+	case config.KindGemini:
+		return gemini.New(model, &gemini.Options{
+			Key: cmp.Or(key, noKey), URL: p.URL, MaxTokens: t.MaxTokens, Thinking: t.Thinking, Window: t.Window, Price: t.Price,
+		})
+	default:
+		api := openai.Chat
+		if p.Kind == config.KindOpenAI {
+			api = openai.Responses
+		}
+		return openai.New(model, &openai.Options{
+			Key: key, URL: p.URL, API: api, Provider: p.Table, MaxTokens: t.MaxTokens, Effort: t.Effort, Summary: t.Summary,
+			Extra: t.Extra, Window: t.Window, Price: t.Price,
+		})
 	}
-	path := settings.Anthropic.KeyFile
-	if path == "" {
-		return "", "", nil
+}
+
+// noKey is sent to servers that want none by a protocol that has a place for one.
+const noKey = "none"
+
+// chosenModel names the model to ask: the one that is set, or the default of the
+// first provider that has a key, in the order of [config.Loaded.ProviderNames].
+func chosenModel(settings *config.Loaded) (string, error) {
+	if settings.Model != "" {
+		return settings.Model, nil
 	}
-	data, err := os.ReadFile(path)
+	var served string // a provider that is set, of whose models none is the default
+	for _, name := range settings.ProviderNames() {
+		p, err := settings.Provider(name)
+		if err != nil {
+			return "", err
+		}
+		if p.Default == "" {
+			if p.Said {
+				served = cmp.Or(served, name)
+			}
+			continue
+		}
+		key, _, err := keyOf(settings, p)
+		if err != nil {
+			return "", err
+		}
+		if key != "" {
+			return name + "/" + p.Default, nil
+		}
+	}
+	if served != "" {
+		return "", usage("which model? There is no key for a model by default, and %s is set (%s): set BELAY_MODEL=%s/NAME, or model in a %s, with a name that it knows; `belay models %s --check` asks it", served, settings.From("providers."+served), served, config.Name, served)
+	}
+	return "", usage(noModel)
+}
+
+// modelName is the model that would be asked, for showing it.
+func modelName(settings *config.Loaded) string {
+	name, err := chosenModel(settings)
 	if err != nil {
-		return "", "", usage("%s: %w", settings.From("anthropic.key_file"), err)
+		return "none"
 	}
-	if key := string(bytes.TrimSpace(data)); key != "" {
-		return key, path, nil
-	}
-	return "", "", usage("%s: %s is empty", settings.From("anthropic.key_file"), path)
+	return name
 }
 
 // scriptPath is the path of a script: one that a file names is seen from that
@@ -76,15 +137,4 @@ func scriptPath(settings *config.Loaded, name string) string {
 		return filepath.Join(filepath.Dir(settings.UserFile), name)
 	}
 	return filepath.Join(settings.Project, name)
-}
-
-// modelName is the model that would be asked, for showing it.
-func modelName(settings *config.Loaded) string { return cmp.Or(settings.Model, defaultModel) }
-
-// masked shows enough of a key to tell it from others.
-func masked(key string) string {
-	if len(key) < 16 {
-		return "…"
-	}
-	return fmt.Sprintf("%s…%s", key[:3], key[len(key)-4:])
 }

@@ -63,19 +63,21 @@ func (e *noStoreError) Error() string {
 // findSession finds a session by its id, or by the beginning of it if that is
 // enough. The empty word means the one that changed last.
 func findSession(ctx context.Context, store belay.ListStore, word string) (belay.SessionInfo, error) {
-	filter := belay.SessionFilter{Prefix: word}
-	if word == "" {
-		filter.Limit = 1
-	}
 	var found []belay.SessionInfo
-	for info, err := range store.Sessions(ctx, filter) {
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word}) {
 		if err != nil {
 			return belay.SessionInfo{}, err
 		}
 		if info.ID == word {
 			return info, nil
 		}
+		if isChild(info.ID) && !isChild(word) {
+			continue
+		}
 		found = append(found, info)
+		if word == "" {
+			break
+		}
 	}
 	switch {
 	case len(found) == 1:
@@ -99,11 +101,20 @@ func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, er
 		if err != nil {
 			return belay.SessionInfo{}, err
 		}
-		if !info.Held {
+		if !info.Held && !isChild(info.ID) {
 			return info, nil
 		}
 	}
 	return findSession(ctx, store, "")
+}
+
+// isChild reports whether a session is a subagent's. Its parent's id is in front.
+func isChild(id string) bool { return strings.Contains(id, "/") }
+
+// parentOf is the session that a subagent's belongs to, or the session itself.
+func parentOf(id string) string {
+	parent, _, _ := strings.Cut(id, "/")
+	return parent
 }
 
 func idsOf(infos []belay.SessionInfo, most int) []string {
@@ -126,7 +137,9 @@ func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, info.ID)
+		if !isChild(info.ID) {
+			ids = append(ids, info.ID)
+		}
 	}
 	return ids, nil
 }
@@ -142,6 +155,9 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
 			if err != nil {
 				return err
+			}
+			if isChild(info.ID) && !isChild(word) {
+				continue
 			}
 			words = append(words, info.ID+"\t"+short(oneLine(titleOf(ctx, store, info.ID)), 60))
 		}

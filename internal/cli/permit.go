@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 )
 
@@ -136,6 +137,9 @@ func (a *app) explain(ctx context.Context, settings *config.Loaded, call explain
 	if err != nil {
 		return err
 	}
+	if err := f.CheckTool(call.tool); err != nil {
+		return usage("%s", strings.NewReplacer("permit: ", "", " (Options.Tools)", "").Replace(err.Error()))
+	}
 	in := f.of(nil)
 	e := in.Explain(ctx, call.tool, call.input)
 	told := explained{Explanation: e, Decision: cmp.Or(string(e.Decision), "pass"), Runs: f.confinement(e)}
@@ -156,7 +160,7 @@ func (a *app) explain(ctx context.Context, settings *config.Loaded, call explain
 	if told.Runs != "" {
 		fmt.Fprintf(&text, "  would run %s\n", told.Runs)
 	}
-	if _, err := fmt.Fprint(a.out, visible(text.String())); err != nil {
+	if _, err := fmt.Fprint(a.out, visible.All(text.String())); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil

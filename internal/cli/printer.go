@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // printer tells a turn as it happens: the model's text on standard output, all
@@ -43,6 +44,10 @@ func newPrinter(a *app) *printer {
 func (p *printer) tell(e *belay.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if e.Depth > 0 && e.Subagent == nil {
+		p.below(e)
+		return
+	}
 	switch e.Kind {
 	case belay.EventTextDelta:
 		if p.a.outTerminal {
@@ -66,21 +71,43 @@ func (p *printer) tell(e *belay.Event) {
 	case belay.EventCompactionEnd:
 		p.line(p.a.onErr.dim("the conversation was summed up: older messages are kept, and the model sees the summary"))
 	case belay.EventSubagentInvoked:
-		p.line("subagent " + oneLine(e.Text))
+		p.line("  " + p.a.onErr.cyan("subagent") + " " + oneLine(e.Text) + ": " + p.a.onErr.dim(short(oneLine(e.Subagent.Prompt), max(p.a.width-20-len(e.Text), 20))))
+	case belay.EventSubagentCompleted:
+		if e.Subagent.Status != belay.ChildSuccess {
+			p.line("  " + p.a.onErr.cyan("subagent") + " " + oneLine(e.Text) + ": " + p.a.onErr.yellow(e.Subagent.Status) + " " + oneLine(e.Subagent.Message))
+		}
 	case belay.EventError:
 		if e.Retry {
 			p.streamed = false
 			p.line(p.a.onErr.yellow("trying again: ") + oneLine(e.Text))
 		}
 	case belay.EventTurnStart, belay.EventTurnEnd, belay.EventTokenConsumption, belay.EventApprovalRequested,
-		belay.EventHookInvoked, belay.EventSkillInvoked, belay.EventSubagentCompleted:
+		belay.EventHookInvoked, belay.EventSkillInvoked:
+	}
+}
+
+// below shows an event of a subagent: what it calls, and not what it says, which is for
+// its parent.
+func (p *printer) below(e *belay.Event) {
+	if e.Call == nil {
+		return
+	}
+	part := *e.Call
+	part.ID, part.Tool = e.Run+"/"+part.ID, oneLine(e.Agent)+": "+part.Tool
+	switch e.Kind { //nolint:exhaustive // the others are not shown
+	case belay.EventToolUse:
+		p.called(&part, e.Time)
+	case belay.EventToolUseResult:
+		p.answered(&part, e.Result, e.Time)
+	case belay.EventApprovalDecided:
+		p.decided(e.Approval, &part, e.Time)
 	}
 }
 
 // text writes to standard output.
 func (p *printer) text(text string) {
 	if p.a.outTerminal {
-		text = visible(text)
+		text = visible.Clean(text)
 	}
 	if text == "" {
 		return
@@ -167,7 +194,7 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 			said = short(oneLine(why), 4*p.a.width)
 		}
 		outcome = "  " + dress(word+": ") + said
-		if all := strings.Split(strings.TrimSpace(visible(r.Text)), "\n"); ran && c.tool == "shell" && len(all) > 1 {
+		if all := strings.Split(strings.TrimSpace(visible.Clean(r.Text)), "\n"); ran && c.tool == "shell" && len(all) > 1 {
 			outcome, output = "  "+dress(word), all[max(len(all)-lastLines, 0):]
 		}
 	}

@@ -46,7 +46,7 @@ What an agent says and does is kept in a file of the project and survives a cras
 	}
 	group("work", "work", a.runCommand(), a.chatCommand(), a.resumeCommand(), a.approvalsCommand())
 	group("look", "look back", a.sessionsCommand(), a.showCommand(), a.runsCommand(), a.forkCommand())
-	group("set", "set up", a.initCommand(), a.doctorCommand(), a.permitCommand(), a.storeCommand(), a.hooksCommand(), a.demoCommand(), a.completionCommand(), a.versionCommand())
+	group("set", "set up", a.initCommand(), a.doctorCommand(), a.modelsCommand(), a.skillsCommand(), a.agentsCommand(), a.permitCommand(), a.storeCommand(), a.hooksCommand(), a.demoCommand(), a.completionCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID("set")
 	return root
 }

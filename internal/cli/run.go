@@ -27,6 +27,7 @@ type runOptions struct {
 	resumes  bool // an open turn may be gone on with
 	abandons bool // an open turn is ended, which asks no model
 	as       string
+	agent    string // one that is declared, in the place of what the settings describe
 	json     bool
 	settings map[string]*string // flags that overrule settings, by path
 }
@@ -73,11 +74,11 @@ func (o *runOptions) settingFlags(cmd *cobra.Command) {
 		o.settings[f.path] = cmd.Flags().String(f.name, "", f.usage)
 	}
 	complete(cmd, "mode", config.ModeNames())
-	complete(cmd, "model", []string{defaultModel, "anthropic/", "scripted/"})
+	_ = cmd.RegisterFlagCompletionFunc("model", completeModels)
 }
 
 var settingFlags = []struct{ path, name, usage string }{
-	{"model", "model", "ask this model: anthropic/NAME or scripted/FILE.yaml"},
+	{"model", "model", "ask this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
 	{"mode", "mode", "how far it may go by itself: " + strings.Join(config.ModeNames(), ", ")},
 	{"limits.steps", "max-steps", "end the turn after so many model calls"},
 	{"budget.turn_cost", "budget", "end the turn when it has cost so many dollars"},

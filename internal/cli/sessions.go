@@ -30,6 +30,7 @@ type listed struct {
 func (a *app) sessionsCommand() *cobra.Command {
 	var asJSON, open bool
 	var limit int
+	var children bool
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List the sessions, the last changed first",
@@ -41,7 +42,7 @@ The state is running, parked or interrupted while a turn is open, and else how t
 		Args: arguments(0, 0, "sessions takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.look(cmd.Context(), func(store *sqlite.Store) error {
-				return a.sessions(cmd.Context(), store, belay.SessionFilter{Open: open, Limit: limit}, asJSON)
+				return a.sessions(cmd.Context(), store, &sessionsShown{open, children, limit}, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
 				a.remarkf("%s", none)
@@ -51,18 +52,32 @@ The state is running, parked or interrupted while a turn is open, and else how t
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "only those with a turn that is running, parked or interrupted")
+	cmd.Flags().BoolVar(&children, "children", false, "those of subagents too")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "list so many; 0 for all")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
 
-func (a *app) sessions(ctx context.Context, store belay.ListStore, filter belay.SessionFilter, asJSON bool) error {
+// sessionsShown selects what is listed.
+type sessionsShown struct {
+	open, children bool
+	limit          int
+}
+
+func (a *app) sessions(ctx context.Context, store belay.ListStore, shown *sessionsShown, asJSON bool) error {
 	var t table
 	t.add("SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
 	now := time.Now()
-	for info, err := range store.Sessions(ctx, filter) {
+	count := 0
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: shown.open}) {
 		if err != nil {
 			return err
+		}
+		if isChild(info.ID) && !shown.children {
+			continue
+		}
+		if count++; shown.limit > 0 && count > shown.limit {
+			break
 		}
 		l := listed{
 			ID: info.ID, Title: titleOf(ctx, store, info.ID), State: stateOf(info), Turns: info.State.Turns, Last: info.Last,
@@ -92,6 +107,9 @@ func titleOf(ctx context.Context, store belay.Store, id string) string {
 	for m, err := range store.Read(ctx, id, 0) {
 		if err != nil {
 			return ""
+		}
+		if m.Kind == belay.KindUser && m.PreModifiedText != nil {
+			return *m.PreModifiedText
 		}
 		if m.Kind == belay.KindUser {
 			return m.Text()

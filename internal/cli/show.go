@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
@@ -114,7 +115,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	case info.Held:
 		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is under way in another process", open.ID)))
 	default:
-		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; go on: belay resume %s", open.ID, stateOf(info), info.ID)))
+		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; go on: belay resume %s", open.ID, stateOf(info), parentOf(info.ID))))
 	}
 }
 
@@ -257,7 +258,7 @@ const mostLines = 12
 
 // body writes text below its message.
 func (t *transcript) body(prefix, text string) {
-	lines := strings.Split(strings.TrimRight(visible(text), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(visible.Clean(text), "\n"), "\n")
 	if !t.full {
 		lines = clipped(lines, mostLines, t.s.dim)
 	}

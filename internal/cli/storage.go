@@ -42,16 +42,21 @@ func storeDir(settings *config.Loaded) error {
 	return nil // what is wrong with it shows when the store is opened
 }
 
-// makeHome makes the directory of a store. One that is made keeps itself out of
-// version control: it holds what was said.
+// keptOut keeps what was said out of version control, and lets in what a team shares.
+const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n"
+
+// makeHome makes the directory of a store. Unless somebody has decided otherwise, it
+// keeps itself out of version control: it holds what was said.
 func makeHome(dir string) error {
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil // what is wrong with it shows when the store is opened
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a place for the store: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600); err != nil {
+	ignore, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil //nolint:nilerr // it is there, or what is wrong with the directory shows when the store is opened
+	}
+	_, err = ignore.WriteString(keptOut)
+	if err = errors.Join(err, ignore.Close()); err != nil {
 		return fmt.Errorf("make a place for the store: %w", err)
 	}
 	return nil

@@ -5,9 +5,10 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // style writes in colour, or leaves text as it is. The colours are those of the
@@ -29,20 +30,9 @@ func (s style) yellow(text string) string { return s.sgr("33", text) }
 func (s style) cyan(text string) string   { return s.sgr("36", text) }
 
 // oneLine makes a line of a text: white space becomes one space, and what a
-// terminal would take for a command is dropped.
+// terminal would heed is made visible.
 func oneLine(text string) string {
-	return strings.Join(strings.Fields(visible(text)), " ")
-}
-
-// visible drops control characters, but for tabs and line ends: what a model or
-// a tool says must not move the cursor.
-func visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, ansi.Strip(text))
+	return strings.Join(strings.Fields(visible.All(text)), " ")
 }
 
 // short cuts a line to a width.

@@ -32,7 +32,7 @@ func openTools(settings *config.Loaded, floor *floor, spill string) (tools []bel
 		}
 		roots = append(roots, root)
 	}
-	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Confine: floor.confine}})
+	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Confine: withoutKeys(settings, floor.confine)}})
 	if settings.Tools == nil {
 		return all, closeTools, nil
 	}

@@ -18,7 +18,10 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/store/sqlite"
+	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/toolbox"
 )
 
 // work is an agent with its store, for as long as a command needs it.
@@ -29,7 +32,9 @@ type work struct {
 	agent    *belay.Agent
 	floor    *floor
 	tools    []belay.Tool
-	closers  []func() error // the last one first
+	skills   *skill.Catalog
+	declared *subagent.Declaration // what the agent is made of, if it is a declared one
+	closers  []func() error        // the last one first
 }
 
 // begin opens the store and makes the agent that the settings describe, or that
@@ -37,6 +42,9 @@ type work struct {
 // be asked.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
 	w := &work{settings: settings}
+	if err := w.takeDeclared(o.agent); err != nil {
+		return nil, err
+	}
 	begin := a.beginNew
 	if o.goOn || o.session != "" {
 		begin = a.beginOld
@@ -83,6 +91,14 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 		return nil, err
 	}
 	w.session = &info
+	if isChild(info.ID) {
+		return nil, usage("session %s is a subagent's, which has no turns but those that its parent gives it: go on with `belay resume %s`", info.ID, parentOf(info.ID))
+	}
+	if name := info.State.Agent; name != mainAgent {
+		if err := w.takeDeclared(name); err != nil {
+			return nil, fmt.Errorf("session %s is agent %s's: %w", info.ID, name, err)
+		}
+	}
 	if o.resumes && !info.Held {
 		if err := a.goOnAs(w.settings, &info); err != nil {
 			return nil, err
@@ -122,12 +138,31 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		return err
 	}
 	w.closers = append(w.closers, closeTools)
-	w.tools = tools
+	w.tools, w.skills = tools, openSkills(ctx, s)
+	declared := &declaredAgents{settings: s, model: model, floor: w.floor, tools: tools, skills: w.skills, spill: spill}
+	extensions, err := a.extensions(w, declared)
+	if err != nil {
+		return err
+	}
+	var scope []string
+	name, text, floor := mainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.floor)
+	if d := w.declared; d != nil {
+		name, text, floor = d.Name, cmp.Or(d.Prompt, text), w.floor.inMode(d.Mode)
+		if tools, err = declared.chosenTools(d); err != nil {
+			return usage("%w", err)
+		}
+		scope = toolScope(d)
+	}
 	w.agent, err = belay.New(model, &belay.Options{
-		Instructions:   cmp.Or(s.Instructions, instructions),
+		Name:           name,
+		Instructions:   text,
 		Tools:          tools,
+		Scope:          scope,
+		Directives:     toolbox.Directives(),
+		Models:         declared.find,
+		Extensions:     extensions,
 		Hooks:          append([]hook.Subscription{rememberTurn(s), environment(s)}, a.hooks...),
-		Authorizer:     w.floor,
+		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
 		ApprovalExpiry: s.Approvals.Expiry,
@@ -136,15 +171,74 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		Limits: belay.Limits{
 			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool,
 		},
-		Budget: belay.Budget{
-			TurnTokens: s.Budget.TurnTokens, TurnCost: s.Budget.TurnCost,
-			SessionTokens: s.Budget.SessionTokens, SessionCost: s.Budget.SessionCost,
-		},
+		Budget:   w.budget(),
 		SpillDir: spill,
 		Logger:   a.logger(),
 	})
 	return err
 }
+
+// budget is what the settings allow, or less if the agent's own file says so.
+func (w *work) budget() belay.Budget {
+	b := belay.Budget{
+		TurnTokens: w.settings.Budget.TurnTokens, TurnCost: w.settings.Budget.TurnCost,
+		SessionTokens: w.settings.Budget.SessionTokens, SessionCost: w.settings.Budget.SessionCost,
+	}
+	if d := w.declared; d != nil {
+		b.TurnTokens, b.TurnCost = tighter(b.TurnTokens, d.Budget.TurnTokens), tighter(b.TurnCost, d.Budget.TurnCost)
+		b.SessionTokens, b.SessionCost = tighter(b.SessionTokens, d.Budget.SessionTokens), tighter(b.SessionCost, d.Budget.SessionCost)
+	}
+	return b
+}
+
+// tighter is the smaller of two bounds, of which zero is none.
+func tighter[T int | float64](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// takeDeclared has a declared agent do the work, if one is named.
+func (w *work) takeDeclared(name string) error {
+	if name == "" {
+		return nil
+	}
+	d, err := declaration(w.settings, name)
+	if err != nil {
+		return err
+	}
+	return w.take(d)
+}
+
+// extensions are the agent's skills and subagents.
+func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, error) {
+	catalog := w.skills
+	if w.declared != nil {
+		catalog = declared.chosenSkills(w.declared)
+	}
+	skills, err := skill.New(catalog, &skill.Options{Project: w.settings.Project, Mode: w.settings.Mode, Patterns: w.floor})
+	if err != nil {
+		return nil, err
+	}
+	agents, problems := openAgents(w.settings)
+	a.tellAgentProblems(w.settings, problems)
+	var notLoaded []skill.Problem
+	for _, p := range catalog.Problems() {
+		if p.Kind == skill.NotLoaded {
+			notLoaded = append(notLoaded, p)
+		}
+	}
+	a.tellProblems(w.settings, notLoaded)
+	subagents, err := subagent.New(&subagent.Options{Subagents: declared.subagents(agents)})
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return []belay.Extension{skills, subagents}, nil
+}
+
+// mainAgent is the name of the agent that the settings describe.
+const mainAgent = "main"
 
 // askMode says what becomes of a call that needs a person's word: with nobody at
 // the terminal the turn parks, and whoever comes later decides.

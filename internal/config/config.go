@@ -38,7 +38,9 @@ type Config struct {
 	Retention Retention `json:"retention"`
 	Permit    Permit    `json:"permit"`
 	Sandbox   Sandbox   `json:"sandbox"`
-	Anthropic Anthropic `json:"anthropic"`
+	// Providers are what the settings say about providers, by their names:
+	// [Loaded.Provider] knows the rest.
+	Providers map[string]Provider `json:"providers"`
 }
 
 // Limits bound a turn. Zero means the default.
@@ -71,14 +73,6 @@ type Retention struct {
 	Size int64         `json:"size"`
 }
 
-// Anthropic says how to reach the provider of that name.
-type Anthropic struct {
-	// KeyFile holds the key, if the environment does not.
-	KeyFile string `json:"key_file"`
-	// URL is that of a server that speaks the same protocol.
-	URL string `json:"url"`
-}
-
 // field is a setting: its path in the file, where its value is kept, and what
 // is wrong with a value of the right type.
 type field struct {
@@ -96,7 +90,7 @@ type field struct {
 // fields are all settings, in the order in which they are shown.
 func fields() []field {
 	return []field{
-		{path: "model", value: func(c *Config) any { return &c.Model }, check: func(c *Config) error { return checkModel(c.Model) }},
+		{path: "model", value: func(c *Config) any { return &c.Model }},
 		{path: "mode", value: func(c *Config) any { return &c.Mode }, check: func(c *Config) error { return oneOf(c.Mode, ModeNames()) }, looser: looserMode},
 		{path: "store", value: func(c *Config) any { return &c.Store }},
 		{path: "instructions", value: func(c *Config) any { return &c.Instructions }},
@@ -120,8 +114,7 @@ func fields() []field {
 		{path: "permit.tools", value: func(c *Config) any { return &c.Permit.Tools }, private: "what tools do", inFiles: always},
 		{path: "sandbox.mode", value: func(c *Config) any { return &c.Sandbox.Mode }, check: func(c *Config) error { return oneOf(c.Sandbox.Mode, sandboxModes()) }, looser: looserSandbox, inFiles: never(SandboxOff)},
 		{path: "sandbox.write", value: func(c *Config) any { return &c.Sandbox.Write }, check: func(c *Config) error { return checkDirectories(c.Sandbox.Write) }, private: "which directories beyond it are used", inFiles: always},
-		{path: "anthropic.key_file", value: func(c *Config) any { return &c.Anthropic.KeyFile }, private: "where keys are and go"},
-		{path: "anthropic.url", value: func(c *Config) any { return &c.Anthropic.URL }, private: "where keys are and go"},
+		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are and go", inFiles: always},
 	}
 }
 
@@ -142,7 +135,7 @@ func never(mode string) func(*Config) string {
 // Variable is the environment variable of a setting: limits.steps is
 // BELAY_LIMITS_STEPS.
 func Variable(path string) string {
-	return "BELAY_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+	return "BELAY_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
 // Paths are the paths of all settings, in order.
@@ -241,24 +234,6 @@ func oneOf(word string, words []string) error {
 		return nil
 	}
 	return fmt.Errorf("%q is none of %s%s", word, strings.Join(words, ", "), near.Hint(word, words))
-}
-
-// Providers are the providers a model can be of.
-var Providers = []string{"anthropic", "scripted"}
-
-func checkModel(model string) error {
-	if model == "" {
-		return nil
-	}
-	provider, name, ok := strings.Cut(model, "/")
-	switch {
-	case !ok || name == "":
-		return fmt.Errorf("%q is not a model: write PROVIDER/NAME, such as anthropic/claude-sonnet-4-5", model)
-	case !slices.Contains(Providers, provider):
-		return fmt.Errorf("%q is no provider of models%s: there are %s", provider, near.Hint(provider, Providers), strings.Join(Providers, " and "))
-	default:
-		return nil
-	}
 }
 
 func looserNumber(of func(*Config) float64) func(project, user *Config) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
@@ -88,7 +89,20 @@ permit:
     deploy: {zone: external, reads: [from], writes: [to], urls: [at], command: run}
     "x_*": {zone: 0}
 sandbox: {mode: off, write: [~/cache]}
-anthropic: {key_file: key, url: "http://127.0.0.1:8080"}
+providers:
+  anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
+  work:
+    kind: openai
+    url: https://llm.example.com/v1
+    key_env: WORK_API_KEY
+    window: 100000
+    max_tokens: 1000
+    effort: high
+    summary: auto
+    price: {in: 1, out: 2}
+    models:
+      vendor/small: {window: 32768, price: {in: 0.5, out: 1, cache_read: 0.05, cache_write: 0}}
+      "qwen3:8b": {extra: {chat_template_kwargs: {enable_thinking: false}}}
 `, "")
 	l := load(t, o)
 	home, err := os.UserHomeDir()
@@ -117,8 +131,18 @@ anthropic: {key_file: key, url: "http://127.0.0.1:8080"}
 				"x_*":    {},
 			},
 		},
-		Sandbox:   config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}},
-		Anthropic: config.Anthropic{KeyFile: filepath.Join(o.UserDir, "belay", "key"), URL: "http://127.0.0.1:8080"},
+		Sandbox: config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}},
+		Providers: map[string]config.Provider{
+			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
+			"work": {
+				Kind: config.KindOpenAI, URL: "https://llm.example.com/v1", KeyEnv: []string{"WORK_API_KEY"},
+				Tuning: config.Tuning{Window: 100_000, MaxTokens: 1000, Effort: "high", Summary: "auto", Price: belay.Price{In: 1, Out: 2, CacheRead: 1, CacheWrite: 1}},
+				Models: map[string]config.Tuning{
+					"vendor/small": {Window: 32_768, Price: belay.Price{In: 0.5, Out: 1, CacheRead: 0.05}},
+					"qwen3:8b":     {Extra: []byte(`{"chat_template_kwargs":{"enable_thinking":false}}`)},
+				},
+			},
+		},
 	}
 	if diff := cmp.Diff(want, l.Config, cmpopts.IgnoreUnexported(permit.Profile{})); diff != "" {
 		t.Error(diff)
@@ -205,8 +229,7 @@ func TestMistakes(t *testing.T) {
 		{"a project sets a budget where there is none", "", "budget: {turn_cost: 100}\n", nil},
 		{"a project does not raise a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 3}\n", []string{"budget.turn_cost: a project may tighten it"}},
 		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may tighten it"}},
-		{"a project does not say where keys go", "", "anthropic: {url: \"http://127.0.0.1:1\"}\n", []string{"anthropic.url: it is not for a project"}},
-		{"a project does not say where keys are", "", "anthropic: {key_file: /etc/key}\n", []string{"anthropic.key_file: it is not for a project"}},
+		{"a project does not say where keys are and go", "", "mode: strict\nproviders:\n  openai: {url: \"http://127.0.0.1:1\"}\n", []string{"belay.yaml:2: providers: it is not for a project to say where keys are and go: put it into the user's belay.yaml"}},
 		{"a project's rules ask and deny", "", "permit:\n  rules:\n    - deny shell(git push *)\n    - ask write(migrations/**)\n", nil},
 		{"a project's rules do not allow", "", "permit:\n  rules:\n    - ask shell(ls)\n    - allow shell(ls)\n", []string{`belay.yaml:4: permit.rules: "allow shell(ls)": a project may ask and deny, and not allow: put it into the user's belay.yaml`}},
 		{"a rule in an object does not either", "", "permit: {rules: [{rule: allow shell, reason: why not}]}\n", []string{`belay.yaml:1: permit.rules: "allow shell": a project may ask and deny`}},
@@ -265,14 +288,14 @@ func TestTemplate(t *testing.T) {
 	}
 	l = load(t, files(t, "", strings.Join(uncommented, "")))
 	for _, path := range config.Paths() {
-		if from := l.From(path); from.Kind != "project" && !strings.HasPrefix(path, "anthropic.") && !slices.Contains(forUsers, path) {
+		if from := l.From(path); from.Kind != "project" && !slices.Contains(forUsers, path) {
 			t.Errorf("the template does not show %s", path)
 		}
 	}
 }
 
 // forUsers are the settings that a project's file cannot have.
-var forUsers = []string{"permit.relax", "permit.roots", "permit.tools", "sandbox.write"}
+var forUsers = []string{"permit.relax", "permit.roots", "permit.tools", "sandbox.write", "providers"}
 
 // Rules and guards of both files hold together.
 func TestRulesAddUp(t *testing.T) {
@@ -339,7 +362,11 @@ func TestUnknownVariables(t *testing.T) {
 
 func TestVariable(t *testing.T) {
 	t.Parallel()
-	if got := config.Variable("limits.result_characters"); got != "BELAY_LIMITS_RESULT_CHARACTERS" {
-		t.Error(got)
+	for path, want := range map[string]string{
+		"limits.result_characters": "BELAY_LIMITS_RESULT_CHARACTERS", "providers.llama.cpp.url": "BELAY_PROVIDERS_LLAMA_CPP_URL", "providers.my-own.url": "BELAY_PROVIDERS_MY_OWN_URL",
+	} {
+		if got := config.Variable(path); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
 	}
 }

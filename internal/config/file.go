@@ -81,7 +81,7 @@ func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
 	if _, ok := pair.Value.(*ast.NullNode); ok {
 		return // nothing is said
 	}
-	from := Source{r.kind, fmt.Sprintf("%s:%d", r.file, lineOf(pair.Key))}
+	from := r.source(pair.Key)
 	err := r.into.set(path, from, func(into any) error {
 		if r.structured(pair.Value, into) {
 			return nil
@@ -97,6 +97,11 @@ func (r *reading) leaf(path string, pair *ast.MappingValueNode) {
 	}
 }
 
+// source is where something stands.
+func (r *reading) source(node ast.Node) Source {
+	return Source{r.kind, fmt.Sprintf("%s:%d", r.file, lineOf(node))}
+}
+
 // decode reads a node into a value. Durations and sizes are written as words.
 func decode(node ast.Node, into any) error {
 	switch into := into.(type) {
@@ -108,7 +113,7 @@ func decode(node ast.Node, into any) error {
 	case *[]string:
 		var list []string
 		if err := yaml.NodeToValue(node, &list, yaml.Strict()); err != nil {
-			return errors.New("expected a list: [read, grep]")
+			return errors.New("expected a list: [one, another]")
 		}
 		*into = append([]string{}, list...)
 		return nil
@@ -158,8 +163,8 @@ func lineOf(node ast.Node) int {
 	return node.GetToken().Position.Line
 }
 
-// userPaths reads paths of the user's file: ~ is the user's home, and a key file is
-// beside the settings. Other values stay as they are.
+// userPaths reads paths of the user's file: ~ is the user's home. Other values stay
+// as they are.
 func (r *reading) userPaths(path string, into any) {
 	if r.kind != "user" {
 		return
@@ -168,9 +173,6 @@ func (r *reading) userPaths(path string, into any) {
 	case "store":
 		word := into.(*string) //nolint:forcetypeassert // it is text
 		*word = atHome(*word)
-	case "anthropic.key_file":
-		word := into.(*string) //nolint:forcetypeassert // it is text
-		*word = absolute(atHome(*word), filepath.Dir(r.file))
 	case "permit.roots", "sandbox.write":
 		words := into.(*[]string) //nolint:forcetypeassert // it is a list
 		for i, word := range *words {

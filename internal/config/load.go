@@ -100,6 +100,9 @@ func Load(opts *Options) (*Loaded, error) {
 		problems = append(problems, l.readFile(path, "project"))
 	}
 	problems = append(problems, l.readEnvironment(), l.checkRules())
+	if err := l.checkProvider(); err != nil {
+		problems = append(problems, fmt.Errorf("%s: model: %w", l.From("model"), err))
+	}
 	l.Store = absolute(l.Store, l.Project)
 	for _, dirs := range [][]string{l.Permit.Roots, l.Sandbox.Write} {
 		for i := range dirs {
@@ -124,8 +127,14 @@ func (l *Loaded) fillIn() {
 	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 
-// From says where the value of a setting came from.
-func (l *Loaded) From(path string) Source { return l.from[path] }
+// From says where the value of a setting came from. Settings of a provider have
+// paths too: providers.openai.url.
+func (l *Loaded) From(path string) Source {
+	if from, ok := l.from[path]; ok {
+		return from
+	}
+	return Source{Kind: "default"}
+}
 
 // Value is the value of a setting, for showing it.
 func (l *Loaded) Value(path string) any {
@@ -140,8 +149,12 @@ func (l *Loaded) Value(path string) any {
 // Override sets a value that a flag gave.
 func (l *Loaded) Override(path, flag, word string) error {
 	err := l.set(path, Source{"flag", "--" + flag}, func(into any) error { return assign(into, word) })
-	if path == "store" && err == nil {
+	switch {
+	case err != nil:
+	case path == "store":
 		l.Store, err = filepath.Abs(l.Store)
+	case path == "model":
+		err = l.checkProvider()
 	}
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
@@ -151,7 +164,11 @@ func (l *Loaded) Override(path, flag, word string) error {
 
 // Recall sets a value that was kept elsewhere, such as with a turn.
 func (l *Loaded) Recall(path, where, word string) error {
-	if err := l.set(path, Source{"kept", where}, func(into any) error { return assign(into, word) }); err != nil {
+	err := l.set(path, Source{"kept", where}, func(into any) error { return assign(into, word) })
+	if path == "model" && err == nil {
+		err = l.checkProvider()
+	}
+	if err != nil {
 		return fmt.Errorf("%s of %s: %w", path, where, err)
 	}
 	return nil
@@ -231,6 +248,9 @@ func (l *Loaded) unknownVariables() error {
 	for _, f := range fields() {
 		known = append(known, Variable(f.path))
 	}
+	for _, v := range l.providerVariables() {
+		known = append(known, v.variable)
+	}
 	var problems []error
 	for _, e := range l.environ {
 		name, word, _ := strings.Cut(e, "=")
@@ -252,6 +272,13 @@ func (l *Loaded) readEnvironment() error {
 		}
 		if err := l.set(f.path, Source{"environment", name}, func(into any) error { return assign(into, word) }); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	for _, v := range l.providerVariables() {
+		if word := l.Environment(v.variable); word != "" {
+			if err := l.setProvider(v, word); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", v.variable, err))
+			}
 		}
 	}
 	return errors.Join(problems...)

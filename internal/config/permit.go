@@ -94,8 +94,8 @@ func addsUp(into any) bool {
 	}
 }
 
-// structured reads a value that has parts into a setting of the floor. It reports
-// whether it is such a setting. What is wrong with a part is told with its line.
+// structured reads a value that has parts into a setting of the floor, or into the
+// providers. It reports whether it is such a setting. What is wrong with a part is told with its line.
 func (r *reading) structured(node ast.Node, into any) bool {
 	switch into := into.(type) {
 	case *[]permit.Rule:
@@ -104,6 +104,8 @@ func (r *reading) structured(node ast.Node, into any) bool {
 		*into = append(slices.Clip(*into), r.guards(node, *into)...)
 	case *map[string]permit.Profile:
 		*into = r.profiles(node)
+	case *map[string]Provider:
+		*into = r.providers(node)
 	default:
 		return false
 	}
@@ -209,9 +211,11 @@ func (r *reading) guards(node ast.Node, have []Guard) []Guard {
 				r.refusef(item, "%s: there is a guard %q already, in %s: give it another id", what, g.ID, other.Where)
 			}
 		}
-		if _, err := permit.New(r.into.Project, &permit.Options{Guards: []permit.Guard{g.Guard}}); err != nil {
-			r.refusef(item, "%s: %w", what, plainly(err))
+		if g.ID == "" {
+			r.refusef(item, "%s: a guard needs an id, such as no-prod: whoever is refused is told it", what)
+			continue
 		}
+		r.into.lines[g.Where] = fmt.Sprintf("%s:%d", r.file, lineOf(item))
 		guards = append(guards, g)
 	}
 	return guards
@@ -226,17 +230,19 @@ func (r *reading) profiles(node ast.Node) map[string]permit.Profile {
 	}
 	tools := make(map[string]permit.Profile)
 	for pairs := object.MapRange(); pairs.Next(); {
-		name := pairs.Key().String()
-		if unquoted, err := strconv.Unquote(name); err == nil {
-			name = unquoted
-		}
+		name := keyName(pairs.Key())
 		if _, err := path.Match(name, ""); err != nil || name == "" {
 			r.refusef(pairs.Key(), "%s: %q is no name of tools: write one, with * and ? for what varies", what, name)
+			continue
 		}
 		var p permit.Profile
 		r.members(what+"."+name, pairs.Value(), map[string]func(ast.Node) error{
 			"zone": zone(&p.Zone), "reads": texts(&p.Reads), "writes": texts(&p.Writes), "urls": texts(&p.URLs), "command": text(&p.Command),
 		})
+		if _, err := permit.New(r.into.Project, &permit.Options{Tools: map[string]permit.Profile{name: p}}); err != nil {
+			r.refusef(pairs.Key(), "%s: %w", what, plainly(err))
+			continue
+		}
 		tools[name] = p
 	}
 	return tools
@@ -261,12 +267,16 @@ func zone(into *permit.Zone) func(ast.Node) error {
 	}
 }
 
-// plainError is an error of package permit without the name of the package.
+// plainError is an error of package permit as it is told about a file: without the name
+// of the package and those of its options.
 type plainError struct{ error }
 
 func plainly(err error) error { return plainError{err} }
 
-func (e plainError) Error() string { return strings.ReplaceAll(e.error.Error(), "permit: ", "") }
+func (e plainError) Error() string {
+	return strings.NewReplacer("permit: ", "", " (Options.Tools)", "").Replace(e.error.Error())
+}
+
 func (e plainError) Unwrap() error { return e.error }
 
 func checkProtections(ids []string) error {
@@ -299,20 +309,32 @@ func (l *Loaded) FloorOptions() *permit.Options {
 	return o
 }
 
-// checkRules has each rule tried, now that all tools are known.
+// checkRules has each rule and guard tried, now that all tools are known.
 func (l *Loaded) checkRules() error {
-	if len(l.Permit.Rules) == 0 {
+	if len(l.Permit.Rules)+len(l.Permit.Guards) == 0 {
 		return nil
 	}
-	if _, err := permit.New(l.Project, &permit.Options{Rules: l.Permit.Rules, Tools: l.Permit.Tools}); err == nil {
+	try := func(o *permit.Options) error {
+		o.Tools = l.Permit.Tools
+		_, err := permit.New(l.Project, o)
+		return err
+	}
+	all := l.FloorOptions()
+	if try(&permit.Options{Rules: all.Rules, Guards: all.Guards}) == nil {
 		return nil
 	}
 	var problems []error
 	for _, rule := range l.Permit.Rules {
 		where := rule.Where
 		rule.Where = ""
-		if _, err := permit.New(l.Project, &permit.Options{Rules: []permit.Rule{rule}, Tools: l.Permit.Tools}); err != nil {
+		if err := try(&permit.Options{Rules: []permit.Rule{rule}}); err != nil {
 			problems = append(problems, fmt.Errorf("%s: permit.rules: %w", l.lines[where], plainly(err)))
+		}
+	}
+	for i := range l.Permit.Guards {
+		g := &l.Permit.Guards[i]
+		if err := try(&permit.Options{Guards: []permit.Guard{g.Guard}}); err != nil {
+			problems = append(problems, fmt.Errorf("%s: permit.guards: %w", l.lines[g.Where], plainly(err)))
 		}
 	}
 	return errors.Join(problems...)

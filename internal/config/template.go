@@ -20,7 +20,9 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # The user's own file comes first, then this one, then variables (limits.steps is BELAY_LIMITS_STEPS), then flags.
 # What loosens (mode, budget, floor, sandbox) or tells where keys are counts only in the user's own file, as a variable or as a flag.
 
-# Which model to ask: PROVIDER/NAME. With a key in ANTHROPIC_API_KEY there is a default.
+# Which model to ask: PROVIDER/NAME, of anthropic, openai, gemini, openrouter, ollama, llama.cpp, vllm, lmstudio, or of one that
+# the user's own file sets under "providers", which says where servers and keys are. With a key in the environment there is a
+# default; "belay models" shows all of it.
 # model: anthropic/claude-sonnet-4-5
 
 # How far the agent may go by itself; a project may tighten this, not loosen it:

@@ -31,6 +31,24 @@ func groupAlive(pid int) bool {
 // interrupt makes a read under way return.
 func interrupt(f *os.File) bool { return f.SetReadDeadline(time.Unix(1, 0)) == nil }
 
+// Offer writes what a pipe takes without waiting, and returns the rest. Where that is
+// not possible, the rest is all of it.
+func Offer(f *os.File, data []byte) (rest []byte) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return data
+	}
+	n := 0
+	err = conn.Write(func(fd uintptr) bool {
+		n, _ = syscall.Write(int(fd), data) // what is not written is the rest
+		return true                         // never wait
+	})
+	if err != nil || n <= 0 {
+		return data
+	}
+	return data[n:]
+}
+
 func closePipe(f *os.File) { _ = f.Close() } // nothing was written through it
 
 // mostPiped is the most that a pipe holds, unless an administrator says otherwise.

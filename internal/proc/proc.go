@@ -33,6 +33,10 @@ type Command struct {
 	// Stdin is what the child may read, before the end of file. A child that
 	// does not read it holds nobody up. Defaults to nothing.
 	Stdin []byte
+	// StdinFrom is the child's standard input itself, in place of Stdin, such as the
+	// end of a pipe that is written to while the child runs. It is closed here once
+	// the child has it, or when there is no child. Defaults to Stdin.
+	StdinFrom *os.File
 	// Stdout gets what the child writes. If it returns an error, the child is
 	// ended. It is not used any more once Run has returned. Defaults to
 	// discarding it.
@@ -45,6 +49,9 @@ type Command struct {
 	// Grace is how long the group has between SIGTERM and SIGKILL. Defaults to 2
 	// seconds.
 	Grace time.Duration
+	// Whole ends what the child leaves behind in its process group, too, when it ends
+	// by itself. Defaults to leaving it alone.
+	Whole bool
 }
 
 // Exit is how a child ended.
@@ -70,15 +77,19 @@ type Exit struct {
 // session of its own (setsid) is out of reach. Windows has no such groups: there
 // the child alone is ended, at once.
 //
-// What the child leaves running when it ends by itself is left alone.
+// What the child leaves running when it ends by itself is left alone, unless the
+// command says otherwise.
 func Run(ctx context.Context, command *Command) (Exit, error) {
+	if command.StdinFrom != nil {
+		defer func() { _ = command.StdinFrom.Close() }() // it was only read from; start is quicker
+	}
 	if len(command.Argv) == 0 {
 		return Exit{}, errors.New("run: there is no command")
 	}
 	if ctx.Err() != nil {
 		return Exit{}, context.Cause(ctx)
 	}
-	c := &child{refused: make(chan error, 2), grace: command.Grace}
+	c := &child{refused: make(chan error, 2), grace: command.Grace, whole: command.Whole}
 	if c.grace <= 0 {
 		c.grace = defaultGrace
 	}
@@ -93,10 +104,12 @@ func Run(ctx context.Context, command *Command) (Exit, error) {
 type child struct {
 	cmd     *exec.Cmd
 	stdin   *os.File
+	unfed   []byte // what of its input is not in the pipe yet
 	streams []*stream
 	refused chan error // what a writer said; one for each stream
 	exited  chan struct{}
 	grace   time.Duration
+	whole   bool
 }
 
 func (c *child) start(command *Command) (err error) {
@@ -114,12 +127,16 @@ func (c *child) start(command *Command) (err error) {
 			c.release()
 		}
 	}()
-	if command.Stdin != nil {
+	switch {
+	case command.StdinFrom != nil:
+		theirs, c.cmd.Stdin = append(theirs, command.StdinFrom), command.StdinFrom
+	case command.Stdin != nil:
 		r, w, err := os.Pipe()
 		if err != nil {
 			return fmt.Errorf("run %s: %w", command.Argv[0], err)
 		}
 		theirs, c.cmd.Stdin, c.stdin = append(theirs, r), r, w
+		c.unfed = Offer(w, command.Stdin)
 	}
 	attach := func(to io.Writer) (*os.File, error) {
 		r, w, err := os.Pipe()
@@ -150,7 +167,7 @@ func (c *child) start(command *Command) (err error) {
 	if err := c.launch(); err != nil {
 		return fmt.Errorf("run %s: %w", command.Argv[0], err)
 	}
-	c.follow(command.Stdin)
+	c.follow()
 	return nil
 }
 
@@ -171,16 +188,20 @@ func (c *child) launch() error {
 	return <-started
 }
 
-// follow starts the goroutines that feed and read a child.
-func (c *child) follow(stdin []byte) {
+// follow starts the goroutines that feed and read a child. What fits a pipe was fed
+// before the child began, which saves it from waiting for its turn.
+func (c *child) follow() {
 	for _, s := range c.streams {
 		go s.copy() // ends with the stream, or when settle interrupts it
 	}
-	if c.stdin != nil {
+	switch {
+	case c.stdin != nil && len(c.unfed) > 0:
 		go func() { // ends when all is read, or when release closes the pipe
-			_, _ = c.stdin.Write(stdin) // not to read all of it is the child's right
+			_, _ = c.stdin.Write(c.unfed) // not to read all of it is the child's right
 			_ = c.stdin.Close()
 		}()
+	case c.stdin != nil:
+		_ = c.stdin.Close()
 	}
 }
 
@@ -193,7 +214,7 @@ func (c *child) wait(ctx context.Context) Exit {
 		exit.Stopped = context.Cause(ctx)
 	case exit.Stopped = <-c.refused:
 	}
-	if exit.Stopped != nil {
+	if exit.Stopped != nil || c.whole && groupAlive(c.cmd.Process.Pid) {
 		c.end()
 	}
 	exit.Held = c.settle()

@@ -6,8 +6,12 @@ import (
 	"sync"
 )
 
-// chunk is how much is read at a time.
-const chunk = 32 << 10
+// chunk is how much is read at a time, and firstChunk how much at first: most
+// children say little.
+const (
+	chunk      = 32 << 10
+	firstChunk = 2 << 10
+)
 
 // stream is what a child writes, on its way to a writer.
 type stream struct {
@@ -26,7 +30,7 @@ func newStream(from *os.File, to io.Writer, refused chan<- error) *stream {
 // copy hands on what comes, until it ends or the writer refuses it.
 func (s *stream) copy() {
 	defer close(s.done)
-	buf := make([]byte, chunk)
+	buf := make([]byte, firstChunk)
 	for {
 		n, err := s.from.Read(buf)
 		if n > 0 && !s.put(buf[:n]) {
@@ -34,6 +38,9 @@ func (s *stream) copy() {
 		}
 		if err != nil {
 			return
+		}
+		if n == firstChunk && len(buf) == firstChunk {
+			buf = make([]byte, chunk)
 		}
 	}
 }

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+)
+
+// declarePromises are those of hooks that are declared in files.
+func declarePromises() []promise {
+	return []promise{
+		{"declare-command", 1.15, commandRatio},
+		{"declare-worker", 1.0 / 20, workerRatio},
+		{"declare-when-us", 5, whenCost},
+	}
+}
+
+// declared is a snapshot with one declared hook, and what to call at the end.
+type declared struct {
+	*hook.Snapshot
+	dir   string
+	close func() error
+}
+
+// declareHook installs a hook of tool.pre with the given lines.
+func declareHook(lines string, files map[string]string) (*declared, error) {
+	dir, err := os.MkdirTemp("", "belay-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("scratch directory: %w", err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			return nil, fmt.Errorf("scratch directory: %w", err)
+		}
+	}
+	file := filepath.Join(dir, "hooks.yaml")
+	if err := os.WriteFile(file, []byte("hooks:\n  - id: bench\n    phase: tool.pre\n    "+lines+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("scratch directory: %w", err)
+	}
+	list, err := declare.Load(dir, file)
+	if err != nil {
+		return nil, err
+	}
+	set, err := declare.New(list, hook.Origin{Kind: hook.OriginOperator}, nil)
+	if err != nil {
+		return nil, err
+	}
+	rt, err := hook.NewRuntime(belay.Phases(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := rt.Install(set.Subscriptions()...); err != nil {
+		return nil, err
+	}
+	return &declared{rt.Snapshot(), dir, func() error { return errors.Join(set.Close(), os.RemoveAll(dir)) }}, nil
+}
+
+// ask dispatches once, and is an error unless the hook passed.
+func (d *declared) ask(call belay.ToolCall) error {
+	outcome, err := belay.ToolPre.Dispatch(ctx, d.Snapshot, call)
+	if err == nil && (outcome.Output.Decision != belay.ToolPass || len(outcome.Diagnostics) > 0) {
+		err = fmt.Errorf("the hook answered %q: %s", outcome.Output.Decision, outcome.Output.Reason)
+	}
+	return err
+}
+
+// medians measures two things in turn, each many times, and ours so many times in a row.
+func medians(times, row int, ours, floor func() error) (a, b float64, err error) {
+	var one, other []float64
+	clock := func(f func() error) float64 {
+		start := time.Now()
+		err = errors.Join(err, f())
+		return float64(time.Since(start).Nanoseconds())
+	}
+	for range times {
+		other = append(other, clock(floor))
+		for range row {
+			one = append(one, clock(ours))
+		}
+	}
+	return median(one), median(other), err
+}
+
+// commandRatio is what a command hook costs against a bare os/exec of the same program
+// with the same standard input, at the median.
+func commandRatio() (figure float64, err error) {
+	program, err := exec.LookPath("tail")
+	if err != nil {
+		return 0, fmt.Errorf("floor: %w", err)
+	}
+	d, err := declareHook(fmt.Sprintf("command: ['%s', -c, '0']", program), nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	call, err := toolCall()
+	if err != nil {
+		return 0, err
+	}
+	input, err := json.Marshal(call)
+	if err != nil {
+		return 0, fmt.Errorf("envelope: %w", err)
+	}
+	stdin, err := json.Marshal(worker.Envelope{V: worker.Version, Phase: "tool.pre", Session: "bench", Turn: "1", Step: 1, Agent: "main", Cwd: d.dir, Input: input})
+	if err != nil {
+		return 0, fmt.Errorf("envelope: %w", err)
+	}
+	best := math.Inf(1)
+	for range 3 {
+		ours, floor, err := medians(200, 1, func() error { return d.ask(call) }, func() error {
+			bare := exec.CommandContext(ctx, program, "-c", "0")
+			var stdout, stderr bytes.Buffer
+			bare.Dir, bare.Stdin, bare.Stdout, bare.Stderr = d.dir, bytes.NewReader(stdin), &stdout, &stderr
+			return bare.Run()
+		})
+		if err != nil {
+			return 0, err
+		}
+		best = min(best, ours/floor)
+	}
+	return best, nil
+}
+
+// workerRatio is what a hook as a worker in Go costs against the same as a shell script,
+// at the median.
+func workerRatio() (figure float64, err error) {
+	build, err := os.MkdirTemp("", "belay-bench-")
+	if err != nil {
+		return 0, fmt.Errorf("scratch directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(build)) }()
+	program := filepath.Join(build, "worker")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/belay-run/belay/examples/workers/go").CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("build the worker: %w: %s", err, out)
+	}
+	ours, err := declareHook(fmt.Sprintf("worker: ['%s']", program), nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, ours.close()) }()
+	script, err := declareHook("command: [./check.sh]", map[string]string{
+		"check.sh": "#!/bin/sh\ncase $(cat) in\n*'\"path\":\"/srv/prod/'* | *'..'*) exit 2 ;;\nesac\n",
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, script.close()) }()
+	call, err := toolCall()
+	if err != nil {
+		return 0, err
+	}
+	if err := ours.ask(call); err != nil { // starts it
+		return 0, err
+	}
+	worked, floor, err := medians(100, 20, func() error { return ours.ask(call) }, func() error { return script.ask(call) })
+	return worked / floor, err
+}
+
+// whenCost is the microseconds that a hook costs whose condition does not hold.
+func whenCost() (figure float64, err error) {
+	d, err := declareHook(`match: { tools: [write, edit], when: 'args.path.startsWith("/srv/prod")' }`+"\n    action: deny", nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	call, err := toolCall()
+	if err != nil {
+		return 0, err
+	}
+	best := math.Inf(1)
+	for range rounds {
+		best = min(best, perOp(func(n int) {
+			for range n {
+				err = errors.Join(err, d.ask(call))
+			}
+		}))
+	}
+	return best / 1000, err
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/pgtest"
+	"github.com/belay-run/belay/store/postgres"
+)
+
+// postgresPromises are those of the PostgreSQL store.
+func postgresPromises() []promise {
+	return []promise{
+		{"postgres-commits-beyond-2+2n", 0, postgresCommitsBeyond},
+		{"postgres-durable-turn", 1.5, postgresTurn},
+	}
+}
+
+// shared is an agent on a server that waits for its disk.
+type shared struct {
+	*belay.Agent
+	store  *postgres.Store
+	server *pgtest.Server
+}
+
+func newShared() (_ *shared, err error) {
+	d := &shared{}
+	if d.server, err = pgtest.Start(&pgtest.Options{Durable: true}); err != nil {
+		return nil, err
+	}
+	dsn, err := d.server.Create(ctx, "belay", "template1")
+	if err == nil {
+		d.store, err = postgres.Open(ctx, dsn, nil)
+	}
+	if err == nil {
+		d.Agent, err = belay.New(instant{}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: inTurn(), Store: d.store})
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.server.Stop())
+	}
+	return d, nil
+}
+
+func (d *shared) close() error {
+	return errors.Join(d.Close(ctx), d.store.Close(), d.server.Stop())
+}
+
+// postgresCommitsBeyond is how many commits a turn with one tool step takes beyond
+// 2 + 2.
+func postgresCommitsBeyond() (beyond float64, err error) {
+	d, err := newShared()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	s := d.Session("counted")
+	takeTurn(s)
+	before := d.store.Stats()
+	const n = 10
+	for range n {
+		takeTurn(s)
+	}
+	after := d.store.Stats()
+	commits, transactions := after.Commits-before.Commits, after.Transactions-before.Transactions
+	if transactions != commits {
+		return 0, fmt.Errorf("%d commits in %d transactions", commits, transactions)
+	}
+	return float64(commits)/n - (2 + 2), nil
+}
+
+// postgresTurn is what a durable turn with one tool and ten hooks costs against as
+// many bare transactions with the same rows, on the same server.
+func postgresTurn() (figure float64, err error) {
+	d, err := newShared()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	s := d.Session("durable")
+	takeTurn(s)
+	floor, err := newBareServer(d.server)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, floor.Close(ctx)) }()
+	ours := func(n int) {
+		for range n {
+			takeTurn(s)
+		}
+	}
+	return ratio(ours, floor.turns), nil
+}
+
+// bareServer writes the rows of a turn again and again, in as many transactions,
+// into tables of the same columns and indexes.
+type bareServer struct {
+	*pgx.Conn
+	insert map[string]string
+	rows   map[string][][]any
+	turn   int
+}
+
+func newBareServer(server *pgtest.Server) (_ *bareServer, err error) {
+	src, err := pgx.Connect(ctx, server.DSN("belay"))
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	defer func() { err = errors.Join(err, src.Close(ctx)) }()
+	dsn, err := server.Create(ctx, "bare", "template1")
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	own, err := postgres.Open(ctx, dsn, nil) // for its tables
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if err := own.Close(); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	r := &bareServer{Conn: conn, insert: make(map[string]string), rows: make(map[string][][]any)}
+	for _, table := range []string{"sessions", "messages", "calls", "runs"} {
+		if err := r.take(src, table); err != nil {
+			return nil, errors.Join(fmt.Errorf("replay %s: %w", table, err), conn.Close(ctx))
+		}
+	}
+	if _, err := r.Exec(ctx, r.insert["sessions"], r.rows["sessions"][0]...); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay sessions: %w", err), conn.Close(ctx))
+	}
+	return r, nil
+}
+
+// take reads the rows of a table, and spells how they are written.
+func (r *bareServer) take(src *pgx.Conn, table string) error {
+	rows, err := src.Query(ctx, "SELECT * FROM "+table)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var columns, marks []string
+	for i, field := range rows.FieldDescriptions() {
+		columns, marks = append(columns, field.Name), append(marks, fmt.Sprint("$", i+1))
+	}
+	for rows.Next() {
+		row, err := rows.Values()
+		if err != nil {
+			return err
+		}
+		r.rows[table] = append(r.rows[table], row)
+	}
+	r.insert[table] = "INSERT INTO " + table + " (" + strings.Join(columns, ",") + ") VALUES (" + strings.Join(marks, ",") + ")"
+	return rows.Err()
+}
+
+// turns writes the rows of n turns: 4 transactions each, with the records spread
+// as a turn spreads them.
+func (r *bareServer) turns(n int) {
+	messages, runs, call, session := r.rows["messages"], r.rows["runs"], r.rows["calls"][0], r.rows["sessions"][0]
+	for range n {
+		r.turn++
+		for i := range 4 {
+			tx, err := r.Begin(ctx)
+			must(err)
+			exec := func(query string, args ...any) {
+				_, err := tx.Exec(ctx, query, args...)
+				must(err)
+			}
+			m := append([]any(nil), messages[i]...)
+			m[1] = int64(r.turn*4 + i)
+			exec(r.insert["messages"], m...)
+			if i == 1 {
+				c := append([]any(nil), call...)
+				c[1] = m[1]
+				exec(r.insert["calls"], c...)
+			}
+			if i == 2 {
+				exec("UPDATE calls SET state = 'done', result = $1 WHERE session = $2 AND message = $3 AND idx = 0", call[9], call[0], int64(r.turn*4+1))
+			}
+			for k := range runs {
+				if k*4/len(runs) != i {
+					continue
+				}
+				run := append([]any(nil), runs[k]...)
+				run[0], run[1] = int64(r.turn*len(runs)+k), fmt.Sprint("run-", r.turn, "-", k)
+				exec(r.insert["runs"], run...)
+			}
+			exec("UPDATE sessions SET last = last + 1, changed = $1, state = $2 WHERE id = $3 AND epoch = $4", time.Now().UnixNano(), session[10], session[0], session[1])
+			must(tx.Commit(ctx))
+		}
+	}
+}

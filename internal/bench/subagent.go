@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/memstore"
+	"github.com/belay-run/belay/subagent"
+)
+
+// subagentPromises are those of subagents: a child that is a function, which leaves the
+// dispatch alone, and one that is an agent whose model answers at once, with a session
+// for the call.
+func subagentPromises() []promise {
+	return []promise{
+		{"subagent-dispatch", 3, dispatchTo(subagent.Canned(func(context.Context, string) (string, error) { return "hello", nil }))},
+		{"subagent-dispatch-agent", 3, dispatchTo(subagent.Agent(answering{}, nil))},
+	}
+}
+
+// delegating is a model that hands its task to a subagent, and when it has the answer
+// it is done.
+type delegating struct{ instant }
+
+func (m delegating) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	if last := req.Messages[len(req.Messages)-1]; last.Parts[0].Result != nil {
+		return m.instant.Stream(ctx, req)
+	}
+	return func(yield func(belay.Chunk, error) bool) {
+		yield(belay.Chunk{Response: &belay.Response{
+			StopReason: belay.StopToolUse, Usage: belay.Usage{In: 100, Out: 10},
+			Parts: []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "call_1", Tool: subagent.InvokeTool, Input: json.RawMessage(`{"name":"child","prompt":"say hello"}`)}}},
+		}}, nil)
+	}
+}
+
+// answering is a model that answers at once.
+type answering struct{}
+
+func (answering) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		yield(belay.Chunk{Response: &belay.Response{Parts: []belay.Part{belay.Text("hello")}, StopReason: belay.StopEnd, Usage: belay.Usage{In: 100, Out: 10}}}, nil)
+	}
+}
+
+// dispatchTo is what a turn costs that calls a subagent against one that calls a tool,
+// with the same hooks.
+func dispatchTo(child subagent.Factory) func() (float64, error) {
+	return func() (float64, error) {
+		plain, err := turns()
+		if err != nil {
+			return 0, err
+		}
+		subagents, err := subagent.New(&subagent.Options{Subagents: []subagent.Subagent{{Name: "child", Factory: child}}})
+		if err != nil {
+			return 0, err
+		}
+		return ratio(func(n int) {
+			store := memstore.New(nil) // children leave their sessions behind
+			agent, err := belay.New(delegating{}, &belay.Options{Hooks: tenHooks(), Store: store, Extensions: []belay.Extension{subagents}})
+			must(err)
+			s := agent.Session("turns")
+			for range n {
+				takeTurn(s)
+			}
+			must(agent.Close(ctx))
+		}, plain), nil
+	}
+}

@@ -1,0 +1,374 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
+)
+
+// agentDirs are where agents are declared, in rising precedence.
+func agentDirs(s *config.Loaded) []string {
+	var dirs []string
+	if s.UserDir != "" {
+		dirs = append(dirs, filepath.Join(s.UserDir, "agents"))
+	}
+	if dir := filepath.Join(s.Project, ".belay", "agents"); staysInside(s.Project, dir) {
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// openAgents reads the agents that are declared, by name. One of the project stands in
+// front of one of the user's.
+func openAgents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
+	byName := make(map[string]*subagent.Declaration)
+	var problems []subagent.Problem
+	for _, dir := range agentDirs(s) {
+		declared, found := subagent.LoadDir(dir)
+		problems = append(problems, found...)
+		for _, d := range declared {
+			if before := byName[d.Name]; before != nil {
+				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s stands in front of it", d.Name, d.Path)})
+			}
+			byName[d.Name] = d
+		}
+	}
+	var all []*subagent.Declaration
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		d := byName[name]
+		if why := unusable(d); why != "" {
+			problems = append(problems, subagent.Problem{Path: d.Path, Message: why})
+			continue
+		}
+		all = append(all, d)
+	}
+	return all, problems
+}
+
+// unusable says why an agent that is declared soundly cannot be had here, or nothing.
+func unusable(d *subagent.Declaration) string {
+	if _, err := permit.ModeOf(d.Mode); d.Mode != "" && err != nil {
+		return fmt.Sprintf("agent %q: there is no mode %q%s: there are %s", d.Name, d.Mode, near.Hint(d.Mode, config.ModeNames()), strings.Join(config.ModeNames(), ", "))
+	}
+	if d.Hooks.Kind != frontmatter.Null {
+		return fmt.Sprintf("agent %q: hooks that an agent declares are not run yet: take them out, or the agent would do without its gates", d.Name)
+	}
+	return ""
+}
+
+// declaredAgents are what agents are made of that are declared in files.
+type declaredAgents struct {
+	settings *config.Loaded
+	model    belay.Model
+	floor    *floor
+	tools    []belay.Tool
+	skills   *skill.Catalog
+	spill    string
+}
+
+// subagents makes subagents of the declarations.
+func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.Subagent {
+	var all []subagent.Subagent
+	for _, d := range declared {
+		all = append(all, subagent.Subagent{
+			Name: d.Name, Description: d.Description,
+			Factory: d.Factory(func(_ context.Context, task *subagent.Task, d *subagent.Declaration) (*belay.Agent, error) {
+				return b.build(d, task.Store)
+			}),
+		})
+	}
+	return all
+}
+
+// build makes an agent of a declaration. What its parent may not do it may not do
+// either, whatever its file says.
+func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store) (*belay.Agent, error) {
+	model := b.model
+	if d.Model != "" {
+		var err error
+		if model, err = findModel(b.settings, d.Model); err != nil {
+			return nil, fmt.Errorf("%s: model: %w", d.Path, err)
+		}
+	}
+	tools, err := b.chosenTools(d)
+	if err != nil {
+		return nil, err
+	}
+	opts := &belay.Options{
+		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
+		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Hooks: []hook.Subscription{environment(b.settings)},
+		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool},
+	}
+	if d.Skills == nil || len(d.Skills) > 0 {
+		skills, err := skill.New(b.chosenSkills(d), &skill.Options{Project: b.settings.Project, Mode: d.Mode, NoNames: true})
+		if err != nil {
+			return nil, err
+		}
+		opts.Extensions = append(opts.Extensions, skills)
+	}
+	return belay.New(model, opts)
+}
+
+// find finds a model by its name, and has it answer to that: a session that keeps it
+// finds it again.
+func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, error) { //nolint:ireturn // see openModel
+	model, err := findModel(b.settings, name)
+	if err != nil {
+		return nil, err
+	}
+	return &calledModel{model, name}, nil
+}
+
+// calledModel is a model under the name that the settings have for it.
+type calledModel struct {
+	belay.Model
+
+	name string
+}
+
+var (
+	_ belay.InfoModel      = (*calledModel)(nil)
+	_ belay.ToolCheckModel = (*calledModel)(nil)
+)
+
+// Info is the model's own, but for the name.
+func (m *calledModel) Info() belay.ModelInfo {
+	var info belay.ModelInfo
+	if own, ok := m.Model.(belay.InfoModel); ok {
+		info = own.Info()
+	}
+	info.Name = m.name
+	return info
+}
+
+// CheckTools asks the model, if it can tell.
+func (m *calledModel) CheckTools(tools []belay.ToolDeclaration) error {
+	if own, ok := m.Model.(belay.ToolCheckModel); ok {
+		return own.CheckTools(tools)
+	}
+	return nil
+}
+
+// toolScope names the tools that a declared agent may use, and whoever it hands tasks to;
+// nil means all. What it reads of skills is its own.
+func toolScope(d *subagent.Declaration) []string {
+	if d.Tools == nil {
+		return nil
+	}
+	return append([]string{skill.ReadTool, skill.InvokeTool}, d.Tools...)
+}
+
+// chosenTools are those of the tools that a declaration names.
+func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, error) {
+	if d.Tools == nil {
+		return b.tools, nil
+	}
+	var tools []belay.Tool
+	var names []string
+	for _, tool := range b.tools {
+		name := tool.Declaration().Name
+		names = append(names, name)
+		if slices.Contains(d.Tools, name) {
+			tools = append(tools, tool)
+		}
+	}
+	names = append(names, subagent.InvokeTool) // which an extension brings
+	for _, wanted := range d.Tools {
+		if !slices.Contains(names, wanted) {
+			return nil, fmt.Errorf("%s: tools: there is no tool %q%s: there are %s", d.Path, wanted, near.Hint(wanted, names), strings.Join(names, ", "))
+		}
+	}
+	return tools, nil
+}
+
+// chosenSkills are those of the skills that a declaration names.
+func (b *declaredAgents) chosenSkills(d *subagent.Declaration) *skill.Catalog {
+	if d.Skills == nil {
+		return b.skills
+	}
+	return skill.NewCatalog(context.Background(), &someSkills{b.skills, d.Skills})
+}
+
+// someSkills is a source of some skills of a catalog.
+type someSkills struct {
+	catalog *skill.Catalog
+	names   []string
+}
+
+func (s *someSkills) String() string { return "the agent's skills" }
+
+func (s *someSkills) List(context.Context) ([]*skill.Skill, error) {
+	var list []*skill.Skill
+	for _, one := range s.catalog.List() {
+		if slices.Contains(s.names, one.Name) {
+			list = append(list, one)
+		}
+	}
+	return list, nil
+}
+
+func (s *someSkills) Read(ctx context.Context, id, section string) (skill.Reading, error) {
+	for _, one := range s.catalog.List() {
+		if one.ID == id {
+			return s.catalog.Read(ctx, one.Name, section)
+		}
+	}
+	return skill.Reading{}, fmt.Errorf("skill %q: %w", id, skill.ErrNotFound)
+}
+
+func (a *app) agentsCommand() *cobra.Command {
+	agents := parent(&cobra.Command{
+		Use:   "agents",
+		Short: "List the agents that are declared in files, and have one do a task",
+		Long: "An agent is declared in a file, in the directory agents of the user's settings or in .belay/agents of the project: as\nYAML, JSON or Markdown with name, description, model, prompt, tools, skills, mode and budget. Other agents hand tasks to\n" +
+			"it with the tool invoke_subagent.",
+		Example: `  belay agents list
+  belay agents run reviewer "look at the last commit"`,
+	})
+	agents.AddCommand(a.listAgentsCommand(), a.runAgentCommand())
+	return agents
+}
+
+// agentLine is an agent as it is listed.
+type agentLine struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Model       string   `json:"model,omitempty"`
+	Tools       []string `json:"tools"`
+	Skills      []string `json:"skills"`
+	Mode        string   `json:"mode,omitempty"`
+	Path        string   `json:"path"`
+}
+
+func (a *app) listAgentsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the agents that are declared",
+		Long:    "Lists the agents that are declared, and what is wrong with the files of others.",
+		Example: "  belay agents list",
+		Args:    arguments(0, 0, "agents list takes none"),
+		RunE: func(*cobra.Command, []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			declared, problems := openAgents(settings)
+			var t table
+			t.add("AGENT", "MODEL", "TOOLS", "FROM", "WHAT FOR")
+			for _, d := range declared {
+				if asJSON {
+					if err := a.printJSON(agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path}); err != nil {
+						return err
+					}
+					continue
+				}
+				tools := "all"
+				if d.Tools != nil {
+					tools = cmp.Or(strings.Join(d.Tools, ","), "none")
+				}
+				t.add(d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(a.shownPath(settings, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
+			}
+			a.tellAgentProblems(settings, problems)
+			switch {
+			case asJSON:
+				return nil
+			case len(t.rows) == 1:
+				a.remarkf("no agents are declared: put a file into .belay/agents, see docs/subagents.md")
+				return nil
+			}
+			return t.write(a.out, a.onOut.dim)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+func (a *app) tellAgentProblems(s *config.Loaded, problems []subagent.Problem) {
+	for i := range problems {
+		p := problems[i]
+		p.Path = a.shownPath(s, p.Path)
+		a.remarkf("%s %s", a.onErr.yellow("not loaded:"), oneLine(p.Error()))
+	}
+}
+
+// errNoAgent says that there is no agent of a name.
+var errNoAgent = errors.New("there is no such agent")
+
+func (a *app) runAgentCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:     `run NAME "PROMPT"`,
+		Short:   "Have a declared agent do a task",
+		Long:    "Takes a turn of an agent that is declared in a file, as `belay run` does of the agent that the settings describe.",
+		Example: `  belay agents run reviewer "look at the last commit"`,
+		Args:    arguments(2, 2, "name the agent, and give the task as one argument, in quotes"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			settings, err := a.settings()
+			if err != nil || len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			declared, _ := openAgents(settings)
+			for _, d := range declared {
+				names = append(names, d.Name)
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.agent = args[0]
+			return a.run(cmd, &o, args[1:])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.as, "as", "", "give the new session this id")
+	jsonFlag(cmd, &o.json, "print events as JSON lines")
+	o.settingFlags(cmd)
+	return cmd
+}
+
+// take has the settings say what a declared agent is, where no flag says otherwise.
+func (w *work) take(d *subagent.Declaration) error {
+	s := w.settings
+	w.declared = d
+	if d.Model != "" && s.From("model").Kind != "flag" {
+		if err := s.Recall("model", d.Path, d.Model); err != nil {
+			return usage("%s: %w", d.Path, err)
+		}
+	}
+	return nil
+}
+
+// declaration finds a declared agent by its name.
+func declaration(s *config.Loaded, name string) (*subagent.Declaration, error) {
+	declared, problems := openAgents(s)
+	var names []string
+	for _, d := range declared {
+		if d.Name == name {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	for i := range problems {
+		if base := filepath.Base(problems[i].Path); strings.TrimSuffix(base, filepath.Ext(base)) == name {
+			return nil, usage("%w", &problems[i])
+		}
+	}
+	return nil, usage("%w: %q%s: `belay agents list` lists them", errNoAgent, name, near.Hint(name, names))
+}

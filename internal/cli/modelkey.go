@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// keyOf finds the key of a provider and says where it was. Variables come before
+// the file. There may be none.
+func keyOf(settings *config.Loaded, p *config.Provider) (key, where string, err error) {
+	for _, variable := range p.KeyEnv {
+		if key = strings.TrimSpace(settings.Environment(variable)); key != "" {
+			where = variable
+			break
+		}
+	}
+	if key == "" && p.KeyFile != "" {
+		where = p.KeyFile
+		data, err := os.ReadFile(p.KeyFile)
+		if err != nil {
+			return "", "", usage("%s: %w", settings.From("providers."+p.Name+".key_file"), err)
+		}
+		if key = string(bytes.TrimSpace(data)); key == "" {
+			return "", "", usage("%s: %s is empty", settings.From("providers."+p.Name+".key_file"), p.KeyFile)
+		}
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", "", usage("the key of %s, from %s, is not one: there is white space in it", p.Name, where)
+	}
+	return key, where, nil
+}
+
+// masked shows enough of a key to tell it from others.
+func masked(key string) string {
+	if len(key) < 16 {
+		return "…"
+	}
+	return fmt.Sprintf("%s…%s", key[:3], key[len(key)-4:])
+}
+
+// shortestKey is how long a key is at least that is looked for in other variables.
+const shortestKey = 8
+
+// confiner confines a command that is about to run.
+type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
+
+// withoutKeys takes the keys of all providers out of what a command is given, before
+// it is confined: variables that hold one, whatever they are called. The toolbox
+// knows secrets by their names, and the user may have called a key otherwise.
+func withoutKeys(settings *config.Loaded, confine confiner) confiner {
+	variables := settings.KeyVariables()
+	var keys []string
+	for _, name := range settings.ProviderNames() {
+		p, err := settings.Provider(name)
+		if err != nil {
+			continue // there is none of that name
+		}
+		if key, _, err := keyOf(settings, p); err == nil && len(key) >= shortestKey {
+			keys = append(keys, key)
+		}
+	}
+	holdsKey := func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		return slices.Contains(variables, name) || slices.ContainsFunc(keys, func(key string) bool { return strings.Contains(value, key) })
+	}
+	return func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
+		run.Env = slices.DeleteFunc(slices.Clone(run.Env), holdsKey)
+		return confine(ctx, call, run)
+	}
+}

@@ -1,0 +1,390 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/gemini"
+	"github.com/belay-run/belay/provider/openai"
+)
+
+// modelLister asks a service which models it has.
+type modelLister interface {
+	Models(ctx context.Context) ([]string, error)
+}
+
+// offers is what there is to ask, as --json tells it.
+type offers struct {
+	// Model is what a task is given to if no model is named; empty if there is none.
+	Model string `json:"model"`
+	// Problem says why that cannot be.
+	Problem   string     `json:"problem,omitempty"`
+	Providers []provided `json:"providers"`
+}
+
+// provided is a provider with its models.
+type provided struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	URL  string `json:"url"`
+	// Status is ok, missing (a key), note (nothing is known to be there) or broken.
+	Status string `json:"status"`
+	// Detail says in words what was found, and Remedy what to do about it.
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+	// Key is masked, and KeyFrom is where it was found.
+	Key      string `json:"key,omitempty"`
+	KeyFrom  string `json:"key_from,omitempty"`
+	NeedsKey bool   `json:"needs_key"`
+	// Reachable is told if that was tried.
+	Reachable *bool             `json:"reachable,omitempty"`
+	Models    []belay.ModelInfo `json:"models,omitempty"`
+
+	set      bool // the settings speak of it, or there is a key, or it was named
+	provider *config.Provider
+}
+
+// mostOffered is how many models of a provider are shown among others.
+const mostOffered = 20
+
+func (a *app) modelsCommand() *cobra.Command {
+	var asJSON, check bool
+	timeout := 5 * time.Second
+	cmd := &cobra.Command{
+		Use:   "models [PROVIDER]",
+		Short: "List providers of models: key, address, models, window and price",
+		Long: `Lists the providers that are built in or set, whether there is a key for each, and the models of those that can be
+asked, with window and price. Nothing is sent, unless --check asks each of them for its models: that shows whether it is
+there and takes the key, and costs nothing. With --check, exit code 1 means that one which is set, or named, cannot be asked.`,
+		Example: `  belay models
+  # are they there, do they take the key, which models do they have
+  belay models --check
+  belay models ollama --check
+  # for programs
+  belay models --json | jq -r '.providers[].models[]?.name'`,
+		Args: arguments(0, 1, "name one provider, or none for all"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			o, err := listOffers(settings, args)
+			if err != nil {
+				return err
+			}
+			if check {
+				o.check(cmd.Context(), settings, timeout)
+			}
+			o.list(settings)
+			show := a.showOffers
+			if asJSON {
+				show = func(o *offers, _, _ bool) error { return a.printJSON(o) }
+			}
+			if err := show(o, check, len(args) > 0); err != nil {
+				return err
+			}
+			if check && slices.ContainsFunc(o.Providers, func(p provided) bool { return p.set && p.Status != found }) {
+				return &exitError{code: exitFailed}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			settings, err := a.settings()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return settings.ProviderNames(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	cmd.Flags().BoolVar(&check, "check", false, "ask each provider for its models")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long --check waits for a provider")
+	return cmd
+}
+
+// listOffers looks at the settings of all providers, or of those that are named.
+func listOffers(settings *config.Loaded, names []string) (*offers, error) {
+	o := &offers{}
+	if name, err := chosenModel(settings); err == nil {
+		o.Model = name
+	}
+	if _, err := openModel(settings); err != nil {
+		o.Problem = err.Error()
+	}
+	named := len(names) > 0
+	if !named {
+		names = settings.ProviderNames()
+	}
+	for _, name := range names {
+		p, err := settings.Provider(name)
+		if err != nil {
+			return nil, usage("there is no provider %q%s: there are %s", name, near.Hint(name, settings.ProviderNames()), strings.Join(settings.ProviderNames(), ", "))
+		}
+		offer := offerOf(settings, p)
+		offer.set = offer.set || named
+		o.Providers = append(o.Providers, offer)
+	}
+	return o, nil
+}
+
+// offerOf says whether a provider could be asked.
+func offerOf(settings *config.Loaded, p *config.Provider) provided {
+	o := provided{Name: p.Name, Kind: p.Kind, URL: p.URL, NeedsKey: p.NeedsKey(), Status: found, set: p.Said, provider: p}
+	key, where, err := keyOf(settings, p)
+	switch {
+	case err != nil:
+		o.Status, o.Detail = broken, err.Error()
+		return o
+	case key != "":
+		o.Key, o.KeyFrom, o.set = masked(key), where, true
+		o.Detail = fmt.Sprintf("key %s from %s", o.Key, where)
+	case p.NeedsKey():
+		o.Status, o.Detail = missing, "no key"
+		o.Remedy = "set " + strings.Join(p.KeyEnv, " or ")
+		return o
+	case p.Said:
+		o.Detail = "no key is sent"
+	default:
+		o.Status, o.Detail = note, "no key is sent"
+	}
+	if p.Default == "" || p.Said {
+		o.Detail += ", at " + p.URL
+	}
+	return o
+}
+
+// check asks the providers for their models, all at once.
+func (o *offers) check(ctx context.Context, settings *config.Loaded, timeout time.Duration) {
+	var done sync.WaitGroup
+	for i := range o.Providers {
+		if p := &o.Providers[i]; p.Status == found || p.Status == note {
+			done.Go(func() { p.ask(ctx, settings, timeout) }) // until it answered, or its time is up
+		}
+	}
+	done.Wait()
+}
+
+// ask asks a provider for its models.
+func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout time.Duration) {
+	key, _, err := keyOf(settings, o.provider)
+	if err != nil {
+		o.Status, o.Detail = broken, err.Error()
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	began := time.Now()
+	names, err := makeModel(o.provider, "", key).Models(ctx)
+	failure, said := errors.AsType[*belay.ModelError](err)
+	there := err == nil || said && failure.Kind != belay.ModelNetwork
+	o.Reachable = &there
+	failed := broken
+	if !o.set {
+		failed = note // nobody said that it is there
+	}
+	switch {
+	case err == nil:
+		o.Status = found
+		o.Detail += fmt.Sprintf(", answered in %s with %s", took(time.Since(began)), counted(len(names), "model"))
+		o.Models = infos(o.provider, sorted(o.provider, names))
+	case !said:
+		o.Status = failed
+		o.Detail += fmt.Sprintf(", no answer within %s", timeout)
+	case !there:
+		o.Status = failed
+		o.Detail += ", no answer: " + reason(failure)
+	case failure.Kind == belay.ModelAuth && key == "":
+		o.Status, o.Detail = failed, o.Detail+", and it wants one: "+reason(failure)
+		o.Remedy = fmt.Sprintf("say key_env or key_file under providers.%s in the user's %s; a vendor's own variable is read for the vendor's own address only", o.Name, config.Name)
+	case failure.Kind == belay.ModelAuth:
+		o.Status, o.Detail = failed, o.Detail+", and it is refused: "+reason(failure)
+	default:
+		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+reason(failure)
+	}
+}
+
+// reason is what went wrong, in a line. Which address was asked is told before it.
+func reason(failure *belay.ModelError) string {
+	err := failure.Err
+	if lost, ok := errors.AsType[*url.Error](err); ok {
+		err = lost.Err
+	}
+	return short(oneLine(err.Error()), 300)
+}
+
+// list adds the models that are known without asking, of providers that can be
+// asked or were named.
+func (o *offers) list(settings *config.Loaded) {
+	for i := range o.Providers {
+		p := &o.Providers[i]
+		if p.set && p.Models == nil {
+			p.Models = infos(p.provider, knownModels(settings, p.provider))
+		}
+	}
+}
+
+// knownModels are the names of models that the built-in table or the settings have.
+func knownModels(settings *config.Loaded, p *config.Provider) []string {
+	var names []string
+	if !p.Moved {
+		names = tableOf(p)
+	}
+	further := slices.Sorted(maps.Keys(p.Models))
+	if name, err := chosenModel(settings); err == nil {
+		if of, model, err := settings.ModelOf(name); err == nil && of.Name == p.Name && p.Default != model {
+			further = append(further, model)
+		}
+	}
+	for _, name := range further {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// tableOf are the models of a provider in the built-in table, as they stand there.
+func tableOf(p *config.Provider) []string {
+	switch p.Kind {
+	case config.KindAnthropic:
+		return anthropic.Known()
+	case config.KindGemini:
+		return gemini.Known()
+	default:
+		return openai.Known(p.Table)
+	}
+}
+
+// sorted puts the models that the built-in table or the settings know before
+// others: a service may list many that are not to be talked with.
+func sorted(p *config.Provider, names []string) []string {
+	place := make(map[string]int)
+	for i, name := range append(slices.Sorted(maps.Keys(p.Models)), tableOf(p)...) {
+		place[name] = i - 1<<20
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+	return names
+}
+
+// infos tells window and price of models, as the settings have them.
+func infos(p *config.Provider, names []string) []belay.ModelInfo {
+	var all []belay.ModelInfo
+	for _, name := range names {
+		info := makeModel(p, name, noKey).Info()
+		info.Name = p.Name + "/" + name
+		all = append(all, info)
+	}
+	return all
+}
+
+// showOffers writes what there is for people.
+func (a *app) showOffers(o *offers, checked, all bool) error {
+	s := a.onOut
+	dress := map[string]func(string) string{found: s.green, missing: s.yellow, broken: s.red, note: s.dim}
+	var providers, models table
+	models.add("MODEL", "WINDOW", "IN", "OUT", "CACHE READ", "WRITE")
+	for i := range o.Providers {
+		p := &o.Providers[i]
+		line := p.Detail
+		if p.Status == missing {
+			line += ": " + p.Remedy
+		}
+		for i, line := range a.wrapped(line) {
+			providers.add([]string{dress[p.Status](p.Status), ""}[min(i, 1)], []string{p.Name, ""}[min(i, 1)], line)
+		}
+		if p.Remedy != "" && p.Status != missing {
+			for i, line := range a.wrapped(p.Remedy) {
+				providers.add("", "", s.dim([]string{"→ ", "  "}[min(i, 1)]+line))
+			}
+		}
+		shown := p.Models
+		if !all {
+			shown = shown[:min(len(shown), mostOffered)]
+		}
+		for _, m := range shown {
+			models.add(m.Name, tokensOf(m.Window), amountOf(m.Price.In), amountOf(m.Price.Out), amountOf(m.Price.CacheRead), amountOf(m.Price.CacheWrite))
+		}
+		if left := len(p.Models) - len(shown); left > 0 {
+			models.add(s.dim(fmt.Sprintf("… %d more: belay models %s", left, p.Name)))
+		}
+	}
+	if err := providers.write(a.out, nil); err != nil {
+		return err
+	}
+	if len(models.rows) > 1 {
+		fmt.Fprintln(a.out)
+		if err := models.write(a.out, s.dim); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out, s.dim("window in tokens, prices in US dollars a million tokens; - is not known"))
+	}
+	fmt.Fprintln(a.out)
+	last := "a task goes to " + s.bold(o.Model)
+	if o.Problem != "" {
+		last = s.red("a task goes nowhere") + ": " + o.Problem
+	}
+	if !checked {
+		last += s.dim("\nwhether they are there: belay models --check")
+	}
+	_, err := fmt.Fprintln(a.out, last)
+	return err
+}
+
+func tokensOf(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return grouped(n)
+}
+
+// amountOf is a price with all its digits, two at least.
+func amountOf(price float64) string {
+	if price == 0 {
+		return "-"
+	}
+	digits := strconv.FormatFloat(price, 'f', -1, 64)
+	if _, cents, _ := strings.Cut(digits, "."); len(cents) < 2 {
+		return strconv.FormatFloat(price, 'f', 2, 64)
+	}
+	return digits
+}
+
+// completeModels completes the name of a model: the provider first, then those of
+// its models that are known.
+func completeModels(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	settings, err := config.Load(&config.Options{Dir: cmd.Flag("dir").Value.String()})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	provider, _, named := strings.Cut(word, "/")
+	var words []string
+	if !named {
+		for _, name := range append(settings.ProviderNames(), config.Scripted) {
+			words = append(words, name+"/")
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveKeepOrder
+	}
+	p, err := settings.Provider(provider)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, name := range knownModels(settings, p) {
+		words = append(words, provider+"/"+name)
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}

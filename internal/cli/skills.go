@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/skill"
+)
+
+// skillDirs are where skills are looked for, in rising precedence: the user's, and the
+// project's. Skills that a project has for another agent are skills too.
+func skillDirs(s *config.Loaded) []string {
+	var dirs []string
+	if s.UserDir != "" {
+		dirs = append(dirs, filepath.Join(s.UserDir, "skills"))
+	}
+	for _, of := range []string{".claude", ".belay"} {
+		if dir := filepath.Join(s.Project, of, "skills"); staysInside(s.Project, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// staysInside reports whether a directory of the project is in the project, with all
+// links followed: a stranger's checkout may have one that leads anywhere.
+func staysInside(project, dir string) bool {
+	actual, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return true // it is not there
+	}
+	top, err := filepath.EvalSymlinks(project)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(top, actual)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// openSkills reads the skills that there are.
+func openSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
+	var sources []skill.Source
+	for _, dir := range skillDirs(s) {
+		sources = append(sources, skill.Dir(dir))
+	}
+	return skill.NewCatalog(ctx, sources...)
+}
+
+func (a *app) skillsCommand() *cobra.Command {
+	skills := parent(&cobra.Command{
+		Use:   "skills",
+		Short: "List, show, check and match skills",
+		Long: "A skill teaches an agent something, in a file: a directory with a SKILL.md, or a Markdown or YAML file. They are\nlooked for in the user's directory of settings, and in .claude/skills and .belay/skills of the project, which stand in\n" +
+			"front of it. Type /NAME in a message to have one in front of it.",
+		Example: `  belay skills list
+  belay skills check --strict .belay/skills
+  belay skills match "review this change"`,
+	})
+	skills.AddCommand(a.listSkillsCommand(), a.showSkillCommand(), a.checkSkillsCommand(), a.matchSkillsCommand())
+	return skills
+}
+
+// skillLine is a skill as it is listed.
+type skillLine struct {
+	Name        string   `json:"name"`
+	ID          string   `json:"id"`
+	Description string   `json:"description,omitempty"`
+	Priority    int      `json:"priority,omitempty"`
+	Hidden      bool     `json:"hidden,omitempty"`
+	Triggers    int      `json:"triggers,omitempty"`
+	Sections    []string `json:"sections,omitempty"`
+	Agents      []string `json:"agents,omitempty"`
+	Path        string   `json:"path"`
+}
+
+func lineOf(s *skill.Skill) skillLine {
+	l := skillLine{
+		Name: s.Name, ID: s.ID, Description: s.Description, Priority: s.Priority, Hidden: s.Hidden, Triggers: len(s.Triggers), Agents: s.Agents, Path: s.Path,
+	}
+	for _, section := range s.Sections {
+		l.Sections = append(l.Sections, section.Name)
+	}
+	return l
+}
+
+func (a *app) listSkillsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the skills that an agent here has",
+		Long:    "Lists the skills that an agent here has, where each is from, and what is wrong with the files: what could not be\nloaded, what another stands in front of, and what was tolerated.",
+		Example: "  belay skills list",
+		Args:    arguments(0, 0, "skills list takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			catalog := openSkills(cmd.Context(), settings)
+			var t table
+			t.add("SKILL", "GETS IN", "FROM", "WHAT FOR")
+			for _, s := range catalog.List() {
+				if asJSON {
+					if err := a.printJSON(lineOf(s)); err != nil {
+						return err
+					}
+					continue
+				}
+				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(a.shownPath(settings, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
+			}
+			a.tellProblems(settings, catalog.Problems())
+			switch {
+			case asJSON:
+				return nil
+			case len(t.rows) == 1:
+				a.remarkf("there are no skills: make a directory with a SKILL.md in .belay/skills, see docs/skills.md")
+				return nil
+			}
+			return t.write(a.out, a.onOut.dim)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+// waysIn says how a skill gets into a conversation, besides /NAME.
+func waysIn(s *skill.Skill) string {
+	var ways []string
+	if !s.Hidden {
+		ways = append(ways, "read")
+	}
+	if len(s.Triggers) > 0 {
+		ways = append(ways, counted(len(s.Triggers), "trigger"))
+	}
+	return cmp.Or(strings.Join(ways, ", "), "/name alone")
+}
+
+// shownPath is a path as seen from the project.
+func (a *app) shownPath(s *config.Loaded, path string) string {
+	if rel, err := filepath.Rel(s.Project, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// tellProblems tells people what is wrong with skills.
+func (a *app) tellProblems(s *config.Loaded, problems []skill.Problem) {
+	for i := range problems {
+		p := problems[i]
+		p.Path = a.shownPath(s, p.Path)
+		a.remarkf("%s %s", a.onErr.yellow(strings.ReplaceAll(string(p.Kind), "_", " ")+":"), oneLine(p.Error()))
+	}
+}
+
+func (a *app) showSkillCommand() *cobra.Command {
+	var section string
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Print a skill as the model reads it",
+		Long:    "Prints the text of a skill, or of one of its sections.",
+		Example: "  belay skills show release-notes --section style",
+		Args:    arguments(1, 1, "name one skill: `belay skills list` lists them"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			settings, err := a.settings()
+			if err != nil || len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return skillNames(openSkills(cmd.Context(), settings)), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			catalog := openSkills(cmd.Context(), settings)
+			reading, err := catalog.Read(cmd.Context(), args[0], section)
+			if errors.Is(err, skill.ErrNotFound) {
+				return usage("%w%s", err, near.Hint(args[0], skillNames(catalog)))
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(a.out, strings.TrimRight(visible.All(reading.Text), "\n")); err != nil {
+				return fmt.Errorf("show: %w", err)
+			}
+			if len(reading.Sections) > 0 {
+				a.remarkf("sections: %s", oneLine(strings.Join(reading.Sections, ", ")))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&section, "section", "", "print this section of it")
+	return cmd
+}
+
+func skillNames(c *skill.Catalog) []string {
+	var names []string
+	for _, s := range c.List() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func (a *app) checkSkillsCommand() *cobra.Command {
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "check [DIR]",
+		Short: "Hold skills against the Agent Skills specification",
+		Long: "Holds the skills of a directory, or the skill that it is, against the Agent Skills specification, and tells each\nviolation with file and line. Without --strict the fields that Belay reads beyond it are allowed. Without DIR it\n" +
+			"checks all directories that are looked for skills. The exit code is 1 if something is wrong.",
+		Example: "  belay skills check\n  belay skills check --strict ./my-skill",
+		Args:    arguments(0, 1, "name at most one DIR"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			dirs := args
+			if len(dirs) == 0 {
+				dirs = present(skillDirs(settings))
+			}
+			found := 0
+			for _, dir := range dirs {
+				problems, err := skill.Check(dir, strict)
+				if err != nil {
+					return usage("%w", err)
+				}
+				for i := range problems {
+					p := problems[i]
+					if _, err := fmt.Fprintln(a.out, oneLine(p.Error())); err != nil {
+						return fmt.Errorf("check: %w", err)
+					}
+				}
+				found += len(problems)
+			}
+			if found > 0 {
+				return &exitError{code: exitFailed, err: fmt.Errorf("%s", counted(found, "violation"))}
+			}
+			a.remarkf("%s in order", cmp.Or(strings.Join(dirs, ", "), "there are no skills; all is"))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "allow nothing beyond the specification")
+	return cmd
+}
+
+func (a *app) matchSkillsCommand() *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:     `match "TASK"`,
+		Short:   "Tell which skills a task makes active, and why",
+		Long:    "Tells which skills a task makes active: which of their triggers matches, and what of the task it matches.",
+		Example: `  belay skills match "review this change"`,
+		Args:    arguments(1, 1, "give the task as one word, in quotes"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			var t table
+			t.add("SKILL", "TRIGGER", "FOUND")
+			for _, m := range openSkills(cmd.Context(), settings).Match(args[0], agent) {
+				trigger := "named"
+				if m.Trigger.Pattern != "" {
+					trigger = fmt.Sprintf("%s %s", m.Trigger.Type, m.Trigger.Pattern)
+				}
+				t.add(oneLine(m.Skill.Name), oneLine(trigger), oneLine(m.Found))
+			}
+			if len(t.rows) == 1 {
+				a.remarkf("no skill is made active by it")
+				return nil
+			}
+			return t.write(a.out, a.onOut.dim)
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "main", "as this agent")
+	return cmd
+}

@@ -1,0 +1,216 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// providers reads what a file says about providers. What is wrong is told with its
+// line.
+func (r *reading) providers(node ast.Node) map[string]Provider {
+	object, ok := node.(ast.MapNode)
+	if !ok {
+		r.refusef(node, "providers: expected names with what is said about them: {work: {url: https://host/v1, key_env: WORK_API_KEY}}")
+		return nil
+	}
+	all := make(map[string]Provider)
+	for pairs := object.MapRange(); pairs.Next(); {
+		name := keyName(pairs.Key())
+		switch {
+		case name == Scripted:
+			r.refusef(pairs.Key(), "providers: %q plays scripts and has nothing to set", name)
+		case !providerName.MatchString(name):
+			r.refusef(pairs.Key(), "providers: %q is no name of a provider: use letters, digits, dots, dashes and underscores", name)
+		default:
+			all[name] = r.provider(name, pairs.KeyValue())
+		}
+	}
+	return all
+}
+
+// provider reads what is said about one provider.
+func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
+	what := "providers." + name
+	r.into.from[what] = r.source(pair.Key)
+	var p Provider
+	var words []word
+	keys := r.tuning(what, &p.Tuning, &words)
+	keys["kind"] = checked(&p.Kind, func(kind string) error { return oneOf(kind, Kinds()) })
+	keys["url"] = checked(&p.URL, checkURL)
+	keys["key_env"] = func(node ast.Node) error {
+		p.KeyEnv = make([]string, 1)
+		return checked(&p.KeyEnv[0], checkKeyEnv)(node)
+	}
+	keys["key_file"] = func(node ast.Node) error {
+		err := decode(node, &p.KeyFile)
+		p.KeyFile = absolute(atHome(p.KeyFile), filepath.Dir(r.file))
+		return err
+	}
+	keys["models"] = func(node ast.Node) error {
+		p.Models = r.models(what, node, &words)
+		return nil
+	}
+	for key, read := range keys {
+		keys[key] = func(node ast.Node) error {
+			r.into.from[what+"."+key] = r.source(node)
+			return read(node)
+		}
+	}
+	before := len(r.problems)
+	if _, nothing := pair.Value.(*ast.NullNode); !nothing {
+		r.members(what, pair.Value, keys)
+	}
+	if len(r.problems) == before {
+		r.fits(name, &p, pair.Key, words)
+	}
+	return p
+}
+
+// word is something said that only some protocols have.
+type word struct {
+	what, key string
+	node      ast.Node
+	vendors   []string
+}
+
+// fits refuses what does not go together.
+func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
+	known, isBuiltIn := builtInOf(name)
+	kind := cmp.Or(p.Kind, known.Kind, KindChat)
+	switch {
+	case isBuiltIn && vendorOf(kind).Name != vendorOf(known.Kind).Name:
+		r.refusef(at, "providers.%s: kind: it is of kind %s: give what is of kind %s another name", name, known.Kind, kind)
+	case !isBuiltIn && p.URL == "" && p.Kind == "":
+		var names []string
+		for _, b := range builtIn() {
+			names = append(names, b.Name)
+		}
+		r.refusef(at, "providers.%s: there is no url%s: say where it is; or say its kind, for another account with a vendor", name, near.Hint(name, names))
+	}
+	for _, w := range words {
+		if !slices.Contains(w.vendors, vendorOf(kind).Name) {
+			r.refusef(w.node, "%s: %s: there is no such thing with kind %s: it is for %s", w.what, w.key, kind, strings.Join(w.vendors, " and "))
+		}
+	}
+}
+
+// models reads what is said about single models.
+func (r *reading) models(what string, node ast.Node, words *[]word) map[string]Tuning {
+	object, ok := node.(ast.MapNode)
+	if !ok {
+		r.refusef(node, "%s: models: expected names of models with what is said about them: {qwen3: {window: 32768}}", what)
+		return nil
+	}
+	all := make(map[string]Tuning)
+	for pairs := object.MapRange(); pairs.Next(); {
+		name := keyName(pairs.Key())
+		model := what + ".models." + name
+		var t Tuning
+		r.members(model, pairs.Value(), r.tuning(model, &t, words))
+		all[name] = t
+	}
+	return all
+}
+
+// tuning reads what can be said about a model, or about all of a provider's.
+func (r *reading) tuning(what string, t *Tuning, words *[]word) map[string]func(ast.Node) error {
+	only := func(key string, read func(ast.Node) error, vendors ...string) func(ast.Node) error {
+		return func(node ast.Node) error {
+			*words = append(*words, word{what, key, node, vendors})
+			return read(node)
+		}
+	}
+	return map[string]func(ast.Node) error{
+		"window":     func(node ast.Node) error { return decode(node, &t.Window) },
+		"max_tokens": func(node ast.Node) error { return decode(node, &t.MaxTokens) },
+		"thinking":   only("thinking", func(node ast.Node) error { return decodeThinking(node, &t.Thinking) }, KindAnthropic, KindGemini),
+		"effort":     only("effort", text(&t.Effort), KindOpenAI),
+		"summary":    only("summary", text(&t.Summary), KindOpenAI),
+		"extra":      only("extra", func(node ast.Node) error { return decodeExtra(node, &t.Extra) }, KindOpenAI),
+		"price": func(node ast.Node) error {
+			t.Price = r.price(what, node)
+			return nil
+		},
+	}
+}
+
+// price reads what a million tokens cost. Tokens of the cache cost as much as any
+// token in, unless that is said: a budget must not take them for free.
+func (r *reading) price(what string, node ast.Node) belay.Price {
+	p := belay.Price{CacheRead: -1, CacheWrite: -1}
+	amount := func(into *float64) func(ast.Node) error {
+		return func(node ast.Node) error { return decode(node, into) }
+	}
+	before := len(r.problems)
+	r.members(what+".price", node, map[string]func(ast.Node) error{
+		"in": amount(&p.In), "out": amount(&p.Out), "cache_read": amount(&p.CacheRead), "cache_write": amount(&p.CacheWrite),
+	})
+	for _, cached := range []*float64{&p.CacheRead, &p.CacheWrite} {
+		if *cached < 0 {
+			*cached = p.In
+		}
+	}
+	if p == (belay.Price{}) && len(r.problems) == before {
+		r.refusef(node, "%s: price: nothing costs anything, which would mean the price of the built-in table: say what in and out cost, or leave it out", what)
+	}
+	return p
+}
+
+func decodeThinking(node ast.Node, into *int) error {
+	if word, ok := node.(*ast.StringNode); ok && word.Value == "adaptive" {
+		*into = Adaptive
+		return nil
+	}
+	if err := decode(node, into); err != nil {
+		return fmt.Errorf("expected a number of tokens, or adaptive: %w", err)
+	}
+	return nil
+}
+
+// decodeExtra reads an object that is handed on as JSON.
+func decodeExtra(node ast.Node, into *json.RawMessage) error {
+	var fields map[string]any
+	if err := yaml.NodeToValue(node, &fields); err != nil || fields == nil {
+		return errors.New("expected keys with values")
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("it cannot be written as JSON: %w", err)
+	}
+	*into = data
+	return nil
+}
+
+// checked reads a text and checks it.
+func checked(into *string, check func(string) error) func(ast.Node) error {
+	return func(node ast.Node) error {
+		if err := decode(node, into); err != nil {
+			return err
+		}
+		return check(*into)
+	}
+}
+
+// keyName is a key of the user's own choice, without the quotes it may stand in.
+func keyName(key ast.MapKeyNode) string {
+	name := key.String()
+	if unquoted, err := strconv.Unquote(name); err == nil {
+		return unquoted
+	}
+	if n := len(name); n >= 2 && name[0] == '\'' && name[n-1] == '\'' {
+		return name[1 : n-1]
+	}
+	return name
+}

@@ -3,21 +3,23 @@
 # Linters and formatters are pinned in a module of their own, so that programs which embed Belay do not carry them. Go
 # keeps the built tools in its build cache: the first use compiles them (minutes), later ones start at once.
 TOOL := go tool -modfile=tools/go.mod
-# sqlc makes Go from SQL. It has a module of its own again, being larger than all the others, and builds without cgo.
-SQLC := CGO_ENABLED=0 go tool -modfile=tools/sqlc/go.mod sqlc
+# sqlc makes Go from SQL. It has a module of its own again, being larger than all the others.
+SQLC := go tool -modfile=tools/sqlc/go.mod sqlc
 
 # How long each fuzz target runs.
-FUZZTIME ?= 4s
+FUZZTIME ?= 10s
 # How long the soak tests may take in all.
 SOAKTIME ?= 30m
-# What the module must build and vet for.
-PLATFORMS ?= linux/amd64 darwin/arm64 windows/amd64
+# What the module must build and vet for, besides the machine's own.
+PLATFORMS ?= darwin/arm64 windows/amd64
 
 # A program that is only checked needs no version stamp, and stamping fails where git does not trust the checkout, as in
 # many containers. `make build` asks for the stamp again.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 # The repository is a module by itself, whatever workspace surrounds it.
 export GOWORK := off
+# The product has no cgo; only the race detector needs it.
+export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
 # The machine is kept busy by each step alone, and the output stays readable.
@@ -29,7 +31,7 @@ help: ## list the targets
 
 .PHONY: test
 test: ## everything that must hold before a change is merged; installs what is missing
-	@MAKE='$(MAKE)' scripts/steps tools-install format-check vet lint tidy-check generate-check race processes fuzz cross
+	@MAKE='$(MAKE)' scripts/steps tools-install format-check vet lint tidy-check generate-check race processes cross
 
 .PHONY: check
 check: format-check vet lint ## format, vet and lint: the quick part of make test
@@ -85,23 +87,30 @@ screen:
 confinement:
 	@[ "$$(uname)" != Linux ] || scripts/ensure-debian 'bwrap --version' bubblewrap
 
+# The store for many machines is tested on a server that the tests start, from PATH or from where Debian has it.
+.PHONY: database
+database:
+	@scripts/ensure-debian 'for p in initdb postgres; do command -v $$p || ls /usr/lib/postgresql/*/bin/$$p || exit 1; done' postgresql
+
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./internal/crashtest ./internal/demo ./sandbox
+PROCESSES := ./cmd/belay ./internal/crashtest ./internal/demo ./sandbox ./store/postgres/internal/crash
 
 .PHONY: race
-race: compiler screen confinement ## all tests under the race detector, but for those that start many processes
+race: compiler screen confinement database ## all tests under the race detector, but for those that start many processes
 	@CGO_ENABLED=1 go test -race $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes
-processes: confinement ## the tests that start many processes, or kill them
+processes: confinement database ## the tests that start many processes, or kill them
 	@go test $(PROCESSES)
 
+# The seeds of every target run with the tests. The search for new inputs finds what it finds, whatever a change was about:
+# it has a command of its own, and what it finds becomes a seed.
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME (default 4s)
+fuzz: ## run every fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz $(FUZZTIME)
 
 .PHONY: cross
-cross: ## build and vet for each of PLATFORMS, without cgo
+cross: ## build and vet for each of PLATFORMS
 	@scripts/cross $(PLATFORMS)
 
 .PHONY: bench
@@ -115,7 +124,7 @@ record: ## have short conversations with a real service (PROVIDER=openai or gemi
 	@BELAY_RECORD=1 go test -run Recordings -count 1 -v ./provider/$(PROVIDER)
 
 .PHONY: soak
-soak: compiler ## the long tests (build tag soak), bounded by SOAKTIME
+soak: compiler database ## the long tests (build tag soak), bounded by SOAKTIME
 	@CGO_ENABLED=1 go test -race -tags soak -run '^TestSoak' -count 1 -timeout $(SOAKTIME) ./...
 
 .PHONY: build

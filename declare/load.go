@@ -80,14 +80,14 @@ func readFile(base, file string) ([]byte, error) {
 	if !below(base, path) {
 		return nil, &FaultError{file, 1, fmt.Sprintf("the file is not below %s: move it there", base)}
 	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would wait for its other end
+		return nil, &FaultError{file, 1, "it is not a regular file"}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &FaultError{file, 1, "the file cannot be read: " + reason(err)}
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, &FaultError{file, 1, "it is not a regular file"}
-	}
 	text, err := io.ReadAll(io.LimitReader(f, Limit+1))
 	if err != nil {
 		return nil, &FaultError{file, 1, "the file cannot be read: " + reason(err)}
@@ -177,13 +177,18 @@ func (r *reading) parse(file string, text []byte) {
 		return
 	}
 	var hooks *frontmatter.Value
+	before := len(r.faults)
 	r.mapping(root, "the file", map[string]func(frontmatter.Value){
 		"secrets": func(v frontmatter.Value) { r.secrets = r.names(v, "secrets") },
 		"hooks":   func(v frontmatter.Value) { hooks = &v },
 	})
-	if hooks != nil {
-		r.list(*hooks)
+	if hooks == nil {
+		if len(r.faults) == before {
+			r.faultf(1, "there are no hooks in it: it needs the key hooks, with a list")
+		}
+		return
 	}
+	r.list(*hooks)
 }
 
 // document reads the form of a file by its name.

@@ -40,10 +40,10 @@ type Options struct {
 	// Transport carries the calls of webhooks. Defaults to one that uses no proxy and
 	// holds http to this machine.
 	Transport http.RoundTripper
-	// Trust is asked before a command or worker of a declaration runs, each time. If it
-	// returns an error, nothing runs: a gate denies, whatever its failure mode, and says
-	// why; other hooks fail by their mode. The error's text is told to the model, so it
-	// must quote no secrets. Defaults to trusting everything.
+	// Trust is asked before a command or worker of a declaration runs or its webhook is
+	// called, each time. If it returns an error, nothing runs: a gate denies, whatever its
+	// failure mode, and says why; other hooks fail by their mode. The error's text is told
+	// to the model, so it must quote no secrets. Defaults to trusting everything.
 	Trust func(ctx context.Context, d *Declaration) error
 	// Confine changes what is about to run, such as to the command line of a sandbox
 	// that runs it. It is asked before each command, and before each start of a worker.
@@ -239,7 +239,7 @@ func (h *handler) handle(ctx context.Context, call belay.WireCall) (json.RawMess
 		return nil, ErrClosed
 	default:
 	}
-	if h.set.opts.Trust != nil && (h.d.Kind == hook.HandlerCommand || h.d.Kind == hook.HandlerWorker) {
+	if h.set.opts.Trust != nil && h.d.Kind != hook.HandlerAction {
 		if err := h.set.opts.Trust(ctx, h.d); err != nil {
 			return h.untrusted(err)
 		}
@@ -255,7 +255,7 @@ func (h *handler) handle(ctx context.Context, call belay.WireCall) (json.RawMess
 // open by default do harm when they are closed, and fail by their mode.
 func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	phase := h.codec.wire
-	if phase.Kind() == hook.Gate && phase.DefaultFailure() == hook.Closed && h.opts.Failure != hook.Closed && h.opts.Failure != (hook.Failure{}) {
+	if phase.Kind() == hook.Gate && phase.DefaultFailure() == hook.Closed {
 		return h.codec.block(err.Error())
 	}
 	return nil, &hook.SafeError{Code: hook.CodeError, Message: "it is not trusted and did not run", Err: err}

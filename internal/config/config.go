@@ -38,6 +38,7 @@ type Config struct {
 	Retention Retention `json:"retention"`
 	Permit    Permit    `json:"permit"`
 	Sandbox   Sandbox   `json:"sandbox"`
+	Hooks     Hooks     `json:"hooks"`
 	// Providers are what the settings say about providers, by their names:
 	// [Loaded.Provider] knows the rest.
 	Providers map[string]Provider `json:"providers"`
@@ -67,6 +68,17 @@ type Approvals struct {
 	Expiry time.Duration `json:"expiry"`
 }
 
+// Hooks are switches about hooks that files declare.
+type Hooks struct {
+	// Disable are the ids of hooks that do not run, or "all". Those that ask a person
+	// do.
+	Disable []string `json:"disable"`
+	// AllowCommands lets commands and workers run. Where it is false gates are closed.
+	AllowCommands bool `json:"allow_commands"`
+	// WebhookAllowlist is where webhooks may go.
+	WebhookAllowlist []string `json:"webhook_allowlist"`
+}
+
 // Retention is what `belay store prune` keeps. Zero sets no bound.
 type Retention struct {
 	Age  time.Duration `json:"age"`
@@ -83,6 +95,8 @@ type field struct {
 	private string
 	// inFiles says why a value cannot be set by a variable or a flag, or nothing.
 	inFiles func(*Config) string
+	// variable is the environment variable, if it is not made of the path.
+	variable string
 	// looser says that a project's value takes more than the user's gives.
 	looser func(project, user *Config) bool
 }
@@ -114,6 +128,9 @@ func fields() []field {
 		{path: "permit.tools", value: func(c *Config) any { return &c.Permit.Tools }, private: "what tools do", inFiles: always},
 		{path: "sandbox.mode", value: func(c *Config) any { return &c.Sandbox.Mode }, check: func(c *Config) error { return oneOf(c.Sandbox.Mode, sandboxModes()) }, looser: looserSandbox, inFiles: never(SandboxOff)},
 		{path: "sandbox.write", value: func(c *Config) any { return &c.Sandbox.Write }, check: func(c *Config) error { return checkDirectories(c.Sandbox.Write) }, private: "which directories beyond it are used", inFiles: always},
+		{path: "hooks.disable", value: func(c *Config) any { return &c.Hooks.Disable }, private: "which hooks do not run", variable: "BELAY_DISABLE_HOOKS"},
+		{path: "hooks.allow_commands", value: func(c *Config) any { return &c.Hooks.AllowCommands }, private: "whether commands run", variable: "BELAY_ALLOW_COMMANDS"},
+		{path: "hooks.webhook_allowlist", value: func(c *Config) any { return &c.Hooks.WebhookAllowlist }, private: "where webhooks go", variable: "BELAY_WEBHOOK_ALLOWLIST"},
 		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are and go", inFiles: always},
 	}
 }
@@ -135,6 +152,11 @@ func never(mode string) func(*Config) string {
 // Variable is the environment variable of a setting: limits.steps is
 // BELAY_LIMITS_STEPS.
 func Variable(path string) string {
+	for _, f := range fields() {
+		if f.path == path && f.variable != "" {
+			return f.variable
+		}
+	}
 	return "BELAY_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
@@ -154,6 +176,12 @@ func assign(into any, word string) error {
 		*v = word
 	case *[]string:
 		*v = splitList(word)
+	case *bool:
+		b, err := strconv.ParseBool(word)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", word)
+		}
+		*v = b
 	case *int:
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 0 {

@@ -105,7 +105,7 @@ func (r *reading) source(node ast.Node) Source {
 // decode reads a node into a value. Durations and sizes are written as words.
 func decode(node ast.Node, into any) error {
 	switch into := into.(type) {
-	case *time.Duration, *int64, *int, *float64:
+	case *time.Duration, *int64, *int, *float64, *bool:
 		if scalar, ok := node.(ast.ScalarNode); ok {
 			return assign(into, fmt.Sprint(scalar.GetValue()))
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 // Source is where a value came from.
 type Source struct {
-	// Kind is default, user, project, environment, flag or kept.
+	// Kind is default, system, user, project, environment, flag or kept.
 	Kind string `json:"kind"`
 	// Where is the file with its line, the variable, the flag or the turn.
 	Where string `json:"where,omitempty"`
@@ -40,9 +41,11 @@ type Loaded struct {
 	Project string
 	// UserDir is where the user's own settings are; empty if there is no home.
 	UserDir string
-	// UserFile and ProjectFile are the files that were read; empty if there is
-	// none.
-	UserFile, ProjectFile string
+	// SystemDir is where the machine's settings are.
+	SystemDir string
+	// SystemFile, UserFile and ProjectFile are the files that were read; empty if
+	// there is none.
+	SystemFile, UserFile, ProjectFile string
 
 	from    map[string]Source
 	lines   map[string]string // of rules, by where they stand
@@ -57,8 +60,19 @@ type Options struct {
 	// UserDir is the user's directory for settings of all programs. Defaults to
 	// os.UserConfigDir.
 	UserDir string
+	// SystemDir is where the machine's settings are. Defaults to [SystemDir].
+	SystemDir string
 	// Environ are the variables. Defaults to os.Environ.
 	Environ []string
+}
+
+// SystemDir is where the settings of a machine are, for all of its users. Some systems
+// have no such place.
+func SystemDir() string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	return "/etc/belay"
 }
 
 // UserPath is where the user's file is looked for, in the user's directory for
@@ -82,11 +96,18 @@ func Load(opts *Options) (*Loaded, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	l := &Loaded{Project: dir, from: make(map[string]Source), lines: make(map[string]string), environ: o.Environ}
+	l.Hooks.AllowCommands = true
 	l.Mode, l.Store = permit.Standard.Name, filepath.Join(".belay", "belay.db")
 	for _, f := range fields() {
 		l.from[f.path] = Source{Kind: "default"}
 	}
 	var problems []error
+	if l.SystemDir = cmp.Or(o.SystemDir, SystemDir()); l.SystemDir != "" {
+		if path := filepath.Join(l.SystemDir, Name); isFile(path) {
+			l.SystemFile = path
+			problems = append(problems, l.readFile(path, "system"))
+		}
+	}
 	if o.UserDir != "" {
 		l.UserDir = filepath.Dir(UserPath(o.UserDir))
 		if path := UserPath(o.UserDir); isFile(path) {
@@ -237,8 +258,7 @@ func (l *Loaded) Environment(name string) string {
 // otherVariables begin like settings and are none: those that hooks are given,
 // and switches of other parts.
 var otherVariables = []string{
-	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DISABLE_HOOKS", "BELAY_ALLOW_COMMANDS", "BELAY_WEBHOOK_ALLOWLIST",
-	"BELAY_DEMO_DIR",
+	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DEMO_DIR",
 }
 
 // unknownVariables refuses variables that look like settings and are none: a

@@ -1,0 +1,221 @@
+package space
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// parts are what of a directory can make something run, or change what it does. Skills
+// are text for the model: what it makes of them the floor judges.
+var parts = []string{manifestFile, "hooks", "agents", mcpFile}
+
+// The most that these may have together.
+const (
+	mostFiles = 4096
+	mostBytes = 64 << 20
+	mostDepth = 16
+)
+
+// contents are the files of a directory that trust is about, by their paths below it.
+type contents map[string]content
+
+// content is a file.
+type content struct {
+	stamp stamp
+	// what tells files apart: what it is, whether it can be executed, and its text or
+	// where it leads.
+	sum string
+	// young says that the file changed so shortly before it was looked at that another
+	// change might leave the same stamp.
+	young bool
+}
+
+// stamp is what changes about a file when somebody changes it.
+type stamp struct {
+	mode     fs.FileMode
+	size     int64
+	modified int64
+	// changed is when anything about the file changed, and cannot be set; inode tells
+	// it from another that took its place. Not every system has them: known says.
+	changed, inode int64
+	known          bool
+}
+
+// hash is one for all files.
+func (c contents) hash() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(h, "%d:%s%s\n", len(name), name, c[name].sum)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// youth is how long a change must be ago for the time of it to tell it from others.
+const youth = 2 * time.Second
+
+// readContents reads the files of a directory. Those of before that have not changed
+// are not read again. Left out are the files that skip names: what hooks write.
+func readContents(dir string, skip map[string]bool, before contents) (contents, error) {
+	w := &walk{dir: dir, skip: skip, before: before, found: make(contents), now: time.Now()}
+	for _, part := range parts {
+		if err := w.look(part, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return w.found, nil
+}
+
+type walk struct {
+	dir    string
+	skip   map[string]bool
+	before contents
+	found  contents
+	bytes  int64
+	now    time.Time
+}
+
+// look takes in a file, or a directory with all that is in it.
+func (w *walk) look(name string, depth int) error {
+	if w.skip[name] {
+		return nil
+	}
+	full := filepath.Join(w.dir, filepath.FromSlash(name))
+	info, err := os.Lstat(full)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return w.file(name, full, info)
+	}
+	if depth == mostDepth {
+		return &Problem{full, 0, fmt.Sprintf("directories are nested more than %d deep", mostDepth)}
+	}
+	entries, err := os.ReadDir(full)
+	if err != nil {
+		return &Problem{full, 0, reason(err)}
+	}
+	for _, e := range entries {
+		// A file that goes while others are looked at is gone.
+		if err := w.look(path.Join(name, e.Name()), depth+1); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) file(name, full string, info fs.FileInfo) error {
+	if w.bytes += info.Size(); len(w.found) == mostFiles || w.bytes > mostBytes {
+		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: keep what hooks do not need elsewhere", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
+	}
+	now := stampOf(info)
+	if old, ok := w.before[name]; ok && !old.young && now.known && old.stamp == now {
+		w.found[name] = old
+		return nil
+	}
+	sum, err := sumOf(w.dir, full, info)
+	if err != nil {
+		return err
+	}
+	w.found[name] = content{stamp: now, sum: sum, young: w.now.Sub(time.Unix(0, now.changed)) < youth}
+	return nil
+}
+
+// sumOf tells a file from others.
+func sumOf(dir, full string, info fs.FileInfo) (string, error) {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		leads, err := staysBelow(dir, full)
+		if err != nil {
+			return "", err
+		}
+		return " link " + leads, nil
+	case !info.Mode().IsRegular():
+		return "", &Problem{full, 0, "it is not a regular file: take it out"}
+	}
+	f, err := os.Open(full)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		return "", &Problem{full, 0, reason(err)}
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, io.LimitReader(f, mostBytes)); err != nil {
+		return "", &Problem{full, 0, reason(err)}
+	}
+	return fmt.Sprintf(" %t %x", info.Mode()&0o111 != 0, h.Sum(nil)), nil
+}
+
+// staysBelow tells where a link leads, which must not be out of the directory: nobody
+// would see what changes there.
+func staysBelow(dir, link string) (string, error) {
+	target, err := os.Readlink(link)
+	if err != nil {
+		return "", &Problem{link, 0, reason(err)}
+	}
+	base, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", &Problem{dir, 0, reason(err)}
+	}
+	end, err := filepath.EvalSymlinks(link)
+	if errors.Is(err, fs.ErrNotExist) {
+		return target, nil // it leads nowhere
+	}
+	if err != nil {
+		return "", &Problem{link, 0, reason(err)}
+	}
+	rel, err := filepath.Rel(base, end)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", &Problem{link, 0, fmt.Sprintf("it leads out of %s: put a copy there instead", dir)}
+	}
+	within := slices.ContainsFunc(parts, func(part string) bool { return rel == part || strings.HasPrefix(rel, part+string(filepath.Separator)) })
+	if !within {
+		return "", &Problem{link, 0, "it leads to a file that trust is not about: put a copy here instead"}
+	}
+	return target, nil
+}
+
+// seal compares a directory with what it was. It is cheap as long as nothing changes.
+type seal struct {
+	dir  string
+	skip map[string]bool
+
+	mu   sync.Mutex
+	last contents
+}
+
+// now is the hash of the directory as it is.
+func (s *seal) now() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := readContents(s.dir, s.skip, s.last)
+	if err != nil {
+		return "", err
+	}
+	s.last = found
+	return found.hash(), nil
+}
+
+// textOf is the text of a file, to show what changed in it; empty if it is none, or too
+// long.
+func textOf(dir, name string) string {
+	text, err := readAtMost(filepath.Join(dir, filepath.FromSlash(name)), 64<<10)
+	if err != nil || !utf8.Valid(text) {
+		return ""
+	}
+	return string(text)
+}

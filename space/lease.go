@@ -1,0 +1,425 @@
+package space
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
+)
+
+// Lease is an installed directory.
+type Lease struct {
+	host *Host
+	into Target
+
+	change sync.Mutex // held while it is reloaded or unloaded
+
+	mu       sync.Mutex
+	now      *installed
+	unloaded bool
+	leaving  sync.WaitGroup // what was replaced and is held by turns
+	leftover []error        // of what was replaced
+}
+
+// installed is one state of a directory in an agent.
+type installed struct {
+	plan   *plan
+	check  *seal
+	set    *declare.Set
+	hooks  *hook.Lease
+	skills *belay.Lease
+	agents *belay.Lease
+}
+
+// Install installs a directory, all of it or nothing. Workers of trusted hooks are
+// started before anything is seen. What does not run is told by [Lease.Notes].
+func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, error) {
+	if into == nil || into.Hooks == nil {
+		return nil, errors.New("install a space: there is no hook runtime to install it into")
+	}
+	if into.Subagents != nil && into.Build == nil {
+		return nil, errors.New("install a space: Target.Build is missing, which makes agents of declarations")
+	}
+	l := &Lease{host: h, into: *into}
+	next, err := l.prepare(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.enter(s, next.plan); err != nil {
+		return nil, errors.Join(err, next.set.Close())
+	}
+	if err := l.bring(ctx, next, nil); err != nil {
+		h.leave(s)
+		return nil, errors.Join(err, next.set.Close())
+	}
+	l.now = next
+	return l, nil
+}
+
+// enter takes down that a space is installed, and what it was granted. Two directories
+// cannot have one id.
+func (h *Host) enter(s *Space, p *plan) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id := s.Manifest.ID; id != "" {
+		if other := h.ids[id]; other != "" && other != s.Dir {
+			return fmt.Errorf("install a space: %s and %s both call themselves %q: change the id in one manifest", other, s.Dir, id)
+		}
+		h.ids[id] = s.Dir
+		h.count[id]++
+	}
+	h.grants[origin{s.Origin.Kind, s.Origin.Name}] = p.standing.capabilities()
+	return nil
+}
+
+func (h *Host) leave(s *Space) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := s.Manifest.ID
+	if id == "" {
+		return
+	}
+	if h.count[id]--; h.count[id] == 0 {
+		delete(h.count, id)
+		delete(h.ids, id)
+		delete(h.grants, origin{s.Origin.Kind, s.Origin.Name})
+	}
+}
+
+// prepare makes everything that can go wrong go wrong before anything is seen.
+func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
+	p, err := l.host.plan(s)
+	if err != nil {
+		return nil, fmt.Errorf("install %s: %w", s.Label(), err)
+	}
+	next := &installed{plan: p, check: &seal{dir: s.Dir, skip: s.written, last: s.read}}
+	if next.set, err = l.host.set(s, p.hooks, next.check, s.Hash); err != nil {
+		return nil, fmt.Errorf("install %s: %w", s.Label(), err)
+	}
+	if err := l.tryOwn(next); err != nil {
+		return nil, errors.Join(fmt.Errorf("install %s: %w", s.Label(), err), next.set.Close())
+	}
+	if p.standing.Trusted && !l.host.opts.NoCommands && !l.host.opts.Disable {
+		if err := next.set.Start(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("install %s: %w", s.Label(), err), next.set.Close())
+		}
+	}
+	return next, nil
+}
+
+// tryOwn makes the hooks that agents declare, to see that they can be made.
+func (l *Lease) tryOwn(next *installed) error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(next.plan.own)) {
+		set, err := l.host.set(next.plan.space, next.plan.own[name], next.check, next.plan.space.Hash)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("agent %q: %w", name, err))
+			continue
+		}
+		problems = append(problems, set.Close())
+	}
+	return errors.Join(problems...)
+}
+
+// bring makes what was prepared visible, in the place of what was there. If something
+// fails, what was there is there again.
+func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
+	s := next.plan.space
+	var undo []func()
+	defer func() {
+		if err != nil {
+			for _, f := range slices.Backward(undo) {
+				f()
+			}
+			err = fmt.Errorf("install %s: %w", s.Label(), err)
+		}
+	}()
+	if l.into.Subagents != nil {
+		if old != nil && old.agents != nil {
+			_ = old.agents.Close()                                                                    // never fails
+			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // they were there a moment ago
+		}
+		if made := l.subagents(next); len(made) > 0 {
+			if next.agents, err = l.into.Subagents.Add(made...); err != nil {
+				return err
+			}
+			undo = append(undo, func() { _ = next.agents.Close() })
+		}
+	}
+	if old != nil {
+		next.hooks, err = old.hooks.Replace(next.set.Subscriptions()...)
+	} else {
+		next.hooks, err = l.into.Hooks.Install(next.set.Subscriptions()...)
+	}
+	if err != nil {
+		return err
+	}
+	if source := s.Skills(); source != nil && l.into.Skills != nil && s.Origin.Kind == hook.OriginSpace {
+		next.skills = l.into.Skills.AddSource(ctx, prefixed{source, s.Manifest.ID})
+	}
+	if old != nil && old.skills != nil {
+		_ = old.skills.Close() // never fails
+	}
+	return nil
+}
+
+// subagents makes subagents of the agents of a space.
+func (l *Lease) subagents(in *installed) []subagent.Subagent {
+	var all []subagent.Subagent
+	for _, d := range in.plan.space.Agents {
+		all = append(all, subagent.Subagent{
+			Name: d.Name, Description: d.Description,
+			Factory: d.Factory(func(ctx context.Context, task *subagent.Task, d *subagent.Declaration) (*belay.Agent, error) {
+				own, err := l.host.agentHooks(in.plan, d.Name, in.check)
+				if err != nil {
+					return nil, err
+				}
+				agent, err := l.into.Build(ctx, task, d, own)
+				if err != nil {
+					return nil, errors.Join(err, own.Close(ctx))
+				}
+				return agent, nil
+			}),
+		})
+	}
+	return all
+}
+
+// AgentHooks is an extension with the hooks that an agent of the directory declares, for
+// whoever makes the agent: with it they are closed. It is an error if there is a mistake in
+// one of them, for the agent would do without.
+func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note, error) {
+	p, err := h.plan(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := h.agentHooks(p, agent, &seal{dir: s.Dir, skip: s.written, last: s.read})
+	if err != nil {
+		return nil, nil, err
+	}
+	return own, p.notes, nil
+}
+
+func (h *Host) agentHooks(p *plan, agent string, check *seal) (*ownHooks, error) {
+	if err := p.space.broken[agent]; err != nil {
+		return nil, fmt.Errorf("the hooks of agent %q: %w", agent, err)
+	}
+	set, err := h.set(p.space, p.own[agent], check, p.space.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("the hooks of agent %q: %w", agent, err)
+	}
+	return &ownHooks{agent, set}, nil
+}
+
+// ownHooks are the hooks that an agent declares.
+type ownHooks struct {
+	agent string
+	set   *declare.Set
+}
+
+// Name is told in errors.
+func (o *ownHooks) Name() string { return "hooks of " + o.agent }
+
+// Hooks are the subscriptions.
+func (o *ownHooks) Hooks() []hook.Subscription { return o.set.Subscriptions() }
+
+// Close ends their workers.
+func (o *ownHooks) Close(context.Context) error { return o.set.Close() }
+
+// prefixed is a source whose skills have ids that begin with the space's.
+type prefixed struct {
+	skill.Source
+	space string
+}
+
+// List lists the skills.
+func (p prefixed) List(ctx context.Context) ([]*skill.Skill, error) {
+	given, err := p.Source.List(ctx)
+	all := make([]*skill.Skill, 0, len(given))
+	for _, s := range given {
+		if s == nil {
+			continue
+		}
+		c := *s
+		if id := c.ID; id == "" {
+			c.ID = p.space + "/" + c.Name
+		} else if !strings.HasPrefix(id, p.space+"/") {
+			c.ID = p.space + "/" + id
+		}
+		all = append(all, &c)
+	}
+	return all, err
+}
+
+// Space is what is installed.
+func (l *Lease) Space() *Space {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now.plan.space
+}
+
+// Notes lists the hooks that do not run, or not all of them, and why.
+func (l *Lease) Notes() []Note {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.now.plan.notes)
+}
+
+// ErrUnloaded is the error of a lease that was unloaded.
+var ErrUnloaded = errors.New("the space was unloaded")
+
+// Reload reads the directory again: what is there is validated and its workers are
+// started, then it takes the place of what was installed. On an error that stays as it
+// is. Turns that are under way keep it until they end; Reload does not wait for them.
+func (l *Lease) Reload(ctx context.Context) error {
+	l.change.Lock()
+	defer l.change.Unlock()
+	if l.unloaded {
+		return ErrUnloaded
+	}
+	old := l.now
+	s, err := Load(old.plan.space.Dir, old.plan.space.Origin.Kind)
+	if err != nil {
+		return fmt.Errorf("reload %s: what was loaded before stays: %w", old.plan.space.Label(), err)
+	}
+	if s.Manifest.ID != old.plan.space.Manifest.ID {
+		return fmt.Errorf("reload %s: what was loaded before stays: it calls itself %q now: unload it, and load it again", old.plan.space.Label(), s.Manifest.ID)
+	}
+	next, err := l.prepare(ctx, s)
+	if err != nil {
+		return fmt.Errorf("reload %s: what was loaded before stays: %w", old.plan.space.Label(), err)
+	}
+	before := l.host.grant(s, next.plan.standing.capabilities())
+	if err := l.bring(ctx, next, old); err != nil {
+		l.host.grant(s, before)
+		return errors.Join(fmt.Errorf("reload %s: what was loaded before stays: %w", old.plan.space.Label(), err), next.set.Close())
+	}
+	l.mu.Lock()
+	l.now = next
+	l.mu.Unlock()
+	l.leaving.Go(func() { // until the last turn that holds it has ended
+		err := errors.Join(old.hooks.Drain(context.WithoutCancel(ctx)), old.set.Close())
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.leftover = append(l.leftover, err)
+	})
+	return nil
+}
+
+func (h *Host) grant(s *Space, c hook.Capability) (before hook.Capability) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := origin{s.Origin.Kind, s.Origin.Name}
+	before, h.grants[o] = h.grants[o], c
+	return before
+}
+
+// Changed reports whether the directory is no more what was installed, or what it may do
+// is not what it was.
+func (l *Lease) Changed() bool {
+	l.mu.Lock()
+	now := l.now
+	l.mu.Unlock()
+	s := now.plan.space
+	hash, err := now.check.now()
+	if err != nil || hash != s.Hash {
+		return true
+	}
+	st, err := l.host.Standing(s)
+	return err == nil && (st.Trusted != now.plan.standing.Trusted || st.capabilities() != now.plan.standing.capabilities() ||
+		st.may(s.Origin.Kind, GrantWebhook) != now.plan.standing.may(s.Origin.Kind, GrantWebhook))
+}
+
+// looks tells one state of the directory from another.
+func (l *Lease) looks() string {
+	l.mu.Lock()
+	check := l.now.check
+	l.mu.Unlock()
+	hash, err := check.now()
+	if err != nil {
+		return err.Error()
+	}
+	return hash
+}
+
+// Watch reloads whenever files have changed and stay as they are for a while, until ctx is
+// done or the lease is unloaded. It tells each reload with its error; one that failed is
+// tried again when there are further changes.
+func (l *Lease) Watch(ctx context.Context, told func(error)) {
+	tick := time.NewTicker(l.host.opts.Every)
+	defer tick.Stop()
+	var failed, before string
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !l.Changed() {
+			failed = ""
+			continue
+		}
+		now := l.looks()
+		if now == failed || now != before { // whoever writes may not be done yet
+			before = now
+			continue
+		}
+		err := l.Reload(ctx)
+		if errors.Is(err, ErrUnloaded) || ctx.Err() != nil {
+			return
+		}
+		if failed = ""; err != nil {
+			failed = now
+		}
+		told(err)
+	}
+}
+
+// Unload takes back everything and waits until no turn holds any of it: then no hook,
+// skill, agent, worker or process of it is left. If ctx is done before, nothing that
+// begins finds it any more, but processes may be left: call it again.
+func (l *Lease) Unload(ctx context.Context) error {
+	l.change.Lock()
+	defer l.change.Unlock()
+	now := l.now
+	if now.agents != nil {
+		_ = now.agents.Close() // never fails
+	}
+	if now.skills != nil {
+		_ = now.skills.Close() // never fails
+	}
+	if err := now.hooks.Drain(ctx); err != nil {
+		return fmt.Errorf("unload %s: %w", now.plan.space.Label(), err)
+	}
+	gone := make(chan struct{})
+	go func() { // until what was replaced is gone too
+		l.leaving.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		return fmt.Errorf("unload %s: turns still hold what was reloaded: %w", now.plan.space.Label(), context.Cause(ctx))
+	}
+	err := now.set.Close()
+	if !l.unloaded {
+		l.unloaded = true
+		l.host.leave(now.plan.space)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err = errors.Join(append(l.leftover, err)...); err != nil {
+		return fmt.Errorf("unload %s: %w", now.plan.space.Label(), err)
+	}
+	return nil
+}

@@ -1,0 +1,545 @@
+//go:build unix
+
+package space_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/belaytest"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/space"
+	"github.com/belay-run/belay/subagent"
+)
+
+// steady is a worker.
+const steady = `#!/bin/sh
+read hello
+echo '{"jsonrpc":"2.0","id":1,"result":{"v":1}}'
+n=1
+while read call; do
+  n=$((n + 1))
+  case $call in
+  *'"method":"cancel"'*) n=$((n - 1)) ;;
+  *) echo '{"jsonrpc":"2.0","id":'$n',"result":{"decision":"deny","reason":"the worker says no"}}' ;;
+  esac
+done
+`
+
+// whole writes a space with everything that one can have.
+func (p *place) whole(reason string) {
+	p.t.Helper()
+	p.put("manifest.json", `{"id": "acme", "name": "Acme", "version": "1.0.0", "description": "everything"}`)
+	p.put("hooks/gate.yaml", `hooks:
+  - id: no
+    phase: tool.pre
+    match: { tools: [write] }
+    run: ./no.sh
+  - id: steady
+    phase: tool.pre
+    match: { tools: [edit] }
+    worker: [./steady.sh]
+    after: [no]
+`)
+	p.put("hooks/no.sh", "#!/bin/sh\necho '"+reason+"' >&2\nexit 2\n")
+	p.put("hooks/steady.sh", steady)
+	p.put("skills/tidy/SKILL.md", "---\nname: tidy\ndescription: tidies\n---\nTidy.\n")
+	p.put("agents/reviewer.md", "---\ndescription: reviews\n---\nYou review.\n")
+}
+
+// trace is what is there of a space.
+func (a *agent) trace(t testing.TB) string {
+	t.Helper()
+	var found []string
+	for _, s := range a.target.Hooks.Subscriptions() {
+		found = append(found, s.ID())
+	}
+	for _, s := range a.target.Skills.List() {
+		found = append(found, "skill "+s.ID)
+	}
+	for _, s := range a.target.Subagents.List() {
+		found = append(found, "agent "+s.Name)
+	}
+	return strings.Join(found, ", ")
+}
+
+const everything = "acme/no, acme/steady, skill acme/tidy, agent reviewer"
+
+// workers are the worker processes that were started from this process and live.
+func workers(t testing.TB) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ps", "-o", "pid=,ppid=,stat=,args=", "-A").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) > 3 && f[1] == strconv.Itoa(os.Getpid()) && strings.Contains(line, "steady.sh") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// SPEC W-01
+func TestASpaceLeavesNoTrace(t *testing.T) { //nolint:paralleltest // it counts processes
+	p := newPlace(t)
+	p.whole("closed")
+	agent := p.newAgent(nil)
+	lease, err := agent.host.Install(t.Context(), p.trusted(hook.OriginSpace), agent.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := agent.trace(t); got != everything {
+		t.Errorf("there is %s, want %s", got, everything)
+	}
+	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "closed")
+	wantVerdict(t, agent.ask(t, "edit", `{}`), belay.ToolDeny, "the worker says no")
+	if n := len(workers(t)); n != 1 {
+		t.Errorf("%d workers, want 1", n)
+	}
+	if err := lease.Unload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := agent.trace(t); got != "" {
+		t.Errorf("there is still %s", got)
+	}
+	if left := workers(t); len(left) != 0 {
+		t.Errorf("workers are left: %v", left)
+	}
+	if err := lease.Unload(t.Context()); err != nil {
+		t.Errorf("unloading twice: %v", err)
+	}
+	if err := lease.Reload(t.Context()); !errors.Is(err, space.ErrUnloaded) {
+		t.Errorf("reloading what was unloaded: %v", err)
+	}
+}
+
+// All of it or nothing: what cannot be installed as a whole leaves nothing behind.
+//
+// SPEC W-01
+func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts processes
+	p := newPlace(t)
+	p.whole("closed")
+	s := p.trusted(hook.OriginSpace)
+	for name, meddle := range map[string]func(t *testing.T, a *agent) (undo func()){
+		"an agent of that name": func(t *testing.T, a *agent) func() {
+			l, err := a.target.Subagents.Add(subagent.Subagent{Name: "reviewer", Factory: subagent.Canned(func(context.Context, string) (string, error) { return "", nil })})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = l.Close() }
+		},
+		"a hook of that id": func(t *testing.T, a *agent) func() {
+			l, err := a.target.Hooks.Install(belay.ToolPre.On("acme/no", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = l.Close() }
+		},
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // it counts processes
+			agent := p.newAgent(nil)
+			undo := meddle(t, agent)
+			before := agent.trace(t)
+			if _, err := agent.host.Install(t.Context(), s, agent.target); err == nil {
+				t.Fatal("it was installed")
+			}
+			if got := agent.trace(t); got != before {
+				t.Errorf("there is %s, want %s", got, before)
+			}
+			if left := workers(t); len(left) != 0 {
+				t.Errorf("workers are left: %v", left)
+			}
+			undo()
+			agent.install(t, s)
+		})
+	}
+	t.Run("a worker that does not start", func(t *testing.T) { //nolint:paralleltest // as above
+		q := newPlace(t)
+		q.whole("closed")
+		q.put("hooks/gate.yaml", "hooks:\n  - id: steady\n    phase: tool.pre\n    worker: [./no.sh]\n")
+		agent := q.newAgent(nil)
+		if _, err := agent.host.Install(t.Context(), q.trusted(hook.OriginSpace), agent.target); err == nil || !strings.Contains(err.Error(), "gate.yaml:2") {
+			t.Errorf("the error is %v", err)
+		}
+		if got := agent.trace(t); got != "" {
+			t.Errorf("there is %s", got)
+		}
+	})
+}
+
+// SPEC W-02
+func TestAReloadThatFailsKeepsTheOldOneWorking(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(t *testing.T, p *place){
+		"a mistake":    func(_ *testing.T, p *place) { p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.per\n") },
+		"another id":   func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "other"}`) },
+		"a bad worker": func(_ *testing.T, p *place) { p.put("hooks/gate.yaml", "hooks:\n  - id: w\n    phase: tool.pre\n    worker: [./no.sh]\n"); p.trusted(hook.OriginSpace) },
+		"a clash": func(_ *testing.T, p *place) {
+			p.put("agents/taken.md", "---\ndescription: reviews\n---\nYou review.\n")
+			p.trusted(hook.OriginSpace)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.whole("closed")
+			p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: as before}\n")
+			agent := p.newAgent(nil)
+			if _, err := agent.target.Subagents.Add(subagent.Subagent{Name: "taken", Factory: subagent.Canned(nil)}); err != nil {
+				t.Fatal(err)
+			}
+			lease := agent.install(t, p.trusted(hook.OriginSpace))
+			before := agent.trace(t)
+			harm(t, p)
+			if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "what was loaded before stays") {
+				t.Fatalf("the error is %v", err)
+			}
+			if got := agent.trace(t); got != before {
+				t.Errorf("there is %s, want %s", got, before)
+			}
+			wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "as before")
+		})
+	}
+}
+
+// A turn that is under way keeps the worker that it began with until it ends, and then
+// that is gone.
+//
+// SPEC W-02, W-01
+func TestAReloadDoesNotDisturbTurns(t *testing.T) { //nolint:paralleltest // it counts processes
+	p := newPlace(t)
+	p.whole("first")
+	agent := p.newAgent(nil)
+	lease := agent.install(t, p.trusted(hook.OriginSpace))
+	turn := agent.target.Hooks.Snapshot()
+	p.whole("second")
+	p.trusted(hook.OriginSpace)
+	if err := lease.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "second")
+	if n := len(workers(t)); n != 2 {
+		t.Errorf("%d workers, want the old one and the new one", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := lease.Unload(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("unloading while a turn holds it: %v", err)
+	}
+	if got := agent.trace(t); got != "" {
+		t.Errorf("there is still %s", got)
+	}
+	if err := turn.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Unload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := workers(t); len(left) != 0 {
+		t.Errorf("workers are left: %v", left)
+	}
+}
+
+// SPEC W-01, W-02, H-14
+func TestAThousandTimesWithTurnsRunning(t *testing.T) { //nolint:paralleltest // it counts processes
+	p := newPlace(t)
+	p.whole("closed")
+	s := p.trusted(hook.OriginSpace)
+	agent := p.newAgent(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var turns sync.WaitGroup
+	asked := 0
+	turns.Go(func() {
+		for ; ctx.Err() == nil; asked++ {
+			tool := "edit"
+			if asked%20 == 0 { // a process for each
+				tool = "write"
+			}
+			if v := agent.ask(t, tool, `{}`); v.Decision != belay.ToolPass && v.Decision != belay.ToolDeny {
+				t.Errorf("the verdict is %+v", v)
+			}
+		}
+	})
+	const rounds = 1000
+	for i := range rounds {
+		lease, err := agent.host.Install(ctx, s, agent.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 0 {
+			if err := lease.Reload(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := lease.Unload(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	turns.Wait()
+	if got := agent.trace(t); got != "" {
+		t.Errorf("there is still %s", got)
+	}
+	if left := workers(t); len(left) != 0 {
+		t.Errorf("workers are left: %v", left)
+	}
+	if asked == 0 {
+		t.Error("no turn was taken meanwhile")
+	}
+}
+
+// SPEC W-02
+func TestChangedFilesAreNoticed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: first}\n")
+	agent := p.newAgent(&space.Options{Every: time.Millisecond})
+	lease := agent.install(t, p.load(hook.OriginProject))
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan error)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		lease.Watch(ctx, func(err error) {
+			select {
+			case told <- err:
+			case <-ctx.Done():
+			}
+		})
+	})
+	defer watching.Wait()
+	defer cancel()
+	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n")
+	for { // a file that was caught half written is a mistake, and then it is whole
+		if err := <-told; err == nil && agent.ask(t, "x", `{}`).Reason == "second" {
+			break
+		}
+	}
+	p.put("hooks/gate.yaml", "hooks: [\n")
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "gate.yaml:") {
+		t.Errorf("told: %v", err)
+	}
+	wantVerdict(t, agent.ask(t, "x", `{}`), belay.ToolDeny, "second")
+	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
+		t.Fatal(err)
+	}
+	for agent.trace(t) != "" {
+		<-told
+	}
+}
+
+// A space that vanishes while it is loaded leaves its gates closed.
+func TestASpaceThatVanishes(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.whole("closed")
+	agent := p.newAgent(nil)
+	lease := agent.install(t, p.trusted(hook.OriginSpace))
+	if err := os.RemoveAll(p.dir); err != nil {
+		t.Fatal(err)
+	}
+	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "have changed since they were trusted")
+	if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("the error is %v", err)
+	}
+	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "have changed since they were trusted")
+}
+
+func TestTwoSpacesOfOneName(t *testing.T) {
+	t.Parallel()
+	p, q := newPlace(t), newPlace(t)
+	for _, at := range []*place{p, q} {
+		at.put("manifest.json", `{"id": "acme"}`)
+	}
+	agent := p.newAgent(nil)
+	agent.install(t, p.load(hook.OriginSpace))
+	_, err := agent.host.Install(t.Context(), q.load(hook.OriginSpace), agent.target)
+	if err == nil || !strings.Contains(err.Error(), p.dir) || !strings.Contains(err.Error(), q.dir) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// An agent that edits the script of a trusted gate, through a tool, does not get it out of
+// its way.
+//
+// SPEC W-06
+func TestAnAgentCannotEditAGateOutOfItsWay(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("hooks/gate.yaml", "hooks:\n  - id: no-deploy\n    phase: tool.pre\n    match: { tools: [deploy] }\n    run: ./check.sh\n")
+	script := p.put("hooks/check.sh", denies)
+	s := p.trusted(hook.OriginProject)
+	host := space.NewHost(&space.Options{Trust: p.trust})
+	deploy := belaytest.NewTool("deploy", "deployed")
+	edit := belay.NewTool("edit", "edits a file", func(_ context.Context, _ struct{}) (string, error) {
+		return "done", os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700) //nolint:gosec // a script
+	}, nil)
+	agent := belaytest.New(t, belaytest.Script(
+		belaytest.Calls("deploy", `{}`), belaytest.Calls("edit", `{}`), belaytest.Calls("deploy", `{}`), belaytest.Says("I give up."),
+	), &belay.Options{Tools: []belay.Tool{deploy, edit}, Runtime: &hook.RuntimeOptions{Grants: host.Grants}})
+	lease, err := host.Install(t.Context(), s, &space.Target{Hooks: agent.Hooks()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := agent.Say("deploy")
+	turn.Ended(belay.EndTurn)
+	turn.Denied("deploy", "project/no-deploy", "not today")
+	turn.Denied("deploy", "project/no-deploy", "have changed since they were trusted")
+	deploy.Ran(t)
+	if err := lease.Unload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The hooks that an agent declares hold in that agent, and only there.
+//
+// SPEC W-03
+func TestHooksOfAnAgent(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("manifest.json", `{"id": "acme"}`)
+	p.put("agents/careful.md", "---\ndescription: careful\nhooks:\n  onToolCall:\n    - id: no\n      run: ./no.sh\n---\nYou are careful.\n")
+	p.put("agents/no.sh", "#!/bin/sh\necho 'not in my house' >&2\nexit 2\n")
+	s := p.trusted(hook.OriginSpace)
+	host := space.NewHost(&space.Options{Trust: p.trust})
+	touch := belaytest.NewTool("touch", "touched")
+	subagents, err := subagent.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := belaytest.New(t, belaytest.Script(
+		belaytest.Calls(subagent.InvokeTool, `{"name": "careful", "prompt": "touch it"}`), belaytest.Calls("touch", `{}`), belaytest.Says("Done."),
+	), &belay.Options{Tools: []belay.Tool{touch}, Extensions: []belay.Extension{subagents}, Runtime: &hook.RuntimeOptions{Grants: host.Grants}})
+	inside := belaytest.NewTool("touch", "touched inside")
+	lease, err := host.Install(t.Context(), s, &space.Target{
+		Hooks: agent.Hooks(), Subagents: subagents,
+		Build: func(_ context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error) {
+			return belay.New(scripted.New([]scripted.Step{belaytest.Calls("touch", `{}`), belaytest.Says("I may not.")}, nil), &belay.Options{
+				Name: d.Name, Instructions: d.Prompt, Store: task.Store, Tools: []belay.Tool{inside}, Extensions: []belay.Extension{own},
+				Runtime: &hook.RuntimeOptions{Grants: host.Grants},
+			})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := agent.Say("go")
+	turn.Ended(belay.EndTurn)
+	inside.Ran(t)
+	touch.Ran(t, `{}`)
+	if err := lease.Unload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SPEC W-01, W-04
+func TestMistakesInSpaces(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		put  func(t *testing.T, p *place)
+		want []string
+	}{
+		"no manifest":       {func(*testing.T, *place) {}, []string{"manifest.json: there is no manifest"}},
+		"a misspelt key":    {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n \"vresion\": \"1\"}") }, []string{`manifest.json:2: unknown key "vresion" (did you mean "version"?)`}},
+		"a lying type":      {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n\n \"version\": 1}") }, []string{`manifest.json:3: "version" must be a text`}},
+		"null":              {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": null}`) }, []string{`"id" must be a text`}},
+		"twice":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a", "id": "b"}`) }, []string{`"id" is there twice`}},
+		"no id":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"name": "a"}`) }, []string{`"id" is missing`}},
+		"a bad id":          {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "../a"}`) }, []string{`id "../a" must be 1 to 64`}},
+		"an origin's name":  {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "operator"}`) }, []string{"stands for something else"}},
+		"not JSON":          {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\"\n") }, []string{"it is not JSON"}},
+		"more behind":       {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"} {}`) }, []string{"there is more behind the object"}},
+		"100 MiB":           {func(_ *testing.T, p *place) { p.put("manifest.json", strings.Repeat(" ", 100<<20)) }, []string{"the file is too long"}},
+		"100 MiB of hooks":  {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/a.yaml", strings.Repeat("#", 100<<20)) }, []string{"a.yaml:1: the file has more than"}},
+		"a pipe":            {func(t *testing.T, p *place) { p.pipe(t, "manifest.json") }, []string{"manifest.json: it is not a regular file"}},
+		"a pipe in hooks":   {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.pipe(t, "hooks/a.yaml") }, []string{"a.yaml:1: it is not a regular file"}},
+		"hooks is a file":   {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks", "") }, []string{"hooks: it must be a directory"}},
+		"hooks lead out":    {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.link(t, t.TempDir(), "hooks") }, []string{"hooks: it is a link"}},
+		"a script is out":   {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/x/y", ""); p.link(t, "/bin/true", "hooks/x/check") }, []string{"hooks/x/check: it leads out of"}},
+		"ids twice":         {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: deny}\n"); p.put("hooks/b.yaml", "hooks:\n- {id: x, phase: tool.pre, action: deny}\n") }, []string{"b.yaml:2:", "a.yaml:2"}},
+		"a bad agent":       {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("agents/a.yaml", "descripton: x\n") }, []string{`a.yaml:1:`, `did you mean "description"?`}},
+		"an agent's hook":   {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("agents/a.yaml", "description: x\nhooks:\n  onToolCall:\n    - {id: x, run: ./gone.sh}\n") }, []string{`a.yaml:4:`, "gone.sh"}},
+		"a bad skill":       {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("skills/x/SKILL.md/y", "") }, []string{"SKILL.md"}},
+		"a program written": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/x.jsonl", "#!/bin/sh\n"); p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: {save_json: x.jsonl}}\n- {id: y, phase: tool.pre, command: [./x.jsonl]}\n") }, []string{"a.yaml:3: it runs x.jsonl, which save_json writes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			test.put(t, p)
+			_, err := space.Load(p.dir, hook.OriginSpace)
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %v\nwant %s", err, want)
+				}
+			}
+			if len(space.Problems(err)) == 0 {
+				t.Errorf("%v has no problems", err)
+			}
+		})
+	}
+	if _, err := space.Load(filepath.Join(t.TempDir(), "gone"), hook.OriginSpace); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+func (p *place) pipe(t *testing.T, name string) {
+	t.Helper()
+	p.put(name, "")
+	full := filepath.Join(p.dir, name)
+	if err := errors.Join(os.Remove(full), syscall.Mkfifo(full, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *place) link(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, filepath.Join(p.dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A hundred hooks are a plan as one is: the ids are the space's, and order among them
+// stays.
+func TestIDsAreTheSpaces(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("manifest.json", `{"id": "acme"}`)
+	var text strings.Builder
+	text.WriteString("hooks:\n")
+	for i := range 100 {
+		after := ""
+		if i > 0 {
+			after = fmt.Sprintf(", after: [h%d]", i-1)
+		}
+		fmt.Fprintf(&text, "  - {id: h%d, phase: tool.pre, action: log%s}\n", i, after)
+	}
+	p.put("hooks/many.yaml", text.String())
+	agent := p.newAgent(nil)
+	agent.install(t, p.load(hook.OriginSpace))
+	plan, err := agent.target.Hooks.Plan("tool.pre")
+	if err != nil || len(plan.Entries) != 100 {
+		t.Fatal(len(plan.Entries), err)
+	}
+	ids := make([]string, 0, 100)
+	for _, e := range plan.Entries {
+		ids = append(ids, e.ID)
+	}
+	if ids[0] != "acme/h0" || ids[99] != "acme/h99" || !slices.Contains(ids, "acme/h50") {
+		t.Errorf("the plan is %v", ids)
+	}
+}

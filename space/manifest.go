@@ -1,0 +1,157 @@
+package space
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Manifest is what a space says about itself.
+type Manifest struct {
+	// ID is 1 to 64 lower-case letters, digits and single hyphens. The ids of the
+	// space's hooks begin with it.
+	ID string `json:"id"`
+	// Name is for people. Defaults to the id.
+	Name string `json:"name,omitempty"`
+	// Version and Description are for people too.
+	Version     string `json:"version,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// manifestFile is the name of the file with it.
+const manifestFile = "manifest.json"
+
+// mostManifest is the most bytes that a manifest may have.
+const mostManifest = 64 << 10
+
+// mostText is the most characters that a field of a manifest may have.
+const mostText = 1024
+
+var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// reserved are ids that would be mistaken for origins.
+var reserved = []string{"host", "operator", "project", "space", "belay"}
+
+// readManifest reads the manifest of a directory.
+func readManifest(dir string, p *problems) Manifest {
+	var m Manifest
+	file := filepath.Join(dir, manifestFile)
+	text, err := readAtMost(file, mostManifest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.addf(file, 0, `there is no manifest: a space has a %s, with at least {"id": "…"}`, manifestFile)
+		return m
+	case err != nil:
+		p.addf(file, 0, "%s", reason(err))
+		return m
+	}
+	m.decode(file, text, p)
+	return m
+}
+
+// decode reads the fields of a manifest, strictly.
+func (m *Manifest) decode(file string, text []byte, p *problems) {
+	fields := map[string]*string{"id": &m.ID, "name": &m.Name, "version": &m.Version, "description": &m.Description}
+	names := []string{"id", "name", "version", "description"}
+	before := len(p.list)
+	if !utf8.Valid(text) {
+		p.addf(file, 1, "it is not UTF-8")
+		return
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	line := func() int { return 1 + bytes.Count(text[:min(int(d.InputOffset()), len(text))], []byte("\n")) }
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		p.addf(file, line(), "it must be a JSON object")
+		return
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		token, err := d.Token()
+		key, ok := token.(string)
+		if err != nil || !ok {
+			p.addf(file, line(), "it is not JSON: %v", err)
+			return
+		}
+		at := line()
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			p.addf(file, line(), "it is not JSON: %v", err)
+			return
+		}
+		into := fields[key]
+		switch {
+		case into == nil:
+			p.addf(file, at, "unknown key %q%s: a manifest has %s", key, near.Hint(key, names), strings.Join(names, ", "))
+		case seen[key]:
+			p.addf(file, at, "%q is there twice: keep one", key)
+		case json.Unmarshal(value, into) != nil || string(value) == "null":
+			p.addf(file, at, "%q must be a text", key)
+		case utf8.RuneCountInString(*into) > mostText:
+			p.addf(file, at, "%q has more than %d characters", key, mostText)
+		}
+		seen[key] = true
+	}
+	if _, err := d.Token(); err != nil {
+		p.addf(file, line(), "it is not JSON: %v", err)
+		return
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		p.addf(file, line(), "there is more behind the object: take it out")
+	}
+	if len(p.list) > before {
+		return
+	}
+	switch {
+	case m.ID == "":
+		p.addf(file, 1, `"id" is missing`)
+	case !idForm.MatchString(m.ID) || len(m.ID) > 64:
+		p.addf(file, 1, "id %q must be 1 to 64 lower-case letters, digits and single hyphens", m.ID)
+	default:
+		for _, name := range reserved {
+			if m.ID == name {
+				p.addf(file, 1, "id %q stands for something else: choose another", m.ID)
+			}
+		}
+	}
+}
+
+// readAtMost reads a regular file that has at most so many bytes.
+func readAtMost(file string, most int64) ([]byte, error) {
+	info, err := os.Stat(file) // before it is opened: a pipe would wait for its other end
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > most {
+		return nil, errors.New("the file is too long")
+	}
+	return text, nil
+}
+
+// reason is what went wrong, without the path that is named anyway.
+func reason(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}

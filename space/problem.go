@@ -1,0 +1,75 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/subagent"
+)
+
+// Problem is a mistake in a file of a space, and where it is.
+type Problem struct {
+	Path string
+	// Line counts from 1; 0 means the file as a whole.
+	Line int
+	// Message says what is wrong, and what to do.
+	Message string
+}
+
+// Error is the problem in a line: path:line: message.
+func (p *Problem) Error() string {
+	if p.Line == 0 {
+		return p.Path + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
+}
+
+// Problems lists the problems that an error of this package joins, in order.
+func Problems(err error) []*Problem {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Problem
+		for _, e := range joined.Unwrap() {
+			all = append(all, Problems(e)...)
+		}
+		return all
+	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return []*Problem{p}
+	}
+	return nil
+}
+
+// problems collects what is wrong with a directory.
+type problems struct{ list []*Problem }
+
+func (p *problems) addf(path string, line int, format string, args ...any) {
+	p.list = append(p.list, &Problem{path, line, fmt.Sprintf(format, args...)})
+}
+
+// declared takes over the faults of declared hooks. An error that is none of them is
+// about the directory.
+func (p *problems) declared(dir string, err error) {
+	faults := declare.Faults(err)
+	for _, f := range faults {
+		p.addf(f.File, f.Line, "%s", f.Message)
+	}
+	if err != nil && len(faults) == 0 {
+		p.addf(dir, 0, "%v", err)
+	}
+}
+
+func (p *problems) agents(found []subagent.Problem) {
+	for _, f := range found {
+		p.addf(f.Path, f.Line, "%s", f.Message)
+	}
+}
+
+func (p *problems) err() error {
+	errs := make([]error, 0, len(p.list))
+	for _, one := range slices.Compact(p.list) {
+		errs = append(errs, one)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,245 @@
+package space
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// What a grant may name besides the capabilities of hooks.
+const (
+	// GrantWebhook lets webhooks be called, where the operator's allowlist has them.
+	GrantWebhook = "webhook"
+	// GrantNetwork lets commands use the network where they are confined.
+	GrantNetwork = "network"
+)
+
+// GrantNames are the names of all grants, in order.
+func GrantNames() []string {
+	all := hook.DefaultGrants(hook.Origin{Kind: hook.OriginHost}) &^ hook.DefaultGrants(hook.Origin{Kind: hook.OriginSpace})
+	return append(all.Names(), GrantWebhook, GrantNetwork)
+}
+
+// CheckGrants refuses names that no grant has.
+func CheckGrants(names []string) error {
+	var problems []error
+	for _, name := range names {
+		if !slices.Contains(GrantNames(), name) {
+			problems = append(problems, fmt.Errorf("there is no grant %q%s: there are %s", name, near.Hint(name, GrantNames()), strings.Join(GrantNames(), ", ")))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Trust is the record of which directories a person has looked at and trusts, as they
+// were then. Make one with [OpenTrust].
+type Trust struct {
+	dir string
+
+	mu    sync.Mutex
+	known map[string]knownRecord // by file
+}
+
+// knownRecord is a record that was read.
+type knownRecord struct {
+	stamp  stamp
+	record *Record
+}
+
+// OpenTrust opens the records in a directory, which need not exist yet. It should be the
+// operator's alone.
+func OpenTrust(dir string) *Trust { return &Trust{dir: dir, known: make(map[string]knownRecord)} }
+
+// Record is what a person trusts.
+type Record struct {
+	// Dir is the directory.
+	Dir string `json:"dir"`
+	// Origin is what it was trusted as: a project cannot pass for a space.
+	Origin hook.OriginKind `json:"origin"`
+	// Space is the id, if it is a space.
+	Space string `json:"space,omitempty"`
+	// Hash is over its files.
+	Hash string `json:"hash"`
+	// Grants are the names of what it may do besides running programs.
+	Grants []string `json:"grants,omitempty"`
+	// By and At say who trusted it, and when.
+	By string    `json:"by,omitempty"`
+	At time.Time `json:"at"`
+	// Files are what it had.
+	Files []FileRecord `json:"files"`
+}
+
+// FileRecord is a file as it was trusted.
+type FileRecord struct {
+	Name string `json:"name"`
+	Sum  string `json:"sum"`
+	// Text is empty where it is not text or too long.
+	Text string `json:"text,omitempty"`
+}
+
+// file is where the record of a directory is.
+func (t *Trust) file(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(t.dir, hex.EncodeToString(sum[:12])+".json")
+}
+
+// Lookup finds the record of a directory; nil if there is none.
+func (t *Trust) Lookup(dir string) (*Record, error) {
+	file := t.file(dir)
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	now := stampOf(info)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// A record is never written in place: another one is another file.
+	if k, ok := t.known[file]; ok && now.known && k.stamp == now {
+		return k.record, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	r := new(Record)
+	if err := json.Unmarshal(text, r); err != nil || r.Dir != dir {
+		return nil, fmt.Errorf("trust: %s is damaged: remove it, and trust %s again", file, dir)
+	}
+	t.known[file] = knownRecord{now, r}
+	return r, nil
+}
+
+// Records lists all records, by directory.
+func (t *Trust) Records() ([]*Record, error) {
+	files, err := filepath.Glob(filepath.Join(t.dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	var all []*Record
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("trust: %w", err)
+		}
+		r := new(Record)
+		if err := json.Unmarshal(text, r); err != nil {
+			return nil, fmt.Errorf("trust: %s is damaged: remove it", file)
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b *Record) int { return strings.Compare(a.Dir, b.Dir) })
+	return all, nil
+}
+
+// Add records that a person trusts what was loaded, with grants by name. It takes the
+// place of an earlier record.
+func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
+	if err := CheckGrants(grants); err != nil {
+		return nil, err
+	}
+	r := &Record{Dir: s.Dir, Origin: s.Origin.Kind, Space: s.Manifest.ID, Hash: s.Hash, Grants: slices.Compact(slices.Sorted(slices.Values(grants))), By: by, At: time.Now().UTC().Truncate(time.Second)}
+	for _, name := range slices.Sorted(maps.Keys(s.read)) {
+		r.Files = append(r.Files, FileRecord{Name: name, Sum: s.read[name].sum, Text: textOf(s.Dir, name)})
+	}
+	// The texts were read after the sums: what changed in between is not trusted.
+	if now, err := readContents(s.Dir, s.written, nil); err != nil || now.hash() != s.Hash {
+		return nil, fmt.Errorf("trust: %s is changing: look at it again", s.Dir)
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	if err := writeWhole(t.file(s.Dir), append(text, '\n')); err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	return r, nil
+}
+
+// Remove takes trust back. It reports whether there was any.
+func (t *Trust) Remove(dir string) (bool, error) {
+	err := os.Remove(t.file(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("trust: %w", err)
+	}
+	return true, nil
+}
+
+// writeWhole writes a file so that it is there as a whole or not at all.
+func writeWhole(file string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // gone by then if all went well
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
+
+// holds reports whether the record is about the directory as what it was loaded.
+func (r *Record) holds(s *Space) bool {
+	return r != nil && r.Origin == s.Origin.Kind && r.Space == s.Manifest.ID
+}
+
+// Change is a difference between a directory and what was trusted.
+type Change struct {
+	// Name is the file.
+	Name string
+	// Before and After are its texts. A file that is new or gone has one of them.
+	Before, After string
+	// New, Gone and Opaque say that it was not there, that it is no more, and that its
+	// texts cannot be shown.
+	New, Gone, Opaque bool
+}
+
+// Changes tells what is different from a record. Without a record everything is new.
+func (s *Space) Changes(r *Record) []Change {
+	before := make(map[string]FileRecord)
+	if r.holds(s) {
+		for _, f := range r.Files {
+			before[f.Name] = f
+		}
+	}
+	var all []Change
+	for _, name := range slices.Sorted(maps.Keys(s.read)) {
+		old, known := before[name]
+		delete(before, name)
+		if known && old.Sum == s.read[name].sum {
+			continue
+		}
+		c := Change{Name: name, Before: old.Text, After: textOf(s.Dir, name), New: !known}
+		c.Opaque = c.After == "" || known && old.Text == ""
+		all = append(all, c)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		all = append(all, Change{Name: name, Before: before[name].Text, Gone: true, Opaque: before[name].Text == ""})
+	}
+	return all
+}

@@ -18,17 +18,8 @@ type event struct {
 		Model string `json:"model"`
 		Usage tokens `json:"usage"`
 	} `json:"message"`
-	ContentBlock struct {
-		Type      string          `json:"type"`
-		Text      string          `json:"text"`
-		Thinking  string          `json:"thinking"`
-		Signature string          `json:"signature"`
-		Data      string          `json:"data"`
-		ID        string          `json:"id"`
-		Name      string          `json:"name"`
-		Input     json.RawMessage `json:"input"`
-	} `json:"content_block"`
-	Delta struct {
+	ContentBlock contentBlock `json:"content_block"`
+	Delta        struct {
 		Text        string `json:"text"`
 		Thinking    string `json:"thinking"`
 		Signature   string `json:"signature"`
@@ -37,6 +28,18 @@ type event struct {
 	} `json:"delta"`
 	Usage tokens      `json:"usage"`
 	Error streamError `json:"error"`
+}
+
+// contentBlock is a block of a response, or the beginning of one.
+type contentBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
 }
 
 // tokens are counted from the start of the response; what is missing has not
@@ -93,6 +96,48 @@ func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
 		return belay.Chunk{}, &e.Error
 	}
 	return belay.Chunk{}, nil
+}
+
+// whole takes an answer that was not streamed, and returns what of it is told before
+// the response.
+func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
+	var message struct {
+		Type       string         `json:"type"`
+		Model      string         `json:"model"`
+		Content    []contentBlock `json:"content"`
+		StopReason string         `json:"stop_reason"`
+		Usage      tokens         `json:"usage"`
+		Error      *streamError   `json:"error"`
+	}
+	if err := json.Unmarshal(body, &message); err != nil {
+		return nil, fmt.Errorf("the answer is not what was agreed: %w", err)
+	}
+	switch {
+	case message.Error != nil:
+		return nil, message.Error
+	case message.Type != "message":
+		return nil, fmt.Errorf("the answer is of type %q, and should be a message", message.Type)
+	}
+	var told []belay.Chunk
+	for i := range message.Content {
+		e := &event{Index: i, ContentBlock: message.Content[i]}
+		chunk, err := a.begin(e)
+		if err != nil {
+			return nil, err
+		}
+		if p := &a.parts[i]; p.kind == "tool_use" && len(p.text) == 0 && message.StopReason != "max_tokens" {
+			e.Delta.PartialJSON = string(emptyObject) // in a stream it is what an input begins with
+			if chunk, err = a.extend(e); err != nil {
+				return nil, err
+			}
+		}
+		if chunk != (belay.Chunk{}) {
+			told = append(told, chunk)
+		}
+	}
+	a.model, a.stop, a.stopped = message.Model, message.StopReason, true
+	a.count(message.Usage)
+	return told, nil
 }
 
 // begin begins a block. It may hold its first piece already.

@@ -12,9 +12,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// SPEC L-04, L-07
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	providertest.Test(t, providertest.StartAnthropic, func(t testing.TB, server providertest.Server) belay.Model {
+		t.Helper()
+		return open(server, nil)
+	})
+}
+
+func TestConformanceWithoutAStream(t *testing.T) {
+	t.Parallel()
+	providertest.TestWhole(t, func(t testing.TB) providertest.Server {
+		t.Helper()
+		return providertest.NewAnthropic(t, &providertest.AnthropicOptions{Whole: true})
+	}, func(t testing.TB, server providertest.Server) belay.Model {
 		t.Helper()
 		return open(server, nil)
 	})

@@ -33,6 +33,7 @@ type block struct {
 	end      int
 	markable bool // thinking cannot carry a mark
 	reminder bool
+	result   bool // of a call
 }
 
 // encoded returns the content of a message, from the message's cache if it can.
@@ -62,7 +63,7 @@ func encode(m *belay.Message) (any, error) {
 			c.json = append(c.json, ',')
 		}
 		c.json = append(c.json, data...)
-		c.blocks = append(c.blocks, block{len(c.json), p.Type != belay.PartThinking, p.IsReminder})
+		c.blocks = append(c.blocks, block{len(c.json), p.Type != belay.PartThinking, p.IsReminder, p.Type == belay.PartResult})
 	}
 	return c, nil
 }

@@ -76,7 +76,7 @@ func kindOf(status int, said *streamError) belay.ModelErrorKind {
 		return belay.ModelRateLimited
 	case status == 529 || status >= 500 && said.Type == "overloaded_error":
 		return belay.ModelOverloaded
-	case status >= 500:
+	case status >= 500 || status == http.StatusRequestTimeout:
 		return belay.ModelServer
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return belay.ModelAuth

@@ -3,12 +3,9 @@ package anthropic
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/belay-run/belay"
 )
@@ -81,33 +78,4 @@ func declare(tools []belay.ToolDeclaration) ([]belay.ToolDeclaration, map[string
 		declared = append(declared, t)
 	}
 	return declared, names, errors.Join(errs...)
-}
-
-// fitSchema returns a schema that the service takes, or says why there is none.
-func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
-	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
-		return json.RawMessage(`{"type":"object"}`), nil
-	}
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &top); err != nil || top == nil {
-		return nil, fmt.Errorf("its schema is not a JSON object: %.100s", raw)
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		if top[keyword] != nil {
-			return nil, fmt.Errorf("its schema has %s at its top, which the service refuses: declare an object, and say the alternatives in a property or in the description", keyword)
-		}
-	}
-	if string(top["type"]) == `"object"` {
-		return raw, nil
-	}
-	var types []string
-	if top["type"] != nil && (json.Unmarshal(top["type"], &types) != nil || !slices.Contains(types, "object")) {
-		return nil, fmt.Errorf("the input of a tool is an object, and its schema wants it to be of type %s: declare an object that has it as a property", top["type"])
-	}
-	top["type"] = json.RawMessage(`"object"`)
-	fit, err := json.Marshal(top)
-	if err != nil {
-		return nil, fmt.Errorf("its schema: %w", err)
-	}
-	return fit, nil
 }

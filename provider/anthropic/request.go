@@ -22,11 +22,7 @@ type place struct{ message, block int }
 // body builds the body of a request. The messages are last, so that a request
 // begins with the bytes of the one before it, marks aside.
 func (m *Model) body(req *belay.Request) ([]byte, map[string]string, error) {
-	head, err := m.head(req)
-	if err != nil {
-		return nil, nil, err
-	}
-	size := len(head.json)
+	size := 0
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
 		c, err := encoded(message)
@@ -38,8 +34,12 @@ func (m *Model) body(req *belay.Request) ([]byte, map[string]string, error) {
 			size += len(c.json) + len(`{"role":"assistant","content":[]},`)
 		}
 	}
+	head, err := m.head(req, begunWithoutThinking(contents))
+	if err != nil {
+		return nil, nil, err
+	}
 	marks := places(contents)
-	out := make([]byte, 0, size+len(marks)*len(mark)+len(`]}`))
+	out := make([]byte, 0, len(head.json)+size+len(marks)*len(mark)+len(`]}`))
 	out = append(out, head.json...)
 	for i, c := range contents {
 		switch {
@@ -121,8 +121,28 @@ func sideStart(contents []*content, i int) int {
 	return i
 }
 
+// begunWithoutThinking reports whether the turn that is under way, from a response with
+// calls on, began without thinking, as with a model of another provider. The service
+// refuses a budget for thinking then.
+func begunWithoutThinking(contents []*content) bool {
+	begun := -1
+	for end := len(contents) - 1; end >= 0; {
+		start := sideStart(contents, end)
+		answers := contents[end].role == belay.RoleUser && slices.ContainsFunc(contents[start:end+1], func(c *content) bool {
+			return slices.ContainsFunc(c.blocks, func(b block) bool { return b.result })
+		})
+		if !answers || start == 0 {
+			break
+		}
+		begun = sideStart(contents, start-1)
+		end = begun - 1
+	}
+	return begun >= 0 && contents[begun].blocks[0].markable
+}
+
 // head is the beginning of a request: everything up to its messages.
 type head struct {
+	quiet  bool // without thinking
 	system string
 	tools  []belay.ToolDeclaration
 	bound  int
@@ -136,7 +156,8 @@ const maxHeads = 8
 
 // head returns the beginning of a request. Sessions repeat it, so that the last
 // few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request) (*head, error) {
+func (m *Model) head(req *belay.Request, begun bool) (*head, error) {
+	quiet := begun && m.thinking > 0
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.bound()
@@ -146,7 +167,7 @@ func (m *Model) head(req *belay.Request) (*head, error) {
 		known = *p
 	}
 	for _, h := range known {
-		if h.is(req, bound) {
+		if h.quiet == quiet && h.is(req, bound) {
 			return h, nil
 		}
 	}
@@ -154,11 +175,11 @@ func (m *Model) head(req *belay.Request) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := m.encodeHead(req.System, declared, bound)
+	data, err := m.encodeHead(req.System, declared, bound, quiet)
 	if err != nil {
 		return nil, err
 	}
-	h := &head{req.System, slices.Clone(req.Tools), bound, data, names}
+	h := &head{quiet, req.System, slices.Clone(req.Tools), bound, data, names}
 	for i := range h.tools {
 		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
 	}
@@ -177,8 +198,11 @@ func (h *head) is(req *belay.Request, bound int) bool {
 
 // encodeHead encodes the beginning of a request. The mark behind the system
 // prompt covers the tools too, which the service puts before it.
-func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound int) ([]byte, error) {
-	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(bound)}
+func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
+	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound)}
+	if !quiet {
+		params.Thinking = m.thinkingFor(bound)
+	}
 	for i := range tools {
 		t := &tools[i]
 		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.InputSchema)}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"time"
 
@@ -23,14 +25,19 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	return func(yield func(belay.Chunk, error) bool) {
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answer, names, err := m.send(attempt, req) //nolint:bodyclose // events.Close does
+		answer, names, err := m.send(attempt, req)
 		if err != nil {
 			yield(belay.Chunk{}, unlessDone(ctx, err))
 			return
 		}
+		a := assembly{names: names}
+		if isWhole(answer) {
+			defer func() { _ = answer.Body.Close() }()
+			m.readWhole(ctx, answer, &a, yield)
+			return
+		}
 		events := ssestream.NewDecoder(answer)
 		defer func() { _ = events.Close() }()
-		a := assembly{names: names}
 		for events.Next() {
 			chunk, err := a.add(events.Event())
 			if err != nil {
@@ -51,6 +58,34 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			err = fmt.Errorf("%w: %w", errCut, cause)
 		}
 		yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
+	}
+}
+
+// mostWhole bounds an answer that is not streamed.
+const mostWhole = 256 << 20
+
+// isWhole reports whether an answer is not streamed, as that of some gateways.
+func isWhole(answer *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// readWhole reads an answer that is not streamed.
+func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembly, yield func(belay.Chunk, error) bool) {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostWhole))
+	if err != nil {
+		yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, fmt.Errorf("the answer was cut: %w", err))))
+		return
+	}
+	chunks, err := a.whole(body)
+	if err != nil {
+		yield(belay.Chunk{}, m.inStream(err))
+		return
+	}
+	for _, chunk := range append(chunks, belay.Chunk{Response: a.response()}) {
+		if !yield(chunk, nil) {
+			return
+		}
 	}
 }
 

@@ -129,6 +129,11 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"the key is taken out of an error in the stream", 200, streamType, event("error", `{"error":{"type":"api_error","message":"key-of-a-test"}}`), belay.ModelServer, "[key]"},
 		{"what is not known is passed over", 200, streamType, ": a comment\n\n" + event("event_of_tomorrow", "{") + event("content_block_start", text) +
 			event("content_block_delta", `{"index":0,"delta":{"type":"delta_of_tomorrow","value":1}}`) + event("content_block_start", `{"index":1,"content_block":{"type":"block_of_tomorrow"}}`) + stop, "", ""},
+		{"a request that took too long is tried again", 408, jsonType, `{"type":"error","error":{"type":"timeout_error","message":"slow"}}`, belay.ModelServer, "slow"},
+		{"an answer in one piece is a message", 200, jsonType, `{"data":[]}`, belay.ModelServer, `of type ""`},
+		{"an answer in one piece is JSON", 200, jsonType, `{"type":"message"`, belay.ModelServer, "not what was agreed"},
+		{"an error in one piece with the status of success is one", 200, jsonType, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`, belay.ModelOverloaded, "busy"},
+		{"an answer may come in one piece", 200, jsonType + "; charset=utf-8", `{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{}}`, "", ""},
 		{"an input may come with the beginning of its call", 200, streamType, event("content_block_start", `{"index":0,"content_block":{"type":"tool_use","id":"c1","name":"look","input":{"at":"left"}}}`) + stop, "", ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

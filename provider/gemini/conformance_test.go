@@ -29,6 +29,17 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+func TestConformanceWithoutAStream(t *testing.T) {
+	t.Parallel()
+	providertest.TestWhole(t, func(t testing.TB) providertest.Server {
+		t.Helper()
+		return providertest.NewGemini(t, &providertest.GeminiOptions{Whole: true})
+	}, func(t testing.TB, server providertest.Server) belay.Model {
+		t.Helper()
+		return open(server, nil)
+	})
+}
+
 // The models of the tests: from Gemini 3 on calls are signed.
 const (
 	newer = "gemini-3-flash-preview"

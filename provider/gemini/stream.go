@@ -1,11 +1,14 @@
 package gemini
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"time"
 
@@ -31,7 +34,12 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		}
 		defer func() { _ = answer.Body.Close() }()
 		a := assembly{model: m.name, names: head.names}
-		err = a.read(newEvents(answer.Body), cancel, func(c belay.Chunk) bool { return yield(c, nil) })
+		tell := func(c belay.Chunk) bool { return yield(c, nil) }
+		if isWhole(answer) {
+			err = a.readWhole(answer.Body, tell)
+		} else {
+			err = a.read(newEvents(answer.Body), cancel, tell)
+		}
 		switch {
 		case errors.Is(err, errLeft):
 		case err == nil:
@@ -42,6 +50,40 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
 		}
 	}
+}
+
+// mostWhole bounds an answer that is not streamed.
+const mostWhole = 256 << 20
+
+// isWhole reports whether an answer is not a stream of events, as that of some
+// gateways.
+func isWhole(answer *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// readWhole reads an answer that is not a stream of events: a response, or a list of
+// the pieces of one.
+func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
+	body, err := io.ReadAll(io.LimitReader(r, mostWhole))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCut, err)
+	}
+	pieces := []json.RawMessage{body}
+	if body = bytes.TrimSpace(body); len(body) > 0 && body[0] == '[' {
+		if err := json.Unmarshal(body, &pieces); err != nil {
+			return &failure{Message: fmt.Sprintf("the answer is not what was agreed: %v", err)}
+		}
+	}
+	for _, piece := range pieces {
+		if err := a.add(piece, tell); err != nil {
+			return err
+		}
+	}
+	if a.stop == "" {
+		return errCut
+	}
+	return a.verdict()
 }
 
 // attempt bounds an attempt by the timeout of the HTTP client.

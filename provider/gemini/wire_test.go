@@ -174,6 +174,7 @@ func retryInfo(delay string) string {
 func TestAnswersOutOfTheOrdinary(t *testing.T) {
 	t.Parallel()
 	const jsonType, streamType = "application/json", "text/event-stream"
+	const onePiece = `{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}`
 	const quota = `{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"a"}]}`
 	text := event(parts(`{"text":"a"}`))
 	stop := event(stopped("STOP"))
@@ -217,6 +218,11 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an error that is no event and has no end is read", 200, streamType, text + errorBody(500, "INTERNAL", "broke"), belay.ModelServer, "broke"},
 		{"an error in a list that is no event is read", 200, streamType, text + "[" + errorBody(500, "INTERNAL", "broke") + "\n]\n\n" + stop, belay.ModelServer, "broke"},
 		{"the key is taken out of an error in the stream", 200, streamType, event(errorBody(500, "INTERNAL", "key-of-a-test")), belay.ModelServer, "[key]"},
+		{"an answer may come in one piece", 200, jsonType, onePiece, "", ""},
+		{"or in a list of pieces", 200, jsonType + "; charset=UTF-8", "[{\"modelVersion\":\"m\"},\n" + onePiece + "\n]\n", "", ""},
+		{"one piece that does not say why it ends is none", 200, jsonType, `{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, belay.ModelNetwork, "why the model stopped"},
+		{"one piece is JSON", 200, jsonType, `[{"candidates"`, belay.ModelServer, "not what was agreed"},
+		{"an error in a list of pieces is read", 200, jsonType, "[" + errorBody(503, "UNAVAILABLE", "The model is overloaded.") + "]", belay.ModelOverloaded, "overloaded"},
 		{"what is not known is passed over", 200, streamType, ": a comment\r\n\r\nevent: of tomorrow\nid: 7\n" + event(`{"of":"tomorrow"}`) + event(parts(`{"text":"a","of":"tomorrow"}`, `{"partOfTomorrow":{}}`)) + stop, "", ""},
 		{"lines may end without a return", 200, streamType, strings.ReplaceAll(text+stop, "\r", ""), "", ""},
 		{"an event may have several lines of data", 200, streamType, strings.ReplaceAll(text+stop, `{"candidates"`, "{\ndata: \"candidates\""), "", ""},

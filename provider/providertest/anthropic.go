@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +16,9 @@ import (
 type AnthropicOptions struct {
 	// Key is the only key it takes. Defaults to key-of-a-test.
 	Key string
+	// Whole answers without a stream, whatever the request asks for. Defaults to
+	// doing as asked.
+	Whole bool
 }
 
 // Anthropic is a server that speaks the Messages protocol of Anthropic. Beside
@@ -27,7 +31,7 @@ type AnthropicOptions struct {
 // schemas.
 type Anthropic struct{ *loopback }
 
-var _ Server = (*Anthropic)(nil)
+var _ LimitedServer = (*Anthropic)(nil)
 
 // NewAnthropic starts a server. It stops when the test ends.
 func NewAnthropic(t testing.TB, opts *AnthropicOptions) *Anthropic {
@@ -37,7 +41,18 @@ func NewAnthropic(t testing.TB, opts *AnthropicOptions) *Anthropic {
 		o = *opts
 	}
 	key := cmp.Or(o.Key, testKey)
-	return &Anthropic{newLoopback(t, key, anthropicWire{key})}
+	return &Anthropic{newLoopback(t, key, anthropicWire{key, o.Whole})}
+}
+
+// Cannot says that the input of a call is JSON in an answer that is not streamed.
+func (a *Anthropic) Cannot(reply Reply) string {
+	for _, p := range reply.Parts {
+		input := strings.Join(p.Pieces, "")
+		if w, ok := a.wire.(anthropicWire); ok && w.unstream && p.Kind == PartCall && input != "" && !json.Valid([]byte(input)) {
+			return "the input of a call is JSON where nothing is streamed"
+		}
+	}
+	return ""
 }
 
 // StartAnthropic starts an [Anthropic] server with default options, for [Test].
@@ -52,7 +67,10 @@ func (a *Anthropic) Extends(earlier, later Request) error {
 }
 
 // anthropicWire is the protocol.
-type anthropicWire struct{ key string }
+type anthropicWire struct {
+	key      string
+	unstream bool
+}
 
 // understand reads a request, and says whether the answer is to be streamed, or
 // why it is refused.
@@ -65,7 +83,7 @@ func (w anthropicWire) understand(r *http.Request, request *Request) (stream boo
 		return false, anthropicInvalid(err.Error()).refused()
 	}
 	request.System, request.Messages, request.Tools, request.MaxTokens = checked.system, checked.heard, checked.tools, checked.maxTokens
-	return checked.stream, nil
+	return checked.stream && !w.unstream, nil
 }
 
 // list lists the models of the server.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -98,6 +99,7 @@ func checkAnthropic(body []byte) (*anthropicChecked, error) {
 		func() error { return c.checkTools(r.Tools) },
 		func() error { return c.checkSystem(r.System) },
 		func() error { return c.checkMessages(r.Messages) },
+		func() error { return c.checkBegun(r.Thinking) },
 	} {
 		if err := check(); err != nil {
 			return nil, err
@@ -157,6 +159,25 @@ func checkThinking(t *anthropicThinking, maxTokens int) error {
 		return errors.New("thinking.budget_tokens: must be at least 1024")
 	case t.Budget >= maxTokens:
 		return errors.New("max_tokens: must be greater than thinking.budget_tokens")
+	}
+	return nil
+}
+
+// checkBegun checks that a turn which is under way began with thinking, if the model has
+// a budget for it.
+func (c *anthropicChecked) checkBegun(t *anthropicThinking) error {
+	if t == nil || t.Type != "enabled" {
+		return nil
+	}
+	begun := -1
+	for i := len(c.heard) - 1; i > 0; i -= 2 { // the sides take turns
+		if c.heard[i].Role != belay.RoleUser || !slices.ContainsFunc(c.heard[i].Parts, func(p belay.Part) bool { return p.Type == belay.PartResult }) {
+			break
+		}
+		begun = i - 1
+	}
+	if begun >= 0 && c.heard[begun].Parts[0].Type != belay.PartThinking {
+		return fmt.Errorf("messages.%d.content.0.type: expected thinking or redacted_thinking: with a budget for thinking a turn that uses tools begins with it", begun)
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ import (
 type GeminiOptions struct {
 	// Key is the only key it takes. Defaults to key-of-a-test.
 	Key string
+	// Whole answers without a stream, whatever the request asks for. Defaults to
+	// doing as asked.
+	Whole bool
 }
 
 // Gemini is a server that speaks the protocol of the Gemini API: generateContent,
@@ -41,7 +44,7 @@ func NewGemini(t testing.TB, opts *GeminiOptions) *Gemini {
 		o = *opts
 	}
 	key := cmp.Or(o.Key, testKey)
-	return &Gemini{newLoopback(t, key, geminiWire{key})}
+	return &Gemini{newLoopback(t, key, geminiWire{key, o.Whole})}
 }
 
 // StartGemini starts a [Gemini] server with default options, for [Test].
@@ -71,7 +74,10 @@ func (g *Gemini) Extends(earlier, later Request) error {
 }
 
 // geminiWire is the protocol.
-type geminiWire struct{ key string }
+type geminiWire struct {
+	key      string
+	unstream bool
+}
 
 // understand reads a request, and says whether the answer is to be streamed, or
 // why it is refused.
@@ -93,7 +99,7 @@ func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, 
 		return false, geminiInvalid(err.Error())
 	}
 	request.System, request.Messages, request.Tools, request.MaxTokens = checked.system, checked.heard, checked.tools, checked.maxTokens
-	return stream, nil
+	return stream && !w.unstream, nil
 }
 
 // list lists the models of the server, and one that answers with numbers.

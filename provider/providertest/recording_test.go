@@ -61,9 +61,6 @@ func TestRecordAndReplay(t *testing.T) {
 	t.Parallel()
 	for name, service := range services {
 		for _, conversation := range providertest.Conversations() {
-			if name == "anthropic" && conversation == "elsewhere" {
-				continue // it refuses the schema of that conversation's tool, as its service does
-			}
 			t.Run(name+"/"+conversation, func(t *testing.T) {
 				t.Parallel()
 				server := service.start(t)

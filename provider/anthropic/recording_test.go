@@ -1,0 +1,22 @@
+package anthropic_test
+
+import (
+	"cmp"
+	"os"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/providertest"
+)
+
+// TestRecordings replays what was recorded of the Messages API. Whoever has a key
+// records it anew with make record PROVIDER=anthropic; ANTHROPIC_MODEL says with which
+// model.
+func TestRecordings(t *testing.T) {
+	t.Parallel()
+	service := providertest.Live{URL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY"}
+	providertest.TestRecordings(t, "testdata/recordings", service, func(_ testing.TB, address, key string) belay.Model {
+		return anthropic.New(cmp.Or(os.Getenv("ANTHROPIC_MODEL"), "claude-sonnet-4-5"), &anthropic.Options{URL: address, Key: key, Thinking: 1024})
+	})
+}

@@ -1,0 +1,162 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// schema is a JSON Schema, by its keywords.
+type schema map[string]json.RawMessage
+
+// atTop are the keywords that the service refuses at the top of a schema.
+var atTop = []string{"allOf", "anyOf", "oneOf"}
+
+// fitSchema returns a schema that the service takes, or says why there is none. One
+// that it takes is left as it is. Alternatives at the top, which it refuses, are said
+// in the description, and their properties are the schema's: the runtime holds the
+// input against the whole schema anyhow, and tells the model what does not fit.
+func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
+	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
+		return json.RawMessage(`{"type":"object"}`), nil
+	}
+	var top schema
+	if err := json.Unmarshal(raw, &top); err != nil || top == nil {
+		return nil, fmt.Errorf("its schema is not a JSON object: %.100s", raw)
+	}
+	told := slices.ContainsFunc(atTop, func(keyword string) bool { return top[keyword] != nil })
+	if string(top["type"]) == `"object"` && !told {
+		return raw, nil
+	}
+	var types []string
+	if top["type"] != nil && string(top["type"]) != `"object"` && (json.Unmarshal(top["type"], &types) != nil || !slices.Contains(types, "object")) {
+		return nil, fmt.Errorf("the input of a tool is an object, and its schema wants it to be of type %s: declare an object that has it as a property", top["type"])
+	}
+	top["type"] = json.RawMessage(`"object"`)
+	if told {
+		if err := top.tellAlternatives(); err != nil {
+			return nil, err
+		}
+	}
+	fit, err := json.Marshal(top)
+	if err != nil {
+		return nil, fmt.Errorf("its schema: %w", err)
+	}
+	return fit, nil
+}
+
+// tellAlternatives puts into the description what cannot be said at the top.
+func (s schema) tellAlternatives() error {
+	var properties schema
+	if raw := s["properties"]; raw != nil && json.Unmarshal(raw, &properties) != nil {
+		return fmt.Errorf("the properties of its schema are not an object: %.100s", raw)
+	}
+	if properties == nil {
+		properties = schema{}
+	}
+	var required, more []json.RawMessage
+	if raw := s["required"]; raw != nil && json.Unmarshal(raw, &required) != nil {
+		return fmt.Errorf("what its schema requires is not a list: %.100s", raw)
+	}
+	note := schema{}
+	for _, keyword := range atTop {
+		if s[keyword] == nil {
+			continue
+		}
+		var branches []schema
+		if err := json.Unmarshal(s[keyword], &branches); err != nil {
+			return fmt.Errorf("%s of its schema is not a list of schemas: %w", keyword, err)
+		}
+		objects := 0
+		for _, branch := range branches {
+			branch = s.resolved(branch)
+			if branch.mayBeObject() {
+				objects++
+			}
+			properties.addFrom(branch)
+			if keyword == "allOf" && json.Unmarshal(branch["required"], &more) == nil {
+				required = append(required, more...)
+			}
+		}
+		if objects == 0 || keyword == "allOf" && objects < len(branches) {
+			return fmt.Errorf("the input of a tool is an object, and %s of its schema allows none: declare an object that has it as a property", keyword)
+		}
+		note[keyword] = s[keyword]
+		delete(s, keyword)
+	}
+	return s.describe(properties, required, note)
+}
+
+// addFrom adds the properties of a branch that are not there yet.
+func (s schema) addFrom(branch schema) {
+	var own schema
+	if json.Unmarshal(branch["properties"], &own) != nil {
+		return
+	}
+	for name, property := range own {
+		if s[name] == nil {
+			s[name] = property
+		}
+	}
+}
+
+// describe writes down what was found of the alternatives.
+func (s schema) describe(properties schema, required []json.RawMessage, note schema) error {
+	told, err := json.Marshal(note)
+	if err != nil {
+		return fmt.Errorf("its schema: %w", err)
+	}
+	text := "The input must also fit this JSON Schema: " + string(told)
+	var before string
+	if json.Unmarshal(s["description"], &before) == nil && before != "" {
+		text = before + "\n\n" + text
+	}
+	fields := map[string]any{"properties": properties, "description": text}
+	if len(required) > 0 {
+		slices.SortFunc(required, func(a, b json.RawMessage) int { return strings.Compare(string(a), string(b)) })
+		fields["required"] = slices.CompactFunc(required, func(a, b json.RawMessage) bool { return string(a) == string(b) })
+	}
+	for keyword, value := range fields {
+		if s[keyword], err = json.Marshal(value); err != nil {
+			return fmt.Errorf("its schema: %w", err)
+		}
+	}
+	return nil
+}
+
+// resolved is a branch with what it refers to within the schema.
+func (s schema) resolved(branch schema) schema {
+	var path string
+	if json.Unmarshal(branch["$ref"], &path) != nil || !strings.HasPrefix(path, "#/") {
+		return branch
+	}
+	here := s
+	for step := range strings.SplitSeq(path[len("#/"):], "/") {
+		var next schema
+		if json.Unmarshal(here[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)], &next) != nil {
+			return branch
+		}
+		here = next
+	}
+	all := schema{}
+	for _, from := range []schema{here, branch} {
+		maps.Copy(all, from)
+	}
+	return all
+}
+
+// mayBeObject reports whether the type of a schema lets an object through.
+func (s schema) mayBeObject() bool {
+	var one string
+	var several []string
+	switch {
+	case s["type"] == nil:
+		return true
+	case json.Unmarshal(s["type"], &one) == nil:
+		return one == "object"
+	default:
+		return json.Unmarshal(s["type"], &several) == nil && slices.Contains(several, "object")
+	}
+}

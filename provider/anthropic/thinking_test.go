@@ -1,0 +1,62 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/providertest"
+)
+
+// The service refuses a budget for thinking in the middle of a turn that began without
+// any, as one does that began with another provider's model.
+func TestThinkingBeginsWithATurn(t *testing.T) {
+	t.Parallel()
+	call := func(id string) belay.Part {
+		return belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: id, Tool: "look", Input: json.RawMessage(`{}`)}}
+	}
+	results := func(id string) *belay.Message {
+		return message(belay.RoleUser, belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: id, Tool: "look", Result: belay.Result{Text: "a door"}}}, belay.Text("<system-reminder>Be polite.</system-reminder>"))
+	}
+	theirs := belay.Part{Type: belay.PartThinking, Text: "I must look.", Provider: "elsewhere", Opaque: json.RawMessage(`{"signature":"theirs"}`)}
+	begun := []*belay.Message{user("look"), message(belay.RoleAssistant, theirs, call("c1")), results("c1")}
+	server := providertest.NewAnthropic(t, nil)
+	model := open(server, &anthropic.Options{Thinking: 2000})
+	server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Thinking("Left."), providertest.Call("o1", "look", `{}`)}})
+	own, err := answer(t, model, &belay.Request{Messages: begun[:1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	further := []*belay.Message{message(belay.RoleAssistant, call("c2")), results("c2")}
+	join := func(lists ...[]*belay.Message) (all []*belay.Message) {
+		for _, list := range lists {
+			all = append(all, list...)
+		}
+		return all
+	}
+	mine := []*belay.Message{user("look"), message(belay.RoleAssistant, own.Parts...), results("o1")}
+	for _, test := range []struct {
+		rule     string
+		messages []*belay.Message
+		thinks   bool
+	}{
+		{"a turn that another model began goes on without", begun, false},
+		{"for all of its steps", join(begun, further), false},
+		{"the next turn thinks again", join(begun, []*belay.Message{message(belay.RoleAssistant, belay.Text("A door.")), user("and now?")}), true},
+		{"a turn that began with thinking goes on with it", mine, true},
+		{"although not each of its steps has some", join(mine, further), true},
+		{"whatever turns before it had", join(begun, []*belay.Message{message(belay.RoleAssistant, belay.Text("A door."))}, mine), true},
+	} {
+		r := ask(t, server, model, &belay.Request{Messages: test.messages})
+		var body struct {
+			Thinking json.RawMessage `json:"thinking"`
+		}
+		if err := json.Unmarshal(r.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if thinks := body.Thinking != nil; thinks != test.thinks {
+			t.Errorf("%s: thinking is %s", test.rule, body.Thinking)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package main
+
+// The archivist does what the turn that asks it may: in the second turn it may not write,
+// and in the third it is not asked at all.
+//
+// SPEC E-08
+func Example() {
+	main()
+	// Output:
+	// > Plan a dinner for me.
+	//   archivist: memory_search
+	//   {"subagent":"archivist","content":"Ann is allergic to nuts, and likes the restaurant Da Enzo."}
+	// I would book Da Enzo, and tell them about the nuts.
+	// > I dine at eight, but do not remember that.
+	//   archivist: memory_remember denied
+	//   {"subagent":"archivist","content":"That may not be kept."}
+	// As you wish, I have not kept it.
+	// > Without your memory and without remembering this: where is the printer?
+	//   subagent "archivist": denied by "memory.lend": memories are not used in this turn
+	// Then I do not know.
+}

@@ -1,0 +1,121 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+)
+
+// scan reads a memory.
+func scan(from interface{ Scan(into ...any) error }) (*row, error) {
+	var m row
+	var scope, tags string
+	var created, updated int64
+	if err := from.Scan(&m.num, &m.ID, &scope, &m.State, &m.Text, &tags, &m.Session, &m.Turn, &created, &updated); err != nil {
+		return nil, err
+	}
+	m.Created, m.Updated = time.Unix(0, created).UTC(), time.Unix(0, updated).UTC()
+	if err := m.Scope.UnmarshalText([]byte(scope)); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(tags), &m.Tags); err != nil {
+		return nil, fmt.Errorf("memory %q: tags: %w", m.ID, err)
+	}
+	if len(m.Tags) == 0 {
+		m.Tags = nil
+	}
+	return &m, nil
+}
+
+// Lookup reads a memory, a forgotten one too: its text is empty then. ErrNotFound: there is
+// none of that id.
+func (s *Store) Lookup(ctx context.Context, id string) (Memory, error) {
+	m, err := scan(s.reader.QueryRowContext(ctx, "SELECT "+columns+" FROM memories m JOIN scopes s ON s.id = m.scope WHERE m.id = ?", id))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Memory{}, fmt.Errorf("memory %q: %w", id, ErrNotFound)
+	case err != nil:
+		return Memory{}, fmt.Errorf("memory %q: %w", id, explain(err))
+	}
+	return m.Memory, nil
+}
+
+// Filter selects memories. Every field that is set must match.
+type Filter struct {
+	// Scopes are whose they are.
+	Scopes []Scope
+	// States are where they stand.
+	States []State
+	// Prefix is how their ids begin.
+	Prefix string
+	// Session is where they are from.
+	Session string
+	// Limit stops after so many. Defaults to all.
+	Limit int
+}
+
+// List yields the memories that match, the newest first. It needs no more than one of
+// them in memory.
+func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error] {
+	var where []string
+	var args []any
+	in := func(column string, values []string) {
+		if len(values) == 0 {
+			return
+		}
+		where = append(where, column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")") // a place for each, and no value
+		for _, v := range values {
+			args = append(args, v)
+		}
+	}
+	in("s.name", texts(filter.Scopes, Scope.String))
+	in("m.state", texts(filter.States, func(s State) string { return string(s) }))
+	if filter.Session != "" {
+		in("m.session", []string{filter.Session})
+	}
+	if filter.Prefix != "" {
+		where, args = append(where, "substr(m.id, 1, ?) = ?"), append(args, len(filter.Prefix), filter.Prefix)
+	}
+	query := "SELECT " + columns + " FROM memories m JOIN scopes s ON s.id = m.scope"
+	if len(where) > 0 {
+		query += " WHERE " + strings.Join(where, " AND ") //nolint:gosec // conditions of our own; values are bound
+	}
+	query += " ORDER BY m.num DESC"
+	if filter.Limit > 0 {
+		query, args = query+" LIMIT ?", append(args, filter.Limit)
+	}
+	return func(yield func(Memory, error) bool) {
+		rows, err := s.reader.QueryContext(ctx, query, args...)
+		if err != nil {
+			yield(Memory{}, fmt.Errorf("list memories: %w", explain(err)))
+			return
+		}
+		defer func() { _ = rows.Close() }() // it was only read
+		for rows.Next() {
+			m, err := scan(rows)
+			if err != nil {
+				yield(Memory{}, fmt.Errorf("list memories: %w", err))
+				return
+			}
+			if !yield(m.Memory, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(Memory{}, fmt.Errorf("list memories: %w", explain(err)))
+		}
+	}
+}
+
+func texts[T any](values []T, text func(T) string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = text(v)
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Query is what to look for.
+type Query struct {
+	// Text is in anybody's words: nothing in it is syntax.
+	Text string
+	// Scopes are whose memories are looked through. Defaults to all scopes.
+	Scopes []Scope
+	// Limit is how many are found at most. Defaults to 10.
+	Limit int
+}
+
+// Found is a memory that was found. The higher the score, the better it fits; it
+// compares within one search.
+type Found struct {
+	Memory
+	Score float64 `json:"score"`
+}
+
+// What a search looks at, at most. It bounds what one costs by what it is worth: a word
+// that is in thousands of memories says little about any of them.
+const (
+	mostPostings = 1_000  // entries of the index, of the rarest words
+	mostJoined   = 10_000 // memories that have the rarer of two words that are looked for together
+	mostNewest   = 100    // of a word that is in too many
+	mostPairs    = 3
+	mostWeighed  = 64 // memories that are held against the whole query
+)
+
+// term is a word of a query.
+type term struct {
+	word  string
+	in    []string // the word in each scope that has it
+	count int
+	idf   float64
+}
+
+// Search finds active memories by their words, the best first. The same text finds the
+// same, in the same order, as long as the memories are the same.
+//
+// Rare words count more than common ones. The rarest are looked up first, one by one;
+// where all are common, memories that have two of them together, and the newest.
+func (s *Store) Search(ctx context.Context, q Query) ([]Found, error) {
+	found, err := s.search(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("search memories: %w", err)
+	}
+	return found, nil
+}
+
+func (s *Store) search(ctx context.Context, q Query) ([]Found, error) {
+	words := queryWords(q.Text)
+	if len(words) == 0 {
+		return nil, nil
+	}
+	scopes, err := s.scopeIDs(ctx, q.Scopes)
+	if err != nil || len(scopes) == 0 {
+		return nil, err
+	}
+	terms, err := s.terms(ctx, words, scopes)
+	if err != nil || len(terms) == 0 {
+		return nil, err
+	}
+	scores, err := s.candidates(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	nums := make([]int64, 0, len(scores))
+	for num := range scores {
+		nums = append(nums, num)
+	}
+	slices.SortFunc(nums, func(a, b int64) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a)) })
+	return s.weigh(ctx, nums[:min(len(nums), mostWeighed)], terms, cmp.Or(q.Limit, 10))
+}
+
+// scopeIDs are the numbers of scopes, of those that there are.
+func (s *Store) scopeIDs(ctx context.Context, scopes []Scope) (ids []int64, err error) {
+	if scopes == nil {
+		return numbers(s.reader.QueryContext(ctx, "SELECT id FROM scopes ORDER BY id"))
+	}
+	for _, scope := range scopes {
+		var id int64
+		switch err := s.stmts.scopeID.QueryRowContext(ctx, scope.String()).Scan(&id); {
+		case err == nil:
+			ids = append(ids, id)
+		case !errors.Is(err, sql.ErrNoRows):
+			return nil, explain(err)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// numbers reads the only column of what was asked for.
+func numbers(rows *sql.Rows, err error) (nums []int64, _ error) {
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer func() { _ = rows.Close() }() // it was only read
+	for rows.Next() {
+		var num int64
+		if err := rows.Scan(&num); err != nil {
+			return nil, explain(err)
+		}
+		nums = append(nums, num)
+	}
+	return nums, explain(rows.Err())
+}
+
+// terms are the words of a query that some memory has, the rarest first.
+func (s *Store) terms(ctx context.Context, words []string, scopes []int64) ([]term, error) {
+	count := func(word string) (n int, err error) {
+		err = s.stmts.wordCount.QueryRowContext(ctx, word).Scan(&n)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil
+		}
+		return n, explain(err)
+	}
+	all := 0
+	for _, scope := range scopes {
+		n, err := count(inScope(scope, ""))
+		if err != nil {
+			return nil, err
+		}
+		all += n
+	}
+	var terms []term
+	for _, word := range words {
+		t := term{word: word}
+		for _, scope := range scopes {
+			n, err := count(inScope(scope, word))
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 {
+				t.in, t.count = append(t.in, inScope(scope, word)), t.count+n
+			}
+		}
+		if t.count > 0 {
+			t.idf = math.Log(1 + (float64(all)+1)/float64(t.count))
+			terms = append(terms, t)
+		}
+	}
+	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Or(cmp.Compare(a.count, b.count), cmp.Compare(a.word, b.word)) })
+	return terms, nil
+}
+
+// match is the term as FTS5 wants it. A word has letters and digits alone.
+func (t *term) match() string { return `("` + strings.Join(t.in, `" OR "`) + `")` }
+
+// candidates are memories that may fit, with what the words that led to them count.
+func (s *Store) candidates(ctx context.Context, terms []term) (map[int64]float64, error) {
+	scores := make(map[int64]float64)
+	add := func(score float64, stmt *sql.Stmt, args ...any) error {
+		nums, err := numbers(stmt.QueryContext(ctx, args...))
+		for _, num := range nums {
+			scores[num] += score
+		}
+		return err
+	}
+	left := mostPostings
+	for len(terms) > 0 && terms[0].count <= left {
+		t := terms[0]
+		if err := add(t.idf, s.stmts.postings, t.match()); err != nil {
+			return nil, err
+		}
+		left -= t.count
+		terms = terms[1:]
+	}
+	if len(terms) == 0 {
+		return scores, nil
+	}
+	pairs := 0
+	for i := 0; i < len(terms) && terms[i].count <= mostJoined; i++ {
+		for j := i + 1; j < len(terms) && pairs < mostPairs; j++ {
+			if err := add(terms[i].idf+terms[j].idf, s.stmts.newest, terms[i].match()+" AND "+terms[j].match(), mostNewest); err != nil {
+				return nil, err
+			}
+			pairs++
+		}
+	}
+	return scores, add(terms[0].idf, s.stmts.newest, terms[0].match(), mostNewest)
+}
+
+// weigh holds candidates against the whole query and returns the best.
+func (s *Store) weigh(ctx context.Context, nums []int64, terms []term, limit int) ([]Found, error) {
+	type weighed struct {
+		Found
+		num int64
+	}
+	var all []weighed
+	for _, num := range nums {
+		m, err := scan(s.stmts.byNum.QueryRowContext(ctx, num))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m.State != Active { // it was forgotten in this moment
+			continue
+		}
+		words := m.words()
+		has := make(map[string]bool, len(words))
+		for _, w := range words {
+			has[w] = true
+		}
+		score := 0.0
+		for i := range terms { // in one order, so that the sum is the same each time
+			if has[terms[i].word] {
+				score += terms[i].idf
+			}
+		}
+		score /= 0.8 + 0.2*min(float64(len(words))/12, 5) // of two that have the same words the shorter one is more about them
+		all = append(all, weighed{Found{m.Memory, score}, num})
+	}
+	slices.SortFunc(all, func(a, b weighed) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), b.Updated.Compare(a.Updated), cmp.Compare(b.num, a.num))
+	})
+	found := make([]Found, min(len(all), limit))
+	for i := range found {
+		found[i] = all[i].Found
+	}
+	return found, nil
+}

@@ -1,0 +1,272 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// StoreOptions are the settings of a [Store]. A nil pointer is valid.
+type StoreOptions struct {
+	// BusyTimeout is how long a write waits for another program that has the file
+	// locked. Defaults to 5 seconds.
+	BusyTimeout time.Duration
+	// Clock is for tests. Defaults to the machine's clock.
+	Clock hook.Clock
+}
+
+// Store keeps memories in a file. It is safe for concurrent use, and several processes
+// may have one file open. It has no goroutines of its own.
+type Store struct {
+	path string
+	opts StoreOptions
+
+	writer *sql.DB // one connection
+	reader *sql.DB
+	stmts  statements
+
+	unclean atomic.Bool // the log holds what was forgotten
+	closed  atomic.Bool
+}
+
+// Open opens the memories in a file, which is created if there is none, for its owner
+// alone.
+func Open(ctx context.Context, path string, opts *StoreOptions) (*Store, error) {
+	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
+		return nil, fmt.Errorf("open memories %q: it needs the name of a file", path)
+	}
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open memories: %w", err)
+	}
+	s := &Store{path: whole}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.BusyTimeout = cmp.Or(s.opts.BusyTimeout, 5*time.Second)
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open memories %s: %w", whole, err), s.disconnect())
+	}
+	return s, nil
+}
+
+// Path is the file that the memories are in.
+func (s *Store) Path() string { return s.path }
+
+// Close ends the use of the file.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if s.unclean.Load() {
+		_ = s.scrub(context.Background()) // the last to close the file does it, too
+	}
+	if err := s.disconnect(); err != nil {
+		return fmt.Errorf("close memories %s: %w", s.path, err)
+	}
+	return nil
+}
+
+func (s *Store) disconnect() error {
+	var problems []error
+	for _, pool := range []*sql.DB{s.reader, s.writer} {
+		if pool != nil {
+			problems = append(problems, pool.Close())
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (s *Store) open(ctx context.Context) error {
+	if info, err := os.Stat(s.path); err == nil && info.IsDir() {
+		return errors.New("it is a directory: name a file")
+	}
+	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600) // it will hold what people said
+	if err != nil {
+		return fmt.Errorf("%w: check that its directory is there and may be written", err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("make it: %w", err)
+	}
+	busy := strconv.FormatInt(s.opts.BusyTimeout.Milliseconds(), 10)
+	s.writer, err = sql.Open("sqlite", s.dsn(url.Values{
+		"_txlock": {"immediate"}, "_busy_timeout": {busy}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_foreign_keys": {"1"},
+		"_pragma": {"secure_delete(1)", "cache_size(-16384)", "journal_size_limit(4194304)"}, // what was forgotten is not left in the file
+	}))
+	if err != nil {
+		return explain(err)
+	}
+	s.writer.SetMaxOpenConns(1)
+	if err := s.retrying(ctx, s.writer.PingContext); err != nil {
+		return explain(err)
+	}
+	if err := s.retrying(ctx, s.migrate); err != nil {
+		return err
+	}
+	if s.reader, err = sql.Open("sqlite", s.dsn(url.Values{"_busy_timeout": {busy}, "_query_only": {"1"}, "_pragma": {"cache_size(-16384)"}})); err != nil {
+		return explain(err)
+	}
+	s.reader.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
+	s.reader.SetMaxIdleConns(max(4, runtime.GOMAXPROCS(0)))
+	s.reader.SetConnMaxIdleTime(time.Minute)
+	return s.prepare(ctx)
+}
+
+// retrying does what SQLite does not wait for by itself: another process that sets up
+// the log of a new file.
+func (s *Store) retrying(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.BusyTimeout)
+	defer cancel()
+	for {
+		err := do(ctx)
+		if !isBusy(err) {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// SQLite's primary result codes.
+const (
+	codeBusy, codeLocked, codeReadOnly = 5, 6, 8
+	codeCorrupt, codeFull, codeNotADB  = 11, 13, 26
+)
+
+func codeOf(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+func isBusy(err error) bool { return codeOf(err) == codeBusy || codeOf(err) == codeLocked }
+
+// explain says what to do about what SQLite says.
+func explain(err error) error {
+	var remedy string
+	switch codeOf(err) {
+	case codeBusy, codeLocked:
+		remedy = "another program has it locked: try again"
+	case codeReadOnly:
+		remedy = "check that the file and its directory may be written"
+	case codeCorrupt:
+		remedy = "the file is damaged: put a backup in its place"
+	case codeFull:
+		remedy = "the disk is full: make room"
+	case codeNotADB:
+		remedy = "it is no database: name another file"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
+}
+
+// dsn names the file for the driver.
+func (s *Store) dsn(settings url.Values) string {
+	name := filepath.ToSlash(s.path)
+	if !strings.HasPrefix(name, "/") { // a drive letter
+		name = "/" + name
+	}
+	return "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + settings.Encode()
+}
+
+// applicationID marks a file as one of memories: "bmem".
+const applicationID = 0x626d656d
+
+// migrations are what a file is made of, step by step. The number of those that a file
+// has is its user_version.
+var migrations = []string{`
+CREATE TABLE scopes (
+	id   INTEGER PRIMARY KEY,
+	name TEXT NOT NULL UNIQUE
+);
+CREATE TABLE memories (
+	num     INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: the index is in this order
+	id      TEXT NOT NULL UNIQUE,
+	scope   INTEGER NOT NULL REFERENCES scopes (id),
+	state   TEXT NOT NULL CHECK (state IN ('active', 'proposed', 'forgotten')),
+	text    TEXT NOT NULL,
+	tags    TEXT NOT NULL,
+	digest  BLOB, -- of the text; NULL once that is forgotten
+	session TEXT NOT NULL,
+	turn    TEXT NOT NULL,
+	created INTEGER NOT NULL,
+	updated INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX memories_same ON memories (scope, digest) WHERE digest IS NOT NULL;
+CREATE INDEX memories_state ON memories (state, num);
+
+-- How many active memories have a word. Words begin with the number of their scope; the number alone counts all of its memories.
+CREATE TABLE words (
+	word     TEXT PRIMARY KEY,
+	memories INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The turns that were gone through for what is worth remembering.
+CREATE TABLE extractions (
+	session TEXT NOT NULL,
+	turn    TEXT NOT NULL,
+	at      INTEGER NOT NULL,
+	PRIMARY KEY (session, turn)
+) WITHOUT ROWID;
+
+CREATE VIRTUAL TABLE found USING fts5 (words, detail = none, columnsize = 0, tokenize = 'ascii');
+INSERT INTO found (found, rank) VALUES ('secure-delete', 1);
+`}
+
+// migrate brings the tables up to date, in one transaction.
+func (s *Store) migrate(ctx context.Context) error {
+	tx, err := s.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return explain(err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing after Commit
+	var id, version, tables int
+	for pragma, into := range map[string]*int{"PRAGMA application_id": &id, "PRAGMA user_version": &version, "SELECT count(*) FROM sqlite_schema": &tables} {
+		if err := tx.QueryRowContext(ctx, pragma).Scan(into); err != nil {
+			return explain(err)
+		}
+	}
+	switch {
+	case id != applicationID && (id != 0 || tables > 0):
+		return errors.New("it is a database of another program: name another file")
+	case version > len(migrations):
+		return fmt.Errorf("its tables have version %d, this program knows up to %d: use a newer version of Belay, or another file", version, len(migrations))
+	case version == len(migrations):
+		return nil
+	}
+	for _, step := range migrations[version:] {
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return explain(err)
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(migrations))); err != nil {
+		return explain(err)
+	}
+	return explain(tx.Commit())
+}
+
+func (s *Store) now() time.Time {
+	if s.opts.Clock != nil {
+		return s.opts.Clock.Now()
+	}
+	return time.Now()
+}

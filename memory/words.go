@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of what is looked for: of a longer text the beginning counts.
+const (
+	longestWord  = 48      // bytes
+	longestQuery = 1 << 16 // bytes
+	mostWords    = 32      // of a query
+)
+
+// wordsOf are the words of a text that it can be found by, each once, in the order in
+// which they stand: in lower case, without accents and plural endings, and without
+// those that every text has. Scripts without spaces are taken in pairs of characters.
+// A word is made of letters and digits alone, so that nothing of the text can be read
+// as the syntax of a query.
+func wordsOf(text string) []string {
+	var words []string
+	seen := make(map[string]bool)
+	add := func(word string) {
+		if word != "" && !seen[word] {
+			seen[word] = true
+			words = append(words, word)
+		}
+	}
+	var word strings.Builder
+	flush := func() {
+		if word.Len() > 0 {
+			if w := strings.Trim(word.String(), "'"); !stopWords[w] {
+				add(stem(strings.ReplaceAll(w, "'", "")))
+			}
+			word.Reset()
+		}
+	}
+	var last rune // of a run without spaces; 0 outside one
+	paired := false
+	for _, r := range text {
+		if unspaced(r) {
+			flush()
+			if last != 0 {
+				add(string([]rune{last, r}))
+				paired = true
+			}
+			last = r
+			continue
+		}
+		if last != 0 && !paired {
+			add(string(last))
+		}
+		last, paired = 0, false
+		switch r = unicode.ToLower(r); {
+		case r == '\'' || r == '’':
+			if word.Len() > 0 {
+				word.WriteByte('\'')
+			}
+		case r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.Is(unicode.M, r):
+			flush()
+		case unicode.Is(unicode.Mn, r) && word.Len() > 0 && word.String()[word.Len()-1] < utf8.RuneSelf:
+			// an accent behind its letter
+		case word.Len() < longestWord:
+			word.WriteString(plain(r))
+		}
+	}
+	if last != 0 && !paired {
+		add(string(last))
+	}
+	flush()
+	return words
+}
+
+// queryWords are the words of a text to look for.
+func queryWords(text string) []string {
+	if len(text) > longestQuery {
+		text = text[:longestQuery]
+	}
+	words := wordsOf(text)
+	return words[:min(len(words), mostWords)]
+}
+
+// stem takes the plural ending off, so that a thing is found by both. What it makes
+// need not be a word; it need only be the same for both.
+func stem(w string) string {
+	switch n := len(w); {
+	case n > 4 && strings.HasSuffix(w, "ies") && !strings.HasSuffix(w, "eies") && !strings.HasSuffix(w, "aies"):
+		return w[:n-3] + "y"
+	case n > 4 && (strings.HasSuffix(w, "sses") || strings.HasSuffix(w, "shes") || strings.HasSuffix(w, "ches") || strings.HasSuffix(w, "xes")):
+		return w[:n-2]
+	case n > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "is"):
+		return w[:n-1]
+	default:
+		return w
+	}
+}
+
+// unspaced reports whether a character is of a script that has no spaces between words.
+func unspaced(r rune) bool {
+	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// plain takes the accent off a Latin letter.
+func plain(r rune) string {
+	if r < 0xC0 || r > 0x17F {
+		return string(r)
+	}
+	if s, ok := accents[r]; ok {
+		return s
+	}
+	return string(r)
+}
+
+var accents = func() map[rune]string {
+	folded := make(map[rune]string)
+	for to, from := range map[string]string{
+		"a": "àáâãäåāăą", "c": "çćĉċč", "d": "ďđ", "e": "èéêëēĕėęě", "g": "ĝğġģ", "h": "ĥħ", "i": "ìíîïĩīĭįı", "j": "ĵ", "k": "ķ",
+		"l": "ĺļľŀł", "n": "ñńņňŉ", "o": "òóôõöøōŏő", "r": "ŕŗř", "s": "śŝşš", "t": "ţťŧ", "u": "ùúûüũūŭůűų", "w": "ŵ", "y": "ýÿŷ",
+		"z": "źżž", "ae": "æ", "oe": "œ", "ss": "ß",
+	} {
+		for _, r := range from {
+			folded[r] = to
+		}
+	}
+	return folded
+}()
+
+// stopWords are in every text, and nothing is found by them.
+var stopWords = func() map[string]bool {
+	words := make(map[string]bool)
+	for word := range strings.FieldsSeq(`
+		a about after all also am an and any are aren't as at be because been before being but by can can't cannot could couldn't did didn't
+		do does doesn't doing don't down each else few for from had has hasn't have haven't having he her here hers him his how i i'd i'll i'm
+		i've if in into is isn't it it's its itself just let let's me more most my myself no nor not now of off ok okay on once one only or
+		other our ours out over own please she should so some such tell than thank thanks that that's the their theirs them then there these
+		they this those to too under until up very was wasn't we we're were what what's when where where's which while who who's whom whose why
+		will with won't would yes you you're your yours`) {
+		words[word] = true
+	}
+	return words
+}()

@@ -1,0 +1,125 @@
+package mcptool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// passed are the variables of the host that every server gets, besides LC_*.
+var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"}
+
+// onWindows are those without which programs do not start there.
+var onWindows = []string{"SYSTEMROOT", "PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
+
+// environ is the host's environment.
+type environ struct {
+	host   map[string]string
+	common map[string]string // what every server gets of it
+}
+
+func newEnviron(all []string) *environ {
+	e := &environ{host: make(map[string]string, len(all)), common: make(map[string]string)}
+	for _, entry := range all {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			continue
+		}
+		e.host[name] = value
+		if slices.Contains(passed, name) || strings.HasPrefix(name, "LC_") || runtime.GOOS == "windows" && slices.Contains(onWindows, strings.ToUpper(name)) {
+			e.common[name] = value
+		}
+	}
+	return e
+}
+
+// of is the whole environment of a program, sorted.
+func (e *environ) of(named map[string]string) []string {
+	all := maps.Clone(e.common)
+	maps.Copy(all, named)
+	list := make([]string, 0, len(all))
+	for _, name := range sortedKeys(all) {
+		list = append(list, name+"="+all[name])
+	}
+	return list
+}
+
+// fill fills in the variables of values, and returns what it put there. Only what is
+// named is looked at.
+func (e *environ) fill(values map[string]string) (filled map[string]string, secrets []string, err error) {
+	if values == nil {
+		return nil, nil, nil
+	}
+	filled = make(map[string]string, len(values))
+	for _, name := range sortedKeys(values) {
+		text, err := expand(values[name], func(variable string) (string, bool) {
+			value, ok := e.host[variable]
+			if ok {
+				secrets = append(secrets, value)
+			}
+			return value, ok
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		filled[name] = text
+	}
+	return filled, secrets, nil
+}
+
+// expand replaces ${NAME} and ${NAME:-text}. All else is as it is written.
+func expand(text string, lookup func(string) (string, bool)) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		inside, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", errors.New("${ without }: write ${NAME}")
+		}
+		name, fallback, has := strings.Cut(inside, ":-")
+		if !isVariable(name) {
+			return "", fmt.Errorf("${%s} names no variable: write ${NAME}, with letters, digits and _", inside)
+		}
+		value, ok := lookup(name)
+		switch {
+		case ok && (value != "" || !has):
+			b.WriteString(value)
+		case has:
+			b.WriteString(fallback)
+		default:
+			return "", fmt.Errorf("the variable %s is not set: set it, or write ${%s:-text}", name, name)
+		}
+		text = after
+	}
+}
+
+func isVariable(name string) bool {
+	for i, r := range name {
+		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// redactor makes a copy of a text without what variables were filled in with.
+func redactor(secrets []string) *strings.Replacer {
+	const least = 4 // shorter ones are in every text
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, s := range slices.Compact(secrets) {
+		if len(s) >= least {
+			pairs = append(pairs, s, "[REDACTED]")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}

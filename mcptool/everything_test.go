@@ -1,0 +1,46 @@
+package mcptool_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/mcptool"
+)
+
+// everything is the reference server of the protocol, as npx has it in its cache: nothing
+// is fetched.
+const everything = "@modelcontextprotocol/server-everything"
+
+// SPEC E-09
+func TestEverything(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("npx"); err != nil {
+		t.Skipf("NOT COVERED: %s: there is no npx: %v", everything, err)
+	}
+	e := open(t, quick(mcptool.Options{}), mcptool.Server{Name: "every", Command: "npx", Args: []string{"--offline", "-y", everything}, Dir: t.TempDir()})
+	s := await(t, e, "every", func(s mcptool.Status) bool { return s.State != mcptool.StateStarting })
+	if s.State != mcptool.StateReady {
+		t.Skipf("NOT COVERED: %s: npx does not have it (npm cache add %s): %v", everything, everything, s.Err)
+	}
+	if len(s.Left) > 0 || len(s.Tools) < 5 {
+		t.Errorf("status = %+v", s)
+	}
+	if r := call(t, e, "every__echo", `{"message":"hello"}`); !strings.Contains(r.Text, "hello") || r.IsError {
+		t.Errorf("echo: result = %+v", r)
+	}
+	if r := call(t, e, "every__get-sum", `{"a":2,"b":3}`); !strings.Contains(r.Text, "5") {
+		t.Errorf("get-sum: result = %+v", r)
+	}
+	if r := call(t, e, "every__get-tiny-image", `{}`); len(r.Media) != 1 || r.Media[0].MIME != "image/png" || len(r.Media[0].Data) == 0 {
+		t.Errorf("get-tiny-image: result = %+v", r)
+	}
+	if r := call(t, e, "every__get-structured-content", `{"location":"Chicago"}`); len(r.Render) == 0 || r.Text == "" {
+		t.Errorf("get-structured-content: result = %+v", r)
+	}
+	if r := call(t, e, "every__get-sum", `{"a":"two"}`); !r.IsError || !slices.Contains([]belay.ResultClass{belay.ClassInvalid, belay.ClassFailed}, r.Class) {
+		t.Errorf("an input that the server refuses: result = %+v", r)
+	}
+}

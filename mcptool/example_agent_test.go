@@ -1,0 +1,62 @@
+package mcptool_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/mcptool"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+// must ends an example that cannot go on.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// An agent with a server that is declared in a file.
+func Example() {
+	ctx := context.Background()
+	file := []byte(`{"mcpServers": {"notes": {"command": "` + must(os.Executable()) + `", "env": {"` + serverVariable + `": "full"}}}}`)
+	model := scripted.New([]scripted.Step{
+		{Calls: []scripted.Call{{Tool: "notes__echo", Input: `{"text": "buy milk"}`}}},
+		{Text: "It says: buy milk."},
+	}, nil)
+
+	// docs:begin agent
+	config := must(mcptool.Parse("mcp.json", file)) // or Load, for a file that is there
+	servers := must(mcptool.New(ctx, config.Servers, nil))
+	agent := must(belay.New(model, &belay.Options{Extensions: []belay.Extension{servers}}))
+	// docs:end agent
+
+	turn := must(agent.Session("demo").Turn(ctx, "What do my notes say?"))
+	fmt.Println(turn.Text)
+	fmt.Println(agent.Close(ctx)) // and no process is left
+	// Output:
+	// It says: buy milk.
+	// <nil>
+}
+
+// Agents share the servers of the same configuration.
+func ExamplePool() {
+	ctx := context.Background()
+	server := mcptool.Server{Name: "notes", Command: must(os.Executable()), Env: map[string]string{serverVariable: "full"}}
+
+	// docs:begin pool
+	opts := &mcptool.Options{Pool: new(mcptool.Pool)}
+	one := must(mcptool.New(ctx, []mcptool.Server{server}, opts))
+	two := must(mcptool.New(ctx, []mcptool.Server{server}, opts)) // the same process
+	// docs:end pool
+
+	fmt.Println(one.Servers()[0].State, two.Servers()[0].State)
+	fmt.Println(one.Close(ctx), two.Servers()[0].State)
+	fmt.Println(two.Close(ctx)) // and now it ends
+	// Output:
+	// ready ready
+	// <nil> ready
+	// <nil>
+}

@@ -1,0 +1,330 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Options are the settings of an [Extension]. A nil *Options is valid. A server that
+// several extensions share lives by the options of the first.
+type Options struct {
+	// Pool is shared with other extensions, and so are servers of the same configuration.
+	// Defaults to one of its own.
+	Pool *Pool
+	// Wait is how long [New] waits for servers to be ready. Tools of those that take
+	// longer come when they are; negative means not to wait. Defaults to 5 seconds.
+	Wait time.Duration
+	// Start is how long a server has to start and answer the handshake. Defaults to 1
+	// minute.
+	Start time.Duration
+	// Grace is how long a server's process group has between SIGTERM and SIGKILL.
+	// Defaults to 2 seconds.
+	Grace time.Duration
+	// Backoff is the pause before a server is started again. It doubles with each time
+	// that it ends without having answered a call, up to 30 seconds. Defaults to 100
+	// milliseconds.
+	Backoff time.Duration
+	// Dir is where servers run that name no directory. Defaults to that of the process.
+	Dir string
+	// Environ is the host's environment, as KEY=value. Defaults to that of the process.
+	Environ []string
+	// Logger is told what servers print to standard error, and when they come and go.
+	// Defaults to discarding it.
+	Logger *slog.Logger
+}
+
+// Extension gives an agent the tools of MCP servers. Make one with [New], and put it into
+// the agent's Options.Extensions. It is closed with its agent: agents that are to have the
+// same servers have an extension each, and a [Pool] together.
+type Extension struct {
+	opts Options
+	env  *environ
+	now  atomic.Pointer[toolbox]
+
+	mu     sync.Mutex // serialises changes
+	mounts []*mount
+	gone   []*link // that are ending
+	closed bool
+	change chan struct{} // closed with the next change
+}
+
+// toolbox is the tools at one time. It is never changed.
+type toolbox struct {
+	tools  []belay.Tool
+	byName map[string]*serverTool
+	taken  []error // names that two tools have
+}
+
+// mount is a server as an extension has it.
+type mount struct {
+	server Server
+	link   *link // nil if it is not to be started
+	err    error // why it cannot be
+	seen   *view // that tools was made of
+	tools  []*serverTool
+}
+
+var (
+	_ belay.StepToolExtension = (*Extension)(nil)
+	_ belay.HookExtension     = (*Extension)(nil)
+	_ belay.HintExtension     = (*Extension)(nil)
+	_ belay.ScopeExtension    = (*Extension)(nil)
+	_ belay.CloseExtension    = (*Extension)(nil)
+)
+
+// New makes an extension of servers and starts them. A server that cannot be started is
+// no error: [Extension.Servers] tells, and it is tried again. New returns when each of
+// them was ready, or failed, once, or when Options.Wait is over, or ctx is.
+func New(ctx context.Context, servers []Server, opts *Options) (*Extension, error) {
+	e := &Extension{change: make(chan struct{})}
+	if opts != nil {
+		e.opts = *opts
+	}
+	if err := e.opts.complete(); err != nil {
+		return nil, err
+	}
+	e.env = newEnviron(e.opts.Environ)
+	e.now.Store(&toolbox{})
+	if _, err := e.Add(servers...); err != nil {
+		return nil, err
+	}
+	if e.opts.Wait > 0 {
+		ctx, cancel := context.WithTimeout(ctx, e.opts.Wait)
+		defer cancel()
+		_ = e.Await(ctx, settled) // those that take longer come later
+	}
+	return e, nil
+}
+
+func (o *Options) complete() error {
+	if o.Pool == nil {
+		o.Pool = new(Pool)
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		or    time.Duration
+	}{{"wait", &o.Wait, 5 * time.Second}, {"start", &o.Start, time.Minute}, {"grace", &o.Grace, 2 * time.Second}, {"backoff", &o.Backoff, firstBackoff}} {
+		if *d.value == 0 {
+			*d.value = d.or
+		}
+		if *d.value < 0 && d.name != "wait" {
+			return fmt.Errorf("mcp: %s: it is negative", d.name)
+		}
+	}
+	return nil
+}
+
+// Name is told in errors.
+func (e *Extension) Name() string { return "mcp" }
+
+// Add adds servers, all or none, and starts them. Agents see their tools from the model
+// request on that follows when they are ready, and no more once the lease is closed, which
+// ends the servers that nobody else has.
+func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, errors.New("mcp: the extension is closed")
+	}
+	var problems []error
+	owners := make(map[string]*Server)
+	for _, m := range e.mounts {
+		owners[m.server.Name] = &m.server
+	}
+	added := make([]*mount, 0, len(servers))
+	for i := range servers {
+		s := servers[i].clone()
+		if err := s.sound(); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if other := owners[s.Name]; other != nil {
+			problems = append(problems, fmt.Errorf("mcp server %q: there are two of that name, from %s and from %s: call one of them otherwise", s.Name, other.where(), s.where()))
+			continue
+		}
+		owners[s.Name] = &s
+		added = append(added, &mount{server: s})
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	for _, m := range added {
+		e.begin(m)
+	}
+	e.mounts = append(slices.Clone(e.mounts), added...)
+	e.gather()
+	return belay.NewLease(func() { e.remove(added) }), nil
+}
+
+func (s *Server) clone() Server {
+	c := *s
+	c.Args, c.Tools = slices.Clone(s.Args), slices.Clone(s.Tools)
+	return c // the maps are only read, and at once
+}
+
+// begin takes the link of a server. Whatever it shows from then on is gathered.
+func (e *Extension) begin(m *mount) {
+	if m.server.Disabled {
+		return
+	}
+	spec, err := resolve(&m.server, e.env, e.opts.Dir)
+	if err != nil {
+		m.err = err
+		e.opts.Logger.Warn("mcp server is not started", "server", m.server.Name, "error", err)
+		return
+	}
+	m.link = e.opts.Pool.take(&m.server, spec, &e.opts)
+	m.link.watch(m, e.follow)
+}
+
+// follow is told by links that they show something else.
+func (e *Extension) follow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gather()
+}
+
+// gather makes the tools of what the links show.
+func (e *Extension) gather() {
+	box := &toolbox{byName: make(map[string]*serverTool)}
+	for _, m := range e.mounts {
+		m.gather()
+		for _, t := range m.tools {
+			if other := box.byName[t.declaration.Name]; other != nil {
+				err := fmt.Errorf("mcp: tool %s: servers %q and %q both have one of that name: the second is left out", t.declaration.Name, other.server, t.server)
+				box.taken = append(box.taken, err)
+				continue
+			}
+			box.byName[t.declaration.Name] = t
+			box.tools = append(box.tools, t)
+		}
+	}
+	if before := e.now.Load(); before == nil || !slices.Equal(before.tools, box.tools) || len(before.taken) != len(box.taken) {
+		e.now.Store(box)
+	}
+	close(e.change)
+	e.change = make(chan struct{})
+}
+
+// gather makes the tools of a server: the same ones, as far as they have not changed.
+func (m *mount) gather() {
+	if m.link == nil {
+		return
+	}
+	v := m.link.now.Load()
+	if v == m.seen {
+		return
+	}
+	m.seen = v
+	before := m.tools
+	m.tools = nil
+	for _, o := range v.tools {
+		if !m.server.wants(o.name) {
+			continue
+		}
+		if at := slices.IndexFunc(before, func(t *serverTool) bool { return t.offered.equal(o) }); at >= 0 {
+			m.tools = append(m.tools, before[at])
+			continue
+		}
+		m.tools = append(m.tools, &serverTool{
+			offered: o, server: m.server.Name, link: m.link,
+			declaration: belay.ToolDeclaration{Name: ToolName(m.server.Name, o.name), Description: o.description, InputSchema: o.schema},
+		})
+	}
+}
+
+func (e *Extension) remove(gone []*mount) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mounts = slices.DeleteFunc(slices.Clone(e.mounts), func(m *mount) bool {
+		if !slices.Contains(gone, m) {
+			return false
+		}
+		e.leave(m)
+		return true
+	})
+	e.gather()
+}
+
+// leave lets the link of a server go.
+func (e *Extension) leave(m *mount) {
+	if m.link == nil {
+		return
+	}
+	m.link.unwatch(m)
+	e.opts.Pool.letGo(m.link)
+	e.gone = append(slices.DeleteFunc(e.gone, (*link).isOver), m.link)
+}
+
+// StepTools are the tools of the servers, the same ones as long as they do not change.
+func (e *Extension) StepTools(string) []belay.Tool { return e.now.Load().tools }
+
+// Hooks brings a gate that has a person asked about each call of a tool that its server
+// calls destructive, whatever the floor would let run by itself. Annotations loosen
+// nothing: that a tool is called harmless changes nothing about who is asked.
+func (e *Extension) Hooks() []hook.Subscription {
+	return []hook.Subscription{belay.ToolPre.On("mcp.destructive", e.judge, &hook.Options{
+		Description: "asks before a tool runs that its MCP server calls destructive", Version: "1",
+		Match: hook.Match{Tools: []string{"*" + separator + "*"}}, Visibility: hook.VisibleInDebug,
+		NoInherit: true, // a subagent with these tools has an extension of its own
+	})}
+}
+
+func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+	if t := e.now.Load().byName[call.Tool()]; t != nil && t.destructive {
+		return belay.Ask(fmt.Sprintf("MCP server %q says that %s may destroy something", t.server, t.name)), nil
+	}
+	return belay.Pass, nil
+}
+
+// Close lets all servers go, and waits until those are gone that nobody else has, or ctx
+// is over.
+func (e *Extension) Close(ctx context.Context) error {
+	e.mu.Lock()
+	e.closed = true
+	for _, m := range e.mounts {
+		e.leave(m)
+	}
+	e.mounts = nil
+	e.gather()
+	gone := slices.Clone(e.gone)
+	e.mu.Unlock()
+	for _, l := range gone {
+		if l.ctx.Err() == nil {
+			continue // somebody else has it
+		}
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return fmt.Errorf("mcp: close: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// isOver reports whether nothing is left of a link.
+func (l *link) isOver() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,71 @@
+package mcptool
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// newHTTP makes the transport to an address.
+func newHTTP(s *spec) *mcp.StreamableClientTransport {
+	return &mcp.StreamableClientTransport{
+		Endpoint:     s.url,
+		MaxEventSize: mostMessage,
+		MaxRetries:   2, // whoever keeps the server tries again by itself
+		HTTPClient: &http.Client{
+			Transport: &headed{headers: s.headers},
+			CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+				return fmt.Errorf("it leads to %s, and headers are for the server that they were given for: write that address", r.URL.Redacted())
+			},
+		},
+	}
+}
+
+// headed adds headers to requests, and bounds what comes back.
+type headed struct{ headers map[string]string }
+
+func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, value := range h.headers {
+		if r.Header.Get(name) == "" { // those of the protocol are its own
+			r.Header.Set(name, value)
+		}
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, fmt.Errorf("send a request: %w", err)
+	}
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") { // whose events are bounded one by one
+		response.Body = &bounded{response.Body, mostMessage}
+	}
+	return response, nil
+}
+
+// bounded is a body that ends with an error where it gets too long.
+type bounded struct {
+	io.ReadCloser
+
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, errLong
+	}
+	return n, err //nolint:wrapcheck // the end of a body is told as it is
+}
+
+// httpReason says in plain words why an address did not answer as a server.
+func httpReason(err error) error {
+	text := err.Error()
+	for _, status := range []string{"Unauthorized", "Forbidden"} {
+		if strings.HasSuffix(text, ": "+status) {
+			return fmt.Errorf("it answers %q: give it what it wants under headers, such as Authorization", status)
+		}
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package mcptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/mcptool"
+)
+
+// host is a server at an address of this machine: a process of its own, which can be
+// killed and started again.
+type host struct {
+	t    *testing.T
+	kind string
+	addr string
+	desk *desk
+	kill func()
+}
+
+func newHost(t *testing.T, kind string) *host {
+	t.Helper()
+	h := &host{t: t, kind: kind, addr: "127.0.0.1:0", desk: newDesk(t)}
+	h.up()
+	t.Cleanup(func() { h.kill() })
+	return h
+}
+
+// up starts the server, at the address that it had before.
+func (h *host) up() {
+	h.t.Helper()
+	process := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$")
+	process.Env = append(os.Environ(), serverVariable+"="+h.kind, addrVariable+"="+h.addr, rollVariable+"="+h.desk.addr)
+	process.Stderr = os.Stderr
+	if err := process.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.kill = sync.OnceFunc(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait() // it was killed
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	h.addr = h.desk.next().text
+}
+
+func (h *host) config(name string) mcptool.Server {
+	return mcptool.Server{Name: name, URL: "http://" + h.addr + "/mcp", Headers: map[string]string{"X-Token": "${WEB_TOKEN}"}}
+}
+
+// SPEC E-09
+func TestHTTP(t *testing.T) { //nolint:paralleltest // idle connections of the process are closed
+	for _, kind := range []string{"http", "http-stateless"} { //nolint:paralleltest // likewise
+		t.Run(kind, func(t *testing.T) {
+			h := newHost(t, kind)
+			e := open(t, quick(mcptool.Options{Environ: []string{"WEB_TOKEN=tok-en"}}), h.config("web"))
+			if s := e.Servers()[0]; s.State != mcptool.StateReady || len(s.Tools) == 0 {
+				t.Fatalf("status = %+v", s)
+			}
+			if r := call(t, e, "web__echo", `{"text":"hello"}`); r.Text != "hello" {
+				t.Errorf("result = %+v", r)
+			}
+			if r := call(t, e, "web__big", `{"n":1048576}`); len(r.Text) != 1<<20 {
+				t.Errorf("a result of 1 MiB has %d bytes", len(r.Text))
+			}
+			if r := call(t, e, "web__fail", `{}`); r.Class != belay.ClassFailed || r.Text != "no such ticket" {
+				t.Errorf("result = %+v", r)
+			}
+			if kind == "http" { // without sessions there is nobody to tell
+				if r := call(t, e, "web__change", `{"text":"A tool that was added."}`); r.IsError {
+					t.Errorf("result = %+v", r)
+				}
+				await(t, e, "web", func(mcptool.Status) bool { return contains(names(e), "web__extra") })
+			}
+			h.kill()
+			if r := call(t, e, "web__echo", `{"text":"hello"}`); r.Class != belay.ClassUnavailable || strings.Contains(r.Text, "effect") {
+				t.Errorf("without a server: result = %+v, want unavailable, and no doubt about an effect", r)
+			}
+			await(t, e, "web", inState(mcptool.StateDown))
+			h.up()
+			await(t, e, "web", inState(mcptool.StateReady))
+			if r := call(t, e, "web__echo", `{"text":"back"}`); r.Text != "back" {
+				t.Errorf("with a server again: result = %+v", r)
+			}
+			shut(t, e)
+		})
+	}
+}
+
+// SPEC E-09
+func TestHTTPCancel(t *testing.T) { //nolint:paralleltest // see TestHTTP
+	h, said := newHost(t, "http"), newDesk(t)
+	e := open(t, quick(mcptool.Options{Environ: []string{"WEB_TOKEN=tok-en"}}), h.config("web"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	waiting := tool(t, e, "web__wait")
+	go func() {
+		_, err := waiting.Call(ctx, &belay.Invocation{Input: json.RawMessage(`{"text":"` + said.addr + `"}`)})
+		done <- err
+	}()
+	said.next()
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("a cancelled call has a result")
+	}
+	if l := said.next(); l.text != "cancelled" {
+		t.Errorf("the tool said %q, want that it was cancelled", l.text)
+	}
+	shut(t, e)
+}
+
+func TestHTTPFaults(t *testing.T) { //nolint:paralleltest // see TestHTTP
+	h := newHost(t, "http")
+	elsewhere := httptest.NewServer(http.RedirectHandler("http://"+h.addr+"/mcp", http.StatusTemporaryRedirect))
+	defer elsewhere.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				return
+			}
+		}
+	}))
+	defer endless.Close()
+	unknown, led := h.config("unknown"), h.config("led")
+	unknown.Headers = nil
+	led.URL = elsewhere.URL
+	e := open(t, quick(mcptool.Options{Environ: []string{"WEB_TOKEN=tok-en"}, Backoff: time.Hour}), unknown, led,
+		mcptool.Server{Name: "plain", URL: plain.URL}, mcptool.Server{Name: "endless", URL: endless.URL}, mcptool.Server{Name: "nobody", URL: "http://127.0.0.1:1/mcp"})
+	want := map[string]string{
+		"unknown": "give it what it wants under headers", "led": "headers are for the server that they were given for", "plain": "Not Found",
+		"endless": "more than 16 MiB", "nobody": "refused",
+	}
+	for _, s := range e.Servers() {
+		if s.State != mcptool.StateDown || s.Err == nil || !strings.Contains(s.Err.Error(), want[s.Server.Name]) {
+			t.Errorf("server %s: %s %v, want %q in it", s.Server.Name, s.State, s.Err, want[s.Server.Name])
+		}
+	}
+	shut(t, e)
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}

@@ -1,0 +1,75 @@
+package mcptool
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+const (
+	// longestLine is how much of a line that a server prints is logged.
+	longestLine = 4 << 10
+	// mostLogged is how many bytes of one life of a server are logged.
+	mostLogged = 256 << 10
+)
+
+// lines logs what a server prints to standard error, line by line and up to a bound, and
+// keeps the last.
+type lines struct {
+	logger *slog.Logger
+	server string
+	redact *strings.Replacer
+
+	mu      sync.Mutex
+	partial []byte
+	last    string
+	logged  int
+}
+
+// Write never fails.
+func (l *lines) Write(chunk []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(chunk)
+	for {
+		i := bytes.IndexByte(chunk, '\n')
+		if i < 0 {
+			break
+		}
+		l.add(chunk[:i])
+		l.flush()
+		chunk = chunk[i+1:]
+	}
+	l.add(chunk)
+	return n, nil
+}
+
+// add keeps as much of a line as is logged.
+func (l *lines) add(part []byte) {
+	l.partial = append(l.partial, part[:min(len(part), longestLine-len(l.partial))]...)
+}
+
+func (l *lines) flush() {
+	text := bytes.TrimSpace(l.partial)
+	l.partial = l.partial[:0]
+	if len(text) == 0 {
+		return
+	}
+	l.last = l.redact.Replace(strings.ToValidUTF8(string(text), "?"))
+	if l.logged >= mostLogged {
+		return
+	}
+	l.logger.Info("mcp server says", "server", l.server, "line", l.last)
+	if l.logged += len(text); l.logged >= mostLogged {
+		l.logger.Warn("mcp server says too much: the rest is not logged", "server", l.server)
+	}
+}
+
+// lastLine is the last thing that was said.
+func (l *lines) lastLine() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+	return l.last
+}

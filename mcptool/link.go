@@ -1,0 +1,439 @@
+package mcptool
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	firstBackoff = 100 * time.Millisecond
+	mostBackoff  = 30 * time.Second
+	// looking is how often a server at an address is asked for its tools: it cannot be
+	// seen to die, and a stream that should tell of changes can break unseen.
+	looking = time.Minute
+	// listing is how long a server has to list its tools again.
+	listing = 30 * time.Second
+	// mostTools and mostDescription bound what a server may add to a request.
+	mostTools       = 512
+	mostDescription = 16_000
+)
+
+// errClosed says that the extension was closed.
+var errClosed = errors.New("it was closed")
+
+// State is how a server is.
+type State string
+
+// The states.
+const (
+	StateStarting State = "starting" // for the first time
+	StateReady    State = "ready"
+	StateDown     State = "down" // and tried again
+	StateDisabled State = "disabled"
+)
+
+// view is what a link shows. It never changes.
+type view struct {
+	state State
+	err   error // why it is down
+	tools []*offered
+	left  []error // tools that are left out, and why
+	info  *mcp.InitializeResult
+}
+
+// offered is a tool as its server describes it.
+type offered struct {
+	name, description string
+	schema            json.RawMessage
+	readOnly          bool
+	destructive       bool
+}
+
+func (o *offered) equal(other *offered) bool {
+	return o.name == other.name && o.description == other.description && o.readOnly == other.readOnly && o.destructive == other.destructive &&
+		string(o.schema) == string(other.schema)
+}
+
+// link keeps one server for all who have it: starts it, follows its tools, and starts it
+// again when it is gone. It owns one goroutine, which ends when the last of them lets it
+// go and the server is gone.
+type link struct {
+	name   string // of whoever was first
+	spec   *spec
+	logger *slog.Logger
+	start  time.Duration
+	grace  time.Duration
+	pause  time.Duration
+
+	ctx   context.Context         //nolint:containedctx // it is the life of the link
+	end   context.CancelCauseFunc // ends it
+	done  chan struct{}           // closed when nothing is left of it
+	users int                     // guarded by the pool
+
+	now     atomic.Pointer[view]
+	current atomic.Pointer[life] // nil while there is none
+	deaths  atomic.Int64         // since a call succeeded
+	changed chan struct{}        // has one when the tools have changed
+
+	calls    atomic.Uint64
+	progress sync.Map // by token: func(*mcp.ProgressNotificationParams)
+
+	mu       sync.Mutex
+	watchers map[*mount]func()
+}
+
+func newLink(name string, s *spec, opts *Options) *link {
+	l := &link{
+		name: name, spec: s, logger: opts.Logger, start: opts.Start, grace: opts.Grace, pause: opts.Backoff,
+		done: make(chan struct{}), changed: make(chan struct{}, 1), watchers: make(map[*mount]func()),
+	}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.now.Store(&view{state: StateStarting})
+	return l
+}
+
+// watch has f called whenever the link shows something else.
+func (l *link) watch(m *mount, f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watchers[m] = f
+}
+
+func (l *link) unwatch(m *mount) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.watchers, m)
+}
+
+func (l *link) show(v *view) {
+	l.now.Store(v)
+	l.mu.Lock()
+	told := make([]func(), 0, len(l.watchers))
+	for _, f := range l.watchers {
+		told = append(told, f)
+	}
+	l.mu.Unlock()
+	for _, f := range told {
+		f()
+	}
+}
+
+// run is the goroutine of the link.
+func (l *link) run() {
+	defer close(l.done)
+	last := ""
+	for {
+		began := time.Now()
+		err := l.live()
+		if l.ctx.Err() != nil {
+			l.show(&view{state: StateDown, err: errClosed})
+			return
+		}
+		if time.Since(began) > mostBackoff {
+			l.deaths.Store(0)
+		}
+		pause := mostBackoff
+		if n := l.deaths.Add(1) - 1; n < 16 {
+			pause = min(l.pause<<n, mostBackoff)
+		}
+		v := *l.now.Load()
+		v.state, v.err = StateDown, err
+		l.show(&v)
+		if text := err.Error(); text != last {
+			last = text
+			l.logger.Warn("mcp server is not available", "server", l.name, "error", err, "restart_in", pause)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-l.ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// live is one life of the server, from its start to its end. It returns why it ended.
+func (l *link) live() error {
+	f, err := l.begin()
+	if err != nil {
+		return err
+	}
+	if err = l.list(f, l.start); err == nil {
+		l.logger.Info("mcp server is ready", "server", l.name, "tools", len(l.now.Load().tools))
+		err = l.follow(f)
+	}
+	l.bury(f, err)
+	return err
+}
+
+// follow keeps the list of tools as it is, until the life ends.
+func (l *link) follow(f *life) error {
+	var tick <-chan time.Time
+	if f.pipe == nil {
+		ticker := time.NewTicker(looking)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		select {
+		case <-f.over:
+			return f.err()
+		case err := <-f.broken:
+			return err
+		case <-l.ctx.Done():
+			return errClosed
+		case <-l.changed:
+			if err := l.list(f, listing); err != nil {
+				l.logger.Warn("mcp server does not list its tools", "server", l.name, "error", err)
+			}
+		case <-tick:
+			if err := l.list(f, listing); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// life is a session with a server.
+type life struct {
+	session *mcp.ClientSession
+	pipe    *pipe           // nil for a server at an address
+	ctx     context.Context //nolint:containedctx // it is the life itself: calls end with it
+	cancel  context.CancelCauseFunc
+	over    chan struct{} // closed when the session is
+	ended   error         // of a server at an address; to be read when over
+	broken  chan error    // has one when a call found it broken
+}
+
+// err is why a life is over.
+func (f *life) err() error {
+	if f.pipe != nil {
+		return f.pipe.err
+	}
+	if f.ended == nil {
+		return errors.New("it ended the session")
+	}
+	return f.ended
+}
+
+// breaks says that a call found a session broken. It has no more calls from then on.
+func (l *link) breaks(f *life, err error) {
+	l.current.CompareAndSwap(f, nil)
+	select {
+	case f.broken <- err:
+	default: // it is known already
+	}
+}
+
+// begin starts the server and greets it.
+func (l *link) begin() (*life, error) {
+	f := &life{over: make(chan struct{}), broken: make(chan error, 1)}
+	var transport mcp.Transport
+	if l.spec.url != "" {
+		transport = newHTTP(l.spec)
+	} else {
+		f.pipe = newPipe(l.spec, &lines{logger: l.logger, server: l.name, redact: l.spec.redact}, l.grace)
+		transport = f.pipe
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
+		Logger:       slog.New(slog.DiscardHandler),
+		Capabilities: &mcp.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case l.changed <- struct{}{}:
+			default: // it is about to be looked at
+			}
+		},
+		ProgressNotificationHandler: l.progressed,
+	})
+	late := errors.New("it did not answer the handshake in time")
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, late)
+	defer cancel()
+	if f.pipe != nil {
+		defer context.AfterFunc(ctx, func() { f.pipe.stop(context.Cause(ctx)) })()
+	}
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if f.pipe != nil {
+			return nil, f.pipe.stillborn(err)
+		}
+		return nil, httpReason(err)
+	}
+	f.session = session
+	f.ctx, f.cancel = context.WithCancelCause(context.Background())
+	go f.watch() // ends with the session
+	return f, nil
+}
+
+// stillborn ends a child with which there is no session, and says why there is none.
+func (p *pipe) stillborn(err error) error {
+	if p.stdin == nil {
+		return err
+	}
+	_ = pipeEnd{p}.Close() // it has no errors
+	<-p.over
+	if errors.Is(p.err, errClosed) { // it would have gone on
+		return err
+	}
+	return p.err
+}
+
+// watch waits for the end of a session.
+func (f *life) watch() {
+	if f.pipe != nil {
+		<-f.pipe.over
+	} else {
+		f.ended = f.session.Wait()
+	}
+	f.cancel(f.err())
+	close(f.over)
+}
+
+// bury ends a life and returns when nothing is left of it.
+func (l *link) bury(f *life, why error) {
+	l.current.Store(nil)
+	f.cancel(why) // calls under way are told to the server as cancelled
+	if f.pipe != nil {
+		_ = pipeEnd{f.pipe}.Close() // it has no errors
+		<-f.pipe.over
+	}
+	closed := make(chan struct{})
+	go func() { // ends when the session is, which nothing holds up but an address that does not answer
+		defer close(closed)
+		_ = f.session.Close() // it is over, whatever it says
+	}()
+	timer := time.NewTimer(l.grace)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
+}
+
+// list asks for the tools and shows them.
+func (l *link) list(f *life, within time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(f.ctx, within, errors.New("it did not list its tools in time"))
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	v := &view{state: StateReady, info: f.session.InitializeResult()}
+	if caps := v.info.Capabilities; caps == nil || caps.Tools == nil {
+		l.ready(f, v) // it has none to offer
+		return nil
+	}
+	seen := make(map[string]bool)
+	for tool, err := range f.session.Tools(ctx, nil) {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fmt.Errorf("it does not list its tools: %w", err)
+		case len(seen) == mostTools:
+			v.left = append(v.left, fmt.Errorf("it has more than %d tools: the rest are left out", mostTools))
+		case seen[tool.Name]:
+			v.left = append(v.left, fmt.Errorf("tool %q: it is listed twice", tool.Name))
+		}
+		if len(seen) == mostTools {
+			break
+		}
+		if seen[tool.Name] {
+			continue
+		}
+		seen[tool.Name] = true
+		o, err := offer(tool)
+		if err != nil {
+			v.left = append(v.left, fmt.Errorf("tool %q: %w", tool.Name, err))
+			continue
+		}
+		v.tools = append(v.tools, o)
+	}
+	slices.SortFunc(v.tools, func(a, b *offered) int { return strings.Compare(a.name, b.name) })
+	for _, problem := range v.left {
+		l.logger.Warn("mcp tool is left out", "server", l.name, "error", problem)
+	}
+	l.ready(f, v)
+	return nil
+}
+
+// ready shows the tools of a life, which can be called from then on.
+func (l *link) ready(f *life, v *view) {
+	l.current.Store(f)
+	l.show(v)
+}
+
+// offer reads the description of a tool. What an agent could not use is refused here: a
+// tool of one server must not keep an agent from having all others.
+func offer(t *mcp.Tool) (*offered, error) {
+	o := &offered{name: t.Name, description: cmp.Or(t.Description, t.Title)}
+	if runes := []rune(o.description); len(runes) > mostDescription {
+		o.description = string(runes[:mostDescription]) + "…"
+	}
+	if a := t.Annotations; a != nil {
+		o.readOnly = a.ReadOnlyHint
+		o.destructive = !a.ReadOnlyHint && a.DestructiveHint != nil && *a.DestructiveHint
+	}
+	if t.Name == "" {
+		return nil, errors.New("it has no name")
+	}
+	fields, ok := t.InputSchema.(map[string]any)
+	if !ok && t.InputSchema != nil {
+		return nil, errors.New("its input schema is no object")
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	if fields["type"] == nil {
+		fields["type"] = "object"
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("its input schema: %w", err)
+	}
+	o.schema = data
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(data, &schema); err != nil {
+		return nil, fmt.Errorf("its input schema: %w", err)
+	}
+	if schema.Type != "object" {
+		return nil, errors.New("its input schema: its type must be object")
+	}
+	if _, err := schema.Resolve(nil); err != nil {
+		return nil, fmt.Errorf("its input schema: %w", err)
+	}
+	return o, nil
+}
+
+// progressed hands on what a server says about a call under way.
+func (l *link) progressed(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	token, _ := r.Params.ProgressToken.(string)
+	if f, ok := l.progress.Load(token); ok {
+		f.(func(*mcp.ProgressNotificationParams))(r.Params)
+	}
+}
+
+// token makes a name for a call.
+func (l *link) token() string { return strconv.FormatUint(l.calls.Add(1), 10) }
+
+// version is that of the program, for servers that want to know.
+var version = sync.OnceValue(func() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+})

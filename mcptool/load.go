@@ -1,0 +1,283 @@
+package mcptool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Limit is the most bytes that a file may have.
+const Limit = frontmatter.Limit
+
+// Config is what a file says.
+type Config struct {
+	// Servers are in the order of the file.
+	Servers []Server
+	// Warnings tell what was read over: it does no harm, and does nothing here.
+	Warnings []*FaultError
+}
+
+// FaultError is a mistake in a file, and where it is.
+type FaultError struct {
+	File string
+	Line int
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+func (f *FaultError) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message) }
+
+// Load reads a file in the form that many programs share, mcp.json:
+//
+//	{"mcpServers": {"NAME": {"command": "…", "args": […], "env": {…}, "cwd": "…"},
+//	                "NAME": {"type": "http", "url": "…", "headers": {…}}}}
+//
+// The error joins a [FaultError] for each mistake. The servers without any are returned
+// with it, so that a caller may choose. Nothing is started and no variable is looked at.
+func Load(file string) (*Config, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("mcp: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, Limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("mcp: %w", err)
+	}
+	return Parse(file, text)
+}
+
+// Parse reads the text of a file that need not exist. Relative paths in it are seen
+// from the directory of the file.
+func Parse(file string, text []byte) (*Config, error) {
+	r := &reading{file: file, config: new(Config)}
+	r.read(strings.TrimPrefix(string(text), "\ufeff"))
+	return r.config, errors.Join(r.faults...)
+}
+
+// reading is a file that is being read.
+type reading struct {
+	file   string
+	config *Config
+	faults []error
+}
+
+func (r *reading) faultf(line int, format string, args ...any) {
+	r.faults = append(r.faults, &FaultError{r.file, line, fmt.Sprintf(format, args...)})
+}
+
+func (r *reading) warnf(line int, format string, args ...any) {
+	r.config.Warnings = append(r.config.Warnings, &FaultError{r.file, line, fmt.Sprintf(format, args...)})
+}
+
+// The keys of a file and of a server.
+var (
+	topKeys    = []string{"mcpServers"}
+	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "disabled"}
+)
+
+// foreign are keys that other programs read, by where they stand: what they say changes
+// nothing about which server is reached and what it is given. Those that would narrow
+// what a server may do are not among them: to read over one would widen it.
+var foreign = map[string]map[string]string{
+	"": {
+		"$schema": "", "inputs": "values that are asked for are not known here: use ${NAME}, from the environment",
+	},
+	"server": {
+		"name": "", "title": "", "description": "", "version": "", "icon": "", "gallery": "", "$schema": "",
+		"autoApprove": "who approves is for the floor to say: see rules", "alwaysAllow": "who approves is for the floor to say: see rules",
+		"trust": "who approves is for the floor to say: see rules", "timeout": "how long a tool may run is a limit of the agent",
+	},
+}
+
+// unknown tells of a key that is not read.
+func (r *reading) unknown(f frontmatter.Field, where, of string, known []string) {
+	if why, ok := foreign[where][f.Key]; ok {
+		if why != "" {
+			why = ": " + why
+		}
+		r.warnf(f.Line, "%s%q is read over%s", of, f.Key, why)
+		return
+	}
+	r.faultf(f.Line, "%sunknown key %q%s: there are %s", of, f.Key, near.Hint(f.Key, known), strings.Join(known, ", "))
+}
+
+func (r *reading) read(text string) {
+	v, err := frontmatter.ReadJSON(text)
+	if problem, ok := errors.AsType[*frontmatter.Error](err); ok {
+		r.faultf(problem.Line, "%s", problem.Message)
+		return
+	}
+	if v.Kind != frontmatter.Map {
+		r.faultf(v.Line, `it is %s: write {"mcpServers": {"NAME": {"command": "…"}}}`, v.Kind)
+		return
+	}
+	found := false
+	for _, f := range v.Map {
+		switch {
+		case f.Key != "mcpServers":
+			r.unknown(f, "", "", topKeys)
+		case f.Value.Kind != frontmatter.Map:
+			r.faultf(f.Line, "mcpServers is %s: it must be a mapping of names to servers", f.Value.Kind)
+		default:
+			for _, s := range f.Value.Map {
+				r.server(s)
+			}
+		}
+		found = found || f.Key == "mcpServers"
+	}
+	if !found && len(r.faults) == 0 {
+		r.faultf(v.Line, `there is no mcpServers: write {"mcpServers": {"NAME": {"command": "…"}}}`)
+	}
+}
+
+// server reads one. If something is wrong with it, it is not among the servers.
+func (r *reading) server(f frontmatter.Field) {
+	before := len(r.faults)
+	of := fmt.Sprintf("server %q: ", f.Key)
+	if f.Value.Kind != frontmatter.Map {
+		r.faultf(f.Line, "%sit is %s: it must be a mapping with command or url", of, f.Value.Kind)
+		return
+	}
+	s := Server{Name: f.Key, File: r.file, Line: f.Line}
+	kind := ""
+	for _, field := range f.Value.Map {
+		what := of + field.Key
+		switch v := field.Value; field.Key {
+		case "type":
+			kind = r.kind(field, what)
+		case "command":
+			s.Command = r.text(v, what)
+		case "args":
+			s.Args = r.texts(v, what)
+		case "env":
+			s.Env = r.mapping(v, what)
+		case "cwd":
+			s.Dir = r.text(v, what)
+		case "url":
+			s.URL = r.text(v, what)
+		case "headers":
+			s.Headers = r.mapping(v, what)
+		case "tools":
+			s.Tools = r.texts(v, what)
+		case "disabled":
+			if v.Kind != frontmatter.Bool {
+				r.faultf(v.Line, "%s is %s: it must be true or false", what, v.Kind)
+			}
+			s.Disabled = v.Text == "true"
+		default:
+			r.unknown(field, "server", of, serverKeys)
+		}
+	}
+	r.literal(&s)
+	switch {
+	case kind == "stdio" && s.URL != "" && s.Command == "":
+		r.faultf(f.Line, "%sits type is stdio, and it has a url: leave the type out, or write http", of)
+	case kind == "http" && s.Command != "" && s.URL == "":
+		r.faultf(f.Line, "%sits type is http, and it has a command: leave the type out, or write stdio", of)
+	}
+	r.places(&s)
+	if len(r.faults) > before {
+		return
+	}
+	if err := s.sound(); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			r.faultf(f.Line, "%s", strings.TrimPrefix(line, "mcp "))
+		}
+		return
+	}
+	r.config.Servers = append(r.config.Servers, s)
+}
+
+// kind is what the type of a server means.
+func (r *reading) kind(f frontmatter.Field, what string) string {
+	switch f.Value.Text {
+	case "stdio", "http":
+		return f.Value.Text
+	case "streamable-http", "streamableHttp", "streamable_http":
+		return "http"
+	case "sse":
+		r.faultf(f.Line, "%s: sse was given up by the protocol and is not spoken here: most servers of that sort have an address for http, too", what)
+	default:
+		known := []string{"stdio", "http"}
+		r.faultf(f.Line, "%s: there is no type %q%s: there are stdio and http", what, f.Value.Text, near.Hint(f.Value.Text, known))
+	}
+	return ""
+}
+
+// literal warns where variables are not filled in.
+func (r *reading) literal(s *Server) {
+	for _, text := range append([]string{s.Command, s.Dir, s.URL}, s.Args...) {
+		if strings.Contains(text, "${") {
+			r.warnf(s.Line, "server %q: %q is used as it is written: ${NAME} is filled in under env and headers alone", s.Name, text)
+		}
+	}
+}
+
+// places makes paths whole. A command without a slash is looked up in PATH.
+func (r *reading) places(s *Server) {
+	dir, err := filepath.Abs(filepath.Dir(r.file))
+	if err != nil {
+		r.faultf(s.Line, "server %q: %v", s.Name, err)
+		return
+	}
+	if s.Dir != "" && !filepath.IsAbs(s.Dir) {
+		s.Dir = filepath.Join(dir, s.Dir)
+	}
+	if strings.ContainsAny(s.Command, `/\`) && !filepath.IsAbs(s.Command) {
+		s.Command = filepath.Join(dir, s.Command)
+	}
+}
+
+func (r *reading) text(v frontmatter.Value, what string) string {
+	if v.Kind != frontmatter.String || v.Text == "" {
+		r.faultf(v.Line, "%s is %s: it must be a text", what, emptyOr(v))
+	}
+	return v.Text
+}
+
+func emptyOr(v frontmatter.Value) string {
+	if v.Kind == frontmatter.String {
+		return "empty"
+	}
+	return v.Kind.String()
+}
+
+func (r *reading) texts(v frontmatter.Value, what string) []string {
+	if v.Kind != frontmatter.List {
+		r.faultf(v.Line, "%s is %s: it must be a list of texts", what, v.Kind)
+		return nil
+	}
+	texts := make([]string, 0, len(v.List))
+	for _, item := range v.List {
+		if item.Kind != frontmatter.String {
+			r.faultf(item.Line, "%s has %s in it: it must be a list of texts", what, item.Kind)
+		}
+		texts = append(texts, item.Text)
+	}
+	return texts
+}
+
+func (r *reading) mapping(v frontmatter.Value, what string) map[string]string {
+	if v.Kind != frontmatter.Map {
+		r.faultf(v.Line, "%s is %s: it must be a mapping of names to texts", what, v.Kind)
+		return nil
+	}
+	values := make(map[string]string, len(v.Map))
+	for _, f := range v.Map {
+		if f.Value.Kind != frontmatter.String {
+			r.faultf(f.Line, "%s: %q is %s: it must be a text", what, f.Key, f.Value.Kind)
+		}
+		if _, err := expand(f.Value.Text, func(string) (string, bool) { return "x", true }); err != nil {
+			r.faultf(f.Line, "%s: %s: %v", what, f.Key, err)
+		}
+		values[f.Key] = f.Value.Text
+	}
+	return values
+}

@@ -1,0 +1,287 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay/internal/proc"
+)
+
+const (
+	// mostMessage is how long a message of a server may be.
+	mostMessage = 16 << 20
+	// leaving is how long a server has to end by itself once its input has ended, before
+	// it is told to, and how long a message may be on its way when nobody waits for it any
+	// more.
+	leaving = 2 * time.Second
+)
+
+// pipe speaks with a program over its standard input and output. It owns one goroutine,
+// which runs the child and ends with it.
+type pipe struct {
+	argv, env []string
+	dir       string
+	stderr    *lines
+	grace     time.Duration
+
+	life    context.Context         //nolint:containedctx // it is the life of the child
+	stop    context.CancelCauseFunc // ends the process group
+	stdin   *os.File                // nil if there was no pipe to be had
+	writing chan struct{}           // holds one while a message is written
+	read    chan jsonrpc.Message
+	partial []byte        // of a line; only used by Write
+	over    chan struct{} // closed when the child is gone
+	err     error         // why; to be read when over
+	closed  chan struct{} // closed when nobody reads any more
+	closing sync.Once
+}
+
+var (
+	_ mcp.Transport  = (*pipe)(nil)
+	_ mcp.Connection = (*pipeEnd)(nil)
+)
+
+func newPipe(s *spec, stderr *lines, grace time.Duration) *pipe {
+	p := &pipe{
+		argv: s.argv, env: s.env, dir: s.dir, stderr: stderr, grace: grace,
+		writing: make(chan struct{}, 1), read: make(chan jsonrpc.Message, 16),
+		over: make(chan struct{}), closed: make(chan struct{}),
+	}
+	p.life, p.stop = context.WithCancelCause(context.Background())
+	return p
+}
+
+// pipeEnd is the pipe as a connection.
+type pipeEnd struct{ *pipe }
+
+// Connect starts the child. Whether it could be started, reading tells.
+func (p *pipe) Connect(context.Context) (mcp.Connection, error) { //nolint:ireturn // it is the SDK's interface
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("it could not be started: %w", err)
+	}
+	p.stdin = ours
+	go p.live(theirs)
+	return pipeEnd{p}, nil
+}
+
+// live runs the child.
+func (p *pipe) live(stdin *os.File) {
+	exit, err := proc.Run(p.life, &proc.Command{
+		Argv: p.argv, Dir: p.dir, Env: p.env, StdinFrom: stdin, Stdout: output{p}, Stderr: p.stderr, Grace: p.grace, Whole: true,
+	})
+	switch {
+	case err != nil:
+		p.err = startError(p.argv[0], p.dir, err)
+	default:
+		p.err = p.ending(exit)
+	}
+	p.stop(nil)
+	_ = p.stdin.Close() // nobody reads it
+	close(p.over)
+}
+
+// startError says why there is no child.
+func startError(program, dir string, err error) error {
+	if info, gone := os.Stat(dir); dir != "" && (gone != nil || !info.IsDir()) {
+		return fmt.Errorf("its directory %s is not there", dir)
+	}
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no program %s: install it, or name it by its path", program)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the program %s may not be run: make it executable", program)
+	default:
+		return fmt.Errorf("it could not be started: %w", err)
+	}
+}
+
+// ending says why a child is gone.
+func (p *pipe) ending(exit proc.Exit) error {
+	var reason string
+	switch {
+	case exit.Stopped != nil:
+		return exit.Stopped
+	case p.isClosed():
+		return errClosed
+	case exit.Signal != nil:
+		reason = fmt.Sprintf("it was killed by a signal (%s)", exit.Signal)
+	default:
+		reason = fmt.Sprintf("it ended with exit code %d", exit.Code)
+	}
+	if said := p.stderr.lastLine(); said != "" {
+		reason += ": " + said
+	}
+	return errors.New(reason)
+}
+
+func (p *pipe) isClosed() bool {
+	select {
+	case <-p.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Read returns the next message, and the end when the child is gone.
+func (p pipeEnd) Read(ctx context.Context) (jsonrpc.Message, error) { //nolint:ireturn // it is the SDK's interface
+	select {
+	case m := <-p.read:
+		return m, nil
+	default:
+	}
+	select {
+	case m := <-p.read:
+		return m, nil
+	case <-p.over:
+		select { // it may have said something before it went
+		case m := <-p.read:
+			return m, nil
+		default:
+			return nil, io.EOF
+		}
+	case <-p.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// errDeaf is why a server is ended that does not read.
+var errDeaf = errors.New("it does not read its standard input and was ended")
+
+// Write sends a message. One that is on its way when ctx ends has a moment to get there:
+// half a message would be the end of all that follow.
+func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
+	line, err := jsonrpc.EncodeMessage(message)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	line = append(line, '\n')
+	select {
+	case p.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.over:
+		return io.ErrClosedPipe
+	}
+	defer func() { <-p.writing }()
+	if line = proc.Offer(p.stdin, line); len(line) == 0 {
+		return nil
+	}
+	_ = p.stdin.SetWriteDeadline(time.Time{}) // that of the one before
+	defer context.AfterFunc(ctx, func() { _ = p.stdin.SetWriteDeadline(time.Now().Add(leaving)) })()
+	_, err = p.stdin.Write(line)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		p.stop(errDeaf)
+	}
+	if err != nil {
+		return fmt.Errorf("send a message: %w", err)
+	}
+	return nil
+}
+
+// Close lets the child see the end of its input, and has it ended if it stays. It does
+// not wait for it.
+func (p pipeEnd) Close() error {
+	p.closing.Do(func() {
+		close(p.closed)
+		_ = p.stdin.Close() // the child may be gone already
+		time.AfterFunc(leaving, func() { p.stop(errClosed) })
+	})
+	return nil
+}
+
+// SessionID is empty: a program has one session.
+func (pipeEnd) SessionID() string { return "" }
+
+// output takes what a child prints. An error ends the child.
+type output struct{ *pipe }
+
+func (p output) Write(chunk []byte) (int, error) {
+	n := len(chunk)
+	for {
+		i := bytes.IndexByte(chunk, '\n')
+		if i < 0 {
+			break
+		}
+		line := chunk[:i]
+		if len(p.partial) > 0 {
+			line = append(p.partial, line...)
+		}
+		if len(line) > mostMessage {
+			return 0, errLong
+		}
+		if err := p.said(bytes.TrimSpace(line)); err != nil {
+			return 0, err
+		}
+		if chunk = chunk[i+1:]; cap(line) > 1<<20 {
+			p.partial = nil // seldom, and not worth keeping
+		} else {
+			p.partial = p.partial[:0]
+		}
+	}
+	if len(p.partial)+len(chunk) > mostMessage {
+		return 0, errLong
+	}
+	p.partial = append(p.partial, chunk...)
+	return n, nil
+}
+
+var errLong = fmt.Errorf("it was stopped: it sent a message of more than %d MiB", mostMessage>>20)
+
+// said takes a line.
+func (p output) said(line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
+	if line[0] != '[' {
+		return p.message(line)
+	}
+	var batch []json.RawMessage // which one version of the protocol had
+	if err := json.Unmarshal(line, &batch); err != nil {
+		return garbage(line)
+	}
+	for _, one := range batch {
+		if err := p.message(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p output) message(line []byte) error {
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return garbage(line)
+	}
+	select {
+	case p.read <- m:
+	case <-p.closed: // nobody reads any more
+	}
+	return nil
+}
+
+// garbage is why a server is stopped that prints something else than messages.
+func garbage(line []byte) error {
+	const shown = 80
+	text := strings.ToValidUTF8(string(line[:min(len(line), shown)]), "?")
+	if len(line) > shown {
+		text += "…"
+	}
+	return fmt.Errorf("it was stopped: it printed %q to standard output, where only messages of the protocol belong; what is for people belongs to standard error", text)
+}

@@ -1,0 +1,85 @@
+package mcptool
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+)
+
+// Pool is where extensions share servers: those with the same program, arguments,
+// directory and environment, or the same address and headers, are one, whatever they are
+// called. The zero value is ready to use. A pool owns nothing: a server ends with the
+// last extension that has it.
+type Pool struct {
+	mu    sync.Mutex
+	links map[string]*link
+}
+
+// spec is a server with all that is filled in.
+type spec struct {
+	argv, env []string
+	dir       string
+	url       string
+	headers   map[string]string
+	redact    *strings.Replacer
+}
+
+// resolve fills in what a server's declaration leaves open.
+func resolve(s *Server, env *environ, dir string) (*spec, error) {
+	variables, secrets, err := env.fill(s.Env)
+	if err != nil {
+		return nil, fmt.Errorf("env: %w", err)
+	}
+	headers, more, err := env.fill(s.Headers)
+	if err != nil {
+		return nil, fmt.Errorf("headers: %w", err)
+	}
+	out := &spec{url: s.URL, headers: headers, redact: redactor(append(secrets, more...))}
+	if s.Command != "" {
+		out.argv, out.env, out.dir = append([]string{s.Command}, s.Args...), env.of(variables), s.dir(dir)
+	}
+	return out, nil
+}
+
+// key tells servers apart. It holds no secret.
+func (s *spec) key() string {
+	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers})
+	if err != nil { // texts always have a JSON form
+		panic(err)
+	}
+	sum := sha256.Sum256(data)
+	return string(sum[:])
+}
+
+// take returns the link to a server, which is begun if there is none. Whoever takes it
+// lets it go.
+func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
+	key := spec.key()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.links[key]
+	if l == nil {
+		l = newLink(s.Name, spec, opts)
+		if p.links == nil {
+			p.links = make(map[string]*link)
+		}
+		p.links[key] = l
+		go l.run()
+	}
+	l.users++
+	return l
+}
+
+// letGo ends a link when nobody has it any more. It does not wait for it.
+func (p *Pool) letGo(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.users--; l.users > 0 {
+		return
+	}
+	maps.DeleteFunc(p.links, func(_ string, other *link) bool { return other == l })
+	l.end(errClosed)
+}

@@ -1,0 +1,102 @@
+package mcptool
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay"
+)
+
+// result makes a result for the model of what a server answered. What is meant for the
+// model alone is told; structured content is for whoever shows results to people, and for
+// the model where there is nothing else.
+func (t *serverTool) result(r *mcp.CallToolResult) belay.Result {
+	if r.NeedsInput() {
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q wants to be told more before it answers, which Belay does not do.", t.server))
+	}
+	var out belay.Result
+	var texts []string
+	for _, c := range r.Content {
+		text, media := content(c)
+		if media != nil {
+			out.Media = append(out.Media, *media)
+		}
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	out.Text = strings.Join(texts, "\n")
+	if r.StructuredContent != nil {
+		if data, err := json.Marshal(r.StructuredContent); err == nil {
+			out.Render = data
+			if len(r.Content) == 0 {
+				out.Text = string(data)
+			}
+		}
+	}
+	if r.IsError {
+		out.IsError, out.Class = true, belay.ClassFailed
+		if out.Text == "" {
+			out.Text = "The tool failed and did not say why."
+		}
+	}
+	return out
+}
+
+// content is a part of an answer: text, media, or both.
+func content(c mcp.Content) (string, *belay.Media) {
+	switch c := c.(type) {
+	case *mcp.TextContent:
+		return c.Text, nil
+	case *mcp.ImageContent:
+		return media(c.MIMEType, "", c.Data)
+	case *mcp.AudioContent:
+		return media(c.MIMEType, "", c.Data)
+	case *mcp.EmbeddedResource:
+		return resource(c.Resource)
+	case *mcp.ResourceLink:
+		text := "[resource " + c.URI
+		if c.Name != "" {
+			text += " (" + c.Name + ")"
+		}
+		if c.Description != "" {
+			text += ": " + c.Description
+		}
+		return text + "]", nil
+	default:
+		return fmt.Sprintf("[something that Belay does not know: %T]", c), nil
+	}
+}
+
+func resource(r *mcp.ResourceContents) (string, *belay.Media) {
+	switch {
+	case r == nil:
+		return "", nil
+	case r.Blob != nil:
+		text, m := media(r.MIMEType, r.URI, r.Blob)
+		if text == "" {
+			text = "[resource " + r.URI + "]"
+		}
+		return text, m
+	default:
+		return fmt.Sprintf("[resource %s]\n%s", r.URI, r.Text), nil
+	}
+}
+
+// media is an image or a document that models take. Of what they do not take the model is
+// told that it is there.
+func media(mime, name string, data []byte) (string, *belay.Media) {
+	base, _, _ := strings.Cut(mime, ";")
+	switch base = strings.ToLower(strings.TrimSpace(base)); base {
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf":
+		return "", &belay.Media{MIME: base, Name: name, Data: data}
+	}
+	text := fmt.Sprintf("[%d bytes of %s, which cannot be shown here", len(data), base)
+	if name != "" {
+		text += ": " + name
+	}
+	return text + "]", nil
+}

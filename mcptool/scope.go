@@ -1,0 +1,58 @@
+package mcptool
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Hint names the servers that an agent may use.
+func (e *Extension) Hint(agent belay.AgentConfig) string {
+	allowed, restricted := agent.Resources[e.Name()]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var names []string
+	for _, m := range e.mounts {
+		if m.link != nil && (!restricted || slices.ContainsFunc(e.patterns(allowed), func(pattern string) bool { return reaches(pattern, m.server.Name) })) {
+			names = append(names, m.server.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "MCP servers: " + strings.Join(names, ", ") + ". The tools of a server are called " + ToolName("SERVER", "TOOL") + "."
+}
+
+// Narrow narrows an agent to some of the servers, or of their tools: the name of a server
+// stands for all tools that it has. Other names are those of tools, or patterns of
+// [path.Match].
+func (e *Extension) Narrow(_ belay.AgentConfig, allowed []string) (tools []string, line string) {
+	if len(allowed) == 0 {
+		return nil, "You may use no MCP server."
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.patterns(allowed), "Of MCP servers you may use only: " + strings.Join(allowed, ", ") + "."
+}
+
+// patterns are those of the tools that names stand for.
+func (e *Extension) patterns(allowed []string) []string {
+	patterns := make([]string, len(allowed))
+	for i, name := range allowed {
+		patterns[i] = name
+		if slices.ContainsFunc(e.mounts, func(m *mount) bool { return m.server.Name == name }) {
+			patterns[i] = ToolName(name, "") + "*"
+		}
+	}
+	return patterns
+}
+
+// reaches reports whether a pattern may cover a tool of a server.
+func reaches(pattern, server string) bool {
+	own, _, _ := strings.Cut(ToolName(server, ""), separator)
+	front, _, _ := strings.Cut(pattern, separator)
+	ok, err := path.Match(front, own)
+	return ok && err == nil
+}

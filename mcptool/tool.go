@@ -1,0 +1,132 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay"
+)
+
+// EventProgress tells how far a call is, in its server's words. Its Call is the call, and
+// its Text what the server said.
+const EventProgress belay.EventKind = "tool_progress"
+
+// serverTool is a tool of a server.
+type serverTool struct {
+	*offered
+
+	declaration belay.ToolDeclaration
+	server      string
+	link        *link
+}
+
+var _ belay.TraitTool = (*serverTool)(nil)
+
+// Declaration is what the server says about the tool, under the agent's name for it.
+func (t *serverTool) Declaration() belay.ToolDeclaration { return t.declaration }
+
+// Traits make a barrier of every tool that may change something: only those that their
+// server calls read-only overlap. That one may be called twice is not taken on trust.
+func (t *serverTool) Traits() belay.ToolTraits { return belay.ToolTraits{Serial: !t.readOnly} }
+
+// Call has the server run the tool.
+func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+	f := t.link.current.Load()
+	if f == nil {
+		return t.unavailable(t.link.now.Load().err, ""), nil
+	}
+	params := &mcp.CallToolParams{Name: t.name, Arguments: arguments(call.Input)}
+	if controls := call.Controls(); controls != nil {
+		token := t.link.token()
+		params.SetProgressToken(token)
+		news := &progress{controls: controls, call: &belay.CallPart{ID: call.ID, Tool: call.Tool, Input: call.Input}}
+		t.link.progress.Store(token, news.tell)
+		defer news.end()
+		defer t.link.progress.Delete(token)
+	}
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
+	result, err := f.session.CallTool(within, params)
+	if err == nil {
+		t.link.deaths.Store(0)
+		return t.result(result), nil
+	}
+	return t.failed(ctx, f, err)
+}
+
+// arguments are the input of a call.
+func arguments(input json.RawMessage) any {
+	if len(input) == 0 {
+		return nil
+	}
+	return input
+}
+
+const unknownEffect = " Whether the call had an effect is not known."
+
+// failed says what became of a call that has no result.
+func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Result, error) {
+	const (
+		rejected = -32005 // by the transport
+		closing  = -32004
+	)
+	answer, answered := errors.AsType[*jsonrpc.Error](err)
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, mistyped := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case ctx.Err() != nil:
+		return belay.Result{}, context.Cause(ctx)
+	case f.ctx.Err() != nil:
+		return t.unavailable(context.Cause(f.ctx), unknownEffect), nil //nolint:nilerr // the result tells
+	case answered && answer.Code != rejected && answer.Code != closing:
+		t.link.deaths.Store(0)
+		return belay.Failed(classOf(answer.Code), fmt.Sprintf("MCP server %q answered: %s", t.server, answer.Message)), nil
+	case syntax || mistyped:
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered something that is no result of a tool.%s", t.server, unknownEffect)), nil
+	}
+	if f.pipe != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF)) {
+		select {
+		case <-f.over: // which says why
+			return t.unavailable(f.err(), unknownEffect), nil
+		case <-ctx.Done():
+			return belay.Result{}, context.Cause(ctx)
+		}
+	}
+	effect := unknownEffect
+	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, syscall.ECONNREFUSED) {
+		effect = "" // it never got there
+	}
+	err = httpReason(err)
+	t.link.breaks(f, err)
+	return t.unavailable(err, effect), nil
+}
+
+func classOf(code int64) belay.ResultClass {
+	switch code {
+	case jsonrpc.CodeInvalidParams:
+		return belay.ClassInvalid
+	case jsonrpc.CodeMethodNotFound:
+		return belay.ClassNotFound
+	default:
+		return belay.ClassFailed
+	}
+}
+
+// unavailable is the result of a call to a server that is not there.
+func (t *serverTool) unavailable(why error, effect string) belay.Result {
+	reason := "it is not ready"
+	if why != nil {
+		reason = strings.TrimRight(t.link.spec.redact.Replace(why.Error()), ".")
+	}
+	return belay.Failed(belay.ClassUnavailable,
+		fmt.Sprintf("MCP server %q is not available: %s.%s Belay keeps trying to reach it: go on without it, or try again later.", t.server, reason, effect))
+}

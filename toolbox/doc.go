@@ -30,6 +30,9 @@
 // Commands inherit the environment without the variables that look like secrets:
 // see [ShellOptions]. What does not print in the name of a file is quoted in texts.
 //
+// [AskUser] is an extension, with a tool by which the model asks the person a question;
+// [Directives] are what people can type with a slash in front.
+//
 // What a tool answers in text is for the model. For people there is render data,
 // as JSON of one of the View types; its "kind" says of which.
 //

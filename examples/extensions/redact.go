@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// docs:begin redact
+
+// Redact keeps what matches its patterns out of the results of tools, before the model,
+// the transcript and other hooks see them.
+type Redact struct{ Patterns []*regexp.Regexp }
+
+var _ belay.HookExtension = Redact{}
+
+// Name is told in errors.
+func (Redact) Name() string { return "redact" }
+
+// Hooks bring a rewriter. Rewriters run before all others, and what cannot be redacted is
+// withheld.
+func (r Redact) Hooks() []hook.Subscription {
+	return []hook.Subscription{belay.ToolPost.On("redact", r.redact, &hook.Options{
+		Capabilities: hook.CanRewriteOutput, // rewriting has to be named
+		Failure:      hook.Closed,
+	})}
+}
+
+func (r Redact) redact(_ context.Context, result belay.ToolResult) (belay.ToolReaction, error) {
+	clean := result.Text()
+	for _, pattern := range r.Patterns {
+		clean = pattern.ReplaceAllLiteralString(clean, "[REDACTED]")
+	}
+	if clean == result.Text() {
+		return belay.ToolReaction{}, nil // no opinion
+	}
+	return belay.RewriteResult(clean), nil
+}
+
+// docs:end redact

@@ -24,7 +24,12 @@ type Agent struct {
 	stepped    atomic.Pointer[steppedTools]
 	steppers   []StepToolExtension
 	directives atomic.Pointer[map[string]*Directive]
-	prompt     prompt // what every turn's prompt begins with
+	prompt     atomic.Pointer[prompt] // what every turn's prompt begins with
+	config     AgentConfig            // as extensions know it
+	narrowed   ownTools
+	scopeLines []string
+	fragments  []fragment // of extensions
+	hints      []fragment // likewise
 	store      Store
 	journal    hook.Journal
 	// riding says that the records of hooks ride the commits of what they belong
@@ -39,7 +44,15 @@ type Agent struct {
 	closed   atomic.Bool
 	done     chan struct{} // closed by Close
 	changing sync.Mutex    // serialises changes of the tools and directives
+
+	registered  bool               // the extensions know of it
+	spare       []Extension        // which are not closed with it: another agent has them
+	endWatching context.CancelFunc // of extensions
+	watching    sync.WaitGroup
 }
+
+// fragment is text of an extension.
+type fragment struct{ from, text string }
 
 // namedModel is a model with what it says about itself.
 type namedModel struct {
@@ -55,8 +68,27 @@ func named(m Model) *namedModel {
 	return n
 }
 
-// New makes an agent of a model.
+// New makes an agent of a model. Its extensions are asked what it is made of, and told of
+// it before New returns; [Agent.Close] tells them that it is gone.
 func New(model Model, opts *Options) (*Agent, error) {
+	return newAgent(context.Background(), model, opts)
+}
+
+// newAgent makes an agent that its extensions know of.
+func newAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
+	a, err := makeAgent(ctx, model, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.register(ctx); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	a.watchExtensions()
+	return a, nil
+}
+
+// makeAgent makes an agent that nobody knows of yet.
+func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	if model == nil {
 		return nil, errors.New("new agent: there is no model")
 	}
@@ -74,18 +106,15 @@ func New(model Model, opts *Options) (*Agent, error) {
 	if err := a.makeRuntime(); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	tools := slices.Clone(a.opts.Tools)
+	if err := a.build(ctx); err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
+	}
+	tools := owned("", a.opts.Tools)
 	subs := slices.Clone(a.opts.Hooks)
 	directives := slices.Clone(a.opts.Directives)
-	a.prompt.add("agent", "", a.opts.Name, a.opts.Instructions)
-	names := make(map[string]bool)
 	for _, e := range a.opts.Extensions {
-		if names[e.Name()] {
-			return nil, fmt.Errorf("new agent: there are two extensions called %q", e.Name())
-		}
-		names[e.Name()] = true
 		if t, ok := e.(ToolExtension); ok {
-			tools = append(tools, t.Tools()...)
+			tools = append(tools, owned(e.Name(), t.Tools())...)
 		}
 		if st, ok := e.(StepToolExtension); ok {
 			a.steppers = append(a.steppers, st)
@@ -97,11 +126,19 @@ func New(model Model, opts *Options) (*Agent, error) {
 			subs = append(subs, h.Hooks()...)
 		}
 		if p, ok := e.(PromptExtension); ok {
-			a.prompt.add("extension", "", e.Name(), p.Fragment())
+			a.fragments = append(a.fragments, fragment{e.Name(), p.Fragment()})
+		}
+		if h, ok := e.(HintExtension); ok {
+			a.hints = append(a.hints, fragment{e.Name(), h.Hint(a.config)})
 		}
 	}
+	day := ""
+	if a.opts.Environment != nil {
+		day = a.opts.Environment.day()
+	}
+	a.prompt.Store(a.basePrompt(day))
 	a.tools.Store(&toolset{})
-	if _, err := a.AddTools(tools...); err != nil {
+	if _, err := a.addTools(tools); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
 	if err := a.checkStepTools(); err != nil {
@@ -183,8 +220,8 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	return a.store.Decide(ctx, d)
 }
 
-// Close closes the agent's sessions, then its extensions, and ends the streams of
-// those who watch it. Turns under way are waited for: cancel their contexts first
+// Close closes the agent's sessions, tells its extensions that it is gone, closes them, and
+// ends the streams of those who watch it. Turns under way are waited for: cancel their contexts first
 // to make that quick. A closed agent takes no more turns: ErrClosed.
 func (a *Agent) Close(ctx context.Context) error {
 	if a.closed.Swap(true) {
@@ -202,8 +239,15 @@ func (a *Agent) Close(ctx context.Context) error {
 	for _, s := range open {
 		problems = append(problems, s.Close(ctx))
 	}
+	if a.registered {
+		problems = append(problems, a.unregister(ctx, a.opts.Extensions))
+	}
+	if a.endWatching != nil {
+		a.endWatching()
+		a.watching.Wait()
+	}
 	for _, e := range slices.Backward(a.opts.Extensions) {
-		if c, ok := e.(CloseExtension); ok {
+		if c, ok := e.(CloseExtension); ok && !slices.ContainsFunc(a.spare, func(o Extension) bool { return sameExtension(o, e) }) {
 			problems = append(problems, c.Close(ctx))
 		}
 	}

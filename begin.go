@@ -182,17 +182,24 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 	*c = Commit{
 		Session: s.id, Epoch: s.epoch, Messages: messages, Calls: calls, Approvals: approvals, State: &s.state,
 	}
+	if t.queued != "" {
+		c.Queued = t.takesUp(messages)
+	}
 	if t.agent.riding {
 		c.Runs = t.snap.Take()
 	}
 	stored := false
 	defer func() {
 		if !stored { // be it that the store came to a sudden end
+			t.lost = t.served
 			s.doubt(t.base)
 			// The turn has failed, and the records tell why: they do not go with it.
 			err = errors.Join(err, t.agent.journal.Append(t.base, c.Runs))
 		}
 	}()
+	if t.gone() {
+		return fmt.Errorf("session %q: %w", s.id, ErrHandedOver)
+	}
 	if err := t.agent.store.Commit(t.base, c); err != nil {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}

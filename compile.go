@@ -16,6 +16,7 @@ import (
 type prompt struct {
 	parts []promptPart
 	text  string
+	day   string // of the environment, if there is one
 }
 
 type promptPart struct {
@@ -40,7 +41,7 @@ func (p *prompt) add(kind, id, from, text string) {
 // the user's message, so that one turn's facts do not change what the provider
 // has cached of the turns before.
 func (a *Agent) compile(sections []PromptSection) prompt {
-	p := a.prompt
+	p := *a.today()
 	for _, s := range sections {
 		text := s.Body
 		if s.Title != "" {

@@ -120,7 +120,8 @@ func (c *Controls) swap(model Model, keep bool) error {
 	return nil
 }
 
-// FindModel finds a model by its name, as [Options.Models] does.
+// FindModel finds a model by its name, as [Options.Models] does. No name is the
+// agent's own model.
 func (c *Controls) FindModel(ctx context.Context, name string) (Model, error) { //nolint:ireturn // which model it is, the name says
 	return c.turn.agent.findModel(ctx, name)
 }
@@ -199,7 +200,11 @@ func (c *Controls) Ask(ctx context.Context, question string) (string, error) {
 	if asker == nil {
 		return "", fmt.Errorf("ask: %w", ErrNobody)
 	}
-	return asker.Ask(ctx, Inquiry{Session: c.turn.session.id, Turn: c.turn.state.ID, Agent: c.turn.agent.opts.Name, Text: question})
+	in := Inquiry{Session: c.turn.session.id, Turn: c.turn.state.ID, Agent: c.turn.agent.opts.Name, Run: c.turn.runID(), Text: question}
+	if l := c.turn.lineage; l != nil {
+		in.Depth = l.depth
+	}
+	return asker.Ask(ctx, in)
 }
 
 // ErrNobody says that there is nobody to ask: the agent has no Asker.
@@ -213,7 +218,10 @@ type Asker interface {
 // Inquiry is a question to the user, which has words for an answer.
 type Inquiry struct {
 	Session, Turn, Agent string
-	Text                 string
+	// Run and Depth place the question of a subagent; those of the main agent have none.
+	Run   string
+	Depth int
+	Text  string
 }
 
 // wishes are what the controls of tools ask of their turn, which grants them

@@ -122,6 +122,20 @@ func (w *WirePhase) handle(ctx context.Context, handler WireHandler, in any) (re
 	return value, nil
 }
 
+// Explain asks the handlers of a snapshot about an input in its JSON form, and tells what
+// happened, as [hook.Phase.Explain] does for Go code. Handlers run.
+func (w *WirePhase) Explain(ctx context.Context, s *hook.Snapshot, scope hook.Scope, input json.RawMessage) (hook.Explanation, error) {
+	phase := reflect.ValueOf(w.AnyPhase)
+	decoded := phase.MethodByName("DecodeInput").Call([]reflect.Value{reflect.ValueOf(scope), reflect.ValueOf([]byte(input))})
+	if err, _ := reflect.TypeAssert[error](decoded[1]); err != nil {
+		return hook.Explanation{}, fmt.Errorf("the input does not fit %s: %w", w.Name(), err)
+	}
+	explained := phase.MethodByName("Explain").Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(s), decoded[0]})
+	x, _ := reflect.TypeAssert[hook.Explanation](explained[0])
+	err, _ := reflect.TypeAssert[error](explained[1])
+	return x, err
+}
+
 // Field reads one field of an input by its wire name, without encoding the rest. A
 // text, a number and a truth value are a string, an int64 or float64, and a bool; all
 // else is JSON, a json.RawMessage. It reports false for a field that the wire leaves

@@ -163,6 +163,39 @@ func (a *Agent) Directives() []Directive {
 	return list
 }
 
+// TypedName is a name that users can type with a slash in front.
+type TypedName struct {
+	Name, Description string
+	// From is the extension that answers to it; empty for a directive.
+	From string
+}
+
+// TypedNames are what users can type with a slash in front now: the directives, by
+// name, and then the names of extensions that list them. One that a directive, or an
+// earlier extension, has too is not among them.
+func (a *Agent) TypedNames() []TypedName {
+	var names []TypedName
+	taken := make(map[string]bool)
+	for _, d := range a.Directives() {
+		names = append(names, TypedName{Name: d.Name, Description: d.Description})
+		taken[d.Name] = true
+	}
+	for _, e := range a.opts.Extensions {
+		lister, ok := e.(NameListExtension)
+		if !ok {
+			continue
+		}
+		for _, n := range lister.TypedNames(a.opts.Name) {
+			if !taken[n.Name] {
+				n.From = e.Name()
+				names = append(names, n)
+			}
+			taken[n.Name] = true
+		}
+	}
+	return names
+}
+
 // boundName is a name in a message with who answers to it.
 type boundName struct {
 	scan.Token

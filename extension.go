@@ -73,6 +73,15 @@ type NameExtension interface {
 	Binds(agent, name string) bool
 }
 
+// NameListExtension is a NameExtension that can list its names, for those who show
+// people what they can type. Without it they must be known.
+type NameListExtension interface {
+	NameExtension
+	// TypedNames are the names that Binds reports for an agent, in the order in which
+	// people should see them.
+	TypedNames(agent string) []TypedName
+}
+
 // Submission is a user message about to be stored.
 type Submission struct {
 	Session, Turn, Agent string

@@ -24,6 +24,9 @@ type Child struct {
 	// Isolated leaves the child's questions to its own agent. Defaults to asking
 	// whoever the parent asks.
 	Isolated bool
+	// Ends says that an earlier run, which was parked or interrupted, is ended and not
+	// gone on with: subagent.start is not asked. Defaults to a run that begins.
+	Ends bool
 }
 
 // ChildError is why a child run gave no answer.
@@ -139,6 +142,8 @@ func (c *Controls) descend(child *Child) (*lineage, error) {
 	slices.Reverse(path)
 	way := strings.Join(path, " → ")
 	switch {
+	case child.Ends:
+		return l, nil
 	case circle:
 		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("it is at work already, and would wait for itself (%s): do it yourself, or answer with what you have", way)}
 	case l.depth > most:
@@ -152,7 +157,7 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 	if by, why := c.admit(ctx, l, child); by != "" {
 		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
 	}
-	run := &childRun{controls: c, lineage: l, err: errors.New("its run came to a sudden end"), done: make(chan struct{})}
+	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("its run came to a sudden end"), done: make(chan struct{})}
 	go run.main(context.WithValue(ctx, lineageKey{}, l), take) // left behind if it heeds no abort
 	select {
 	case <-run.done:
@@ -176,7 +181,7 @@ func (c *Controls) admit(ctx context.Context, l *lineage, child *Child) (by, why
 	}
 	defer c.leave()
 	t := c.turn
-	if !SubagentStart.Active(t.snap) {
+	if child.Ends || !SubagentStart.Active(t.snap) {
 		return "", ""
 	}
 	outcome, err := SubagentStart.Dispatch(ctx, t.snap, SubagentCall{newInput(t.scope, subagentCall{
@@ -242,7 +247,9 @@ func (c *Controls) emitChild(l *lineage, kind EventKind, about SubagentEvent) {
 type childRun struct {
 	controls *Controls
 	lineage  *lineage
+	ends     bool // and does not begin
 	end      *Turn
+	below    map[string]bool // the runs of its children
 	text     strings.Builder // of a runner that reports no turn
 	err      error
 	done     chan struct{}
@@ -266,12 +273,31 @@ func (r *childRun) main(ctx context.Context, take func(ctx context.Context) iter
 	r.err = failure
 }
 
+// place says where an event belongs: that of a runner elsewhere, which counts from
+// itself, is put below the child's run. What the child's own children tell has its place
+// already.
+func (r *childRun) place(e *Event) {
+	l := r.lineage
+	switch {
+	case e.Run == "" || e.Run == l.run || e.Depth <= 0:
+		e.Run, e.Parent, e.Depth = l.run, l.parent.runID(), l.depth
+	case e.Parent == l.run || r.below[e.Parent]:
+		if r.below == nil {
+			r.below = make(map[string]bool)
+		}
+		r.below[e.Run] = true
+	default:
+		e.Run, e.Depth = l.run+"/"+e.Run, e.Depth+l.depth
+		if e.Parent = l.run + "/" + e.Parent; e.Parent == l.run+"/" {
+			e.Parent = l.run
+		}
+	}
+}
+
 // hear hands on what the child tells.
 func (r *childRun) hear(e *Event) {
 	l := r.lineage
-	if e.Run == "" {
-		e.Run, e.Parent, e.Depth = l.run, l.parent.runID(), l.depth
-	}
+	r.place(e)
 	if e.Run == l.run && e.End != nil {
 		r.end = e.End
 	}
@@ -294,6 +320,8 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 		failed.Text = r.end.Text
 	}
 	switch {
+	case r.ends && r.err == nil:
+		failed.Status, failed.Message = ChildAborted, "it was given up"
 	case ctx.Err() != nil && (r.end == nil || r.end.Reason == EndAborted):
 		failed.Status, failed.Message, failed.err = ChildAborted, "it was aborted", cmp.Or(r.err, context.Cause(ctx))
 	case r.err != nil:
@@ -334,6 +362,16 @@ func (t *turn) inherit() error {
 		return fmt.Errorf("the parent's turn is over: %w", err)
 	}
 	return nil
+}
+
+// findModel finds a model by its name. What a parent's policy names, an agent that
+// finds none by name has its parents find.
+func (t *turn) findModel(name string) (Model, error) { //nolint:ireturn // which model it is, the name says
+	at := t
+	for name != "" && name != at.agent.model.info.Name && at.agent.opts.Models == nil && at.lineage != nil {
+		at = at.lineage.parent
+	}
+	return at.agent.findModel(t.ctx, name)
 }
 
 // asking is the turn whose agent asks people: the topmost one that the child's

@@ -461,10 +461,12 @@ func TestChildrenAskInWords(t *testing.T) {
 	child, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{ask}}, calls("ask"))
 	parent, _ := newAgent(t, &belay.Options{
 		Tools: []belay.Tool{childOf("child", child)},
-		Asker: askerFunc(func(q belay.Inquiry) (string, error) { return "the left one, " + q.Session, nil }),
+		Asker: askerFunc(func(q belay.Inquiry) (string, error) {
+			return fmt.Sprintf("the left one, %s, %s at %d", q.Session, q.Run, q.Depth), nil
+		}),
 	}, calls("child"))
 	takeTurn(t, parent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
-	wantEqual(t, "the answer", onlyResult(t, child.Session("s/child")).Text, "the left one, s/child")
+	wantEqual(t, "the answer", onlyResult(t, child.Session("s/child")).Text, "the left one, s/child, run-child at 1")
 }
 
 // SPEC S-10, P-07: a child's own hook does not say yes to what its parent asks about.
@@ -551,4 +553,61 @@ func TestChildrenAlwaysCost(t *testing.T) {
 	if first.Usage.Cost != 2 || second.Usage.Cost != 2 {
 		t.Errorf("the turns cost %v and %v", first.Usage.Cost, second.Usage.Cost)
 	}
+}
+
+// SPEC S-07: a parent's session.end sees its children's sessions, as its session.start does.
+func TestChildrenInheritTheEndOfSessions(t *testing.T) {
+	t.Parallel()
+	var d logbook
+	child, _ := newAgent(t, &belay.Options{Name: "child"}, says("done"))
+	tool := childTool("child", belay.Child{Name: "child"}, func(ctx context.Context, _ *belay.Invocation) iter.Seq2[belay.Event, error] {
+		return func(yield func(belay.Event, error) bool) {
+			session := child.Session("c")
+			for e, err := range session.Run(ctx, "go") {
+				yield(e, err)
+			}
+			if err := session.Close(ctx); err != nil {
+				yield(belay.Event{}, err)
+			}
+		}
+	})
+	parent, _ := newAgent(t, &belay.Options{Name: "parent", Tools: []belay.Tool{tool}, Hooks: []hook.Subscription{
+		belay.SessionStart.On("begins", func(_ context.Context, s belay.SessionOpened) (belay.Aside, error) {
+			d.notef("%s begins", s.Session())
+			return belay.Aside{}, nil
+		}, nil),
+		belay.SessionEnd.On("ends", func(_ context.Context, s belay.SessionClosed) (belay.Note, error) {
+			d.notef("%s ends", s.Session())
+			return belay.Note{}, nil
+		}, nil),
+	}}, calls("child"))
+	s := parent.Session("p")
+	takeTurn(t, s.Run(t.Context(), "go"), belay.EndTurn)
+	succeeds(t, s.Close(t.Context()))
+	wantEqual(t, "what the parent's hooks saw", d.all(), []string{"p begins", "c begins", "c ends", "p ends"})
+}
+
+// SPEC S-07: a model that a parent's hook names is found by the parent, if the child finds none.
+func TestChildrenFindTheModelOfAParentsPolicy(t *testing.T) {
+	t.Parallel()
+	small := scripted.New([]scripted.Step{says("small")}, &scripted.Options{FollowTranscript: true})
+	child, _ := newAgent(t, &belay.Options{Name: "child"}, says("its own"))
+	parent, _ := newAgent(t, &belay.Options{
+		Name: "parent", Tools: []belay.Tool{childOf("child", child)},
+		Models: func(_ context.Context, name string) (belay.Model, error) {
+			if name != "small" {
+				return nil, errors.New("no such model")
+			}
+			return small, nil
+		},
+		Hooks: []hook.Subscription{belay.TurnPrePolicy.On("cheap", func(_ context.Context, b belay.TurnBegun) (belay.TurnPolicy, error) {
+			if b.Agent() == "child" {
+				return belay.SetPolicy(belay.PolicyModel.Set("small")), nil
+			}
+			return belay.TurnPolicy{}, nil
+		}, nil)},
+	}, calls("child"))
+	s := parent.Session("s")
+	takeTurn(t, s.Run(t.Context(), "go"), belay.EndTurn)
+	wantEqual(t, "the child's answer", onlyResult(t, s).Text, "small")
 }

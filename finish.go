@@ -33,6 +33,9 @@ func (t *turn) close(end EndReason) {
 // finish ends the turn: the end phases, the last commit, and the report.
 func (t *turn) finish(end EndReason) {
 	t.ending = true
+	if t.gone() || t.lost { // it has not ended: its end phases fire where it does
+		end = EndParked
+	}
 	if end == EndParked {
 		t.session.doubt(t.base) // whoever resumes it need not be this process
 		t.conclude(end)

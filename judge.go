@@ -40,6 +40,7 @@ type call struct {
 	grant    *Grant // made of the approval's decision, and not yet stored
 	// Resumes is the name under which its tool parked it.
 	Resumes string
+	begun   bool // its tool may have something open for it
 	stored  bool // its response is stored
 	told    bool // the event of its result was sent
 	halted  bool

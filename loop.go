@@ -52,6 +52,11 @@ type turn struct {
 	recent      []fingerprint
 	waits       []Question
 	missing     func() string // what the turn must still give, in words for the model
+	queued      string        // the queued turn that it takes up with its first message
+	yield       <-chan struct{}
+	handedOver  bool
+	served      bool // whoever serves the store goes on with it if this process cannot
+	lost        bool // the store did not take a commit of it: it goes on elsewhere
 	by, why     string        // who ended it, or what went wrong
 	err         error
 	result      *Turn
@@ -183,6 +188,9 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 func (t *turn) bounds() EndReason {
 	if t.ctx.Err() != nil {
 		return t.failed(context.Cause(t.ctx))
+	}
+	if t.yields() {
+		return EndParked
 	}
 	steps := t.agent.opts.Limits.Steps
 	if most, ok := MaxSteps.Value(t.state.Policy); ok {

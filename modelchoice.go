@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/belay-run/belay/hook"
 )
@@ -17,6 +18,15 @@ type ToolCheckModel interface {
 	Model
 	// CheckTools returns an error that names the tools and says what to change.
 	CheckTools(tools []ToolDeclaration) error
+}
+
+// ReachModel is a Model that can say whether its service is there, takes the key and
+// has the model. That costs nothing. Whoever chooses a model for later asks first.
+type ReachModel interface {
+	Model
+	// Reach returns an error that says what is missing, and what to do about it. A
+	// service that does not tell which models it has is taken at its word later.
+	Reach(ctx context.Context) error
 }
 
 // PolicyModel is the turn policy that has another model answer the turn, by its
@@ -77,9 +87,9 @@ func (n *namedModel) check(tools []ToolDeclaration) error {
 	return nil
 }
 
-// findModel finds a model by its name.
+// findModel finds a model by its name. No name is the agent's own model.
 func (a *Agent) findModel(ctx context.Context, name string) (Model, error) { //nolint:ireturn // which model it is, the name says
-	if name == a.model.info.Name && name != "" {
+	if name == a.model.info.Name || name == "" {
 		return a.model.Model, nil
 	}
 	if a.opts.Models == nil {
@@ -97,7 +107,7 @@ func (a *Agent) findModel(ctx context.Context, name string) (Model, error) { //n
 
 // chosen finds a model by name that can answer for the agent.
 func (t *turn) chosen(name string) (*namedModel, error) {
-	model, err := t.agent.findModel(t.ctx, name)
+	model, err := t.findModel(name)
 	if err != nil {
 		return nil, err
 	}
@@ -105,16 +115,24 @@ func (t *turn) chosen(name string) (*namedModel, error) {
 }
 
 // recallModel finds the model that the session, or the turn that is resumed, was
-// told to use. If it is not to be had the agent's answers, and the turn says so.
+// told to use. If it is not to be had the agent's answers, and the turn says so. If
+// the agent's is to come first, only what was chosen here comes before it.
 func (t *turn) recallModel() {
-	s := t.session
-	if name := s.state.Model; name == "" {
+	s, ownFirst := t.session, t.agent.opts.OwnModelFirst
+	switch name := s.state.Model; {
+	case name == "":
 		s.model = nil
-	} else if s.model == nil || s.model.info.Name != name {
+	case s.model != nil && s.model.info.Name == name: // it was chosen or found before
+	case ownFirst:
+		s.model = nil
+	default:
 		s.model = t.orElse(name)
 	}
-	if s.model != nil {
+	if t.model = t.agent.model; s.model != nil {
 		t.model = s.model
+	}
+	if ownFirst && !strings.Contains(t.state.ID, t.agent.serial) { // the turn was not begun here
+		t.state.Model = ""
 	}
 	if name := t.state.Model; name != "" && name != t.model.info.Name {
 		if n := t.orElse(name); n != nil {

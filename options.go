@@ -24,12 +24,22 @@ type Options struct {
 	// patterns, as path.Match takes them. An empty list means none. Defaults to
 	// all.
 	Scope []string
+	// Resources name, by extension, what of it the agent may use: an empty list means
+	// none. What the names mean the extension says. An extension that is not named may
+	// be used as a whole.
+	Resources map[string][]string
+	// Environment tells the model where it works. Defaults to telling nothing.
+	Environment *Environment
 	// Directives are what users can type with a slash in front. Defaults to none.
 	Directives []Directive
 	// Models finds a model by its name: for a session that was told to use another
 	// one, for the turn policy model, and for directives. Defaults to knowing the
 	// agent's own alone.
 	Models func(ctx context.Context, name string) (Model, error)
+	// OwnModelFirst has the agent's own model answer where a session keeps another
+	// one, or a turn was begun with another, until one is chosen anew: for whoever
+	// names a model for this time. What sessions keep stays as it is. Defaults to false.
+	OwnModelFirst bool
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription
 	// Runtime has the settings of the hook runtime. Its journal and queue default
@@ -182,7 +192,7 @@ func orDefault[T comparable](field *T, value T) {
 
 // complete fills in the defaults and refuses what makes no sense.
 func (o *Options) complete() error {
-	orDefault(&o.Name, "main")
+	orDefault(&o.Name, defaultName)
 	orDefault(&o.Busy, BusyQueue)
 	orDefault(&o.ApprovalExpiry, 24*time.Hour)
 	orDefault(&o.Limits.Steps, 100)

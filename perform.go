@@ -42,6 +42,7 @@ func (t *turn) perform(b *batch) EndReason {
 		t.cancelled(b, "the turn was aborted before it was decided")
 		t.gather(b)
 	}
+	t.letGo(b)
 	t.tellResults(b)
 	if !b.settled() {
 		return t.park(b)
@@ -150,9 +151,10 @@ func (t *turn) runOne(c *call) {
 		return
 	}
 	start := time.Now()
+	c.begun = false
 	result, err := t.invoke(c)
 	if park, ok := errors.AsType[*ParkError](err); ok {
-		c.state, c.Wait, c.Resumes = CallParked, park.Wait, park.Wait
+		c.state, c.Wait, c.Resumes, c.begun = CallParked, park.Wait, park.Wait, true
 		return
 	}
 	result.Text = validText(result.Text)

@@ -43,6 +43,7 @@ func (t *turn) openCalls() *batch {
 		c.refuse("belay", fmt.Sprintf("judging the call again came to a sudden end: %v", sudden))
 	})
 	t.heedHalt(b)
+	t.letGo(b)
 	return b
 }
 
@@ -71,6 +72,7 @@ func (t *turn) unanswered() *batch {
 		if at := slices.IndexFunc(known.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
 			r := known.calls[at]
 			c.state, c.Wait, c.Resumes, c.result = r.State, r.Wait, r.Resumes, r.Result
+			c.begun = r.Result == nil && (r.State == CallStarted || r.Resumes != "")
 		}
 		c.told = c.result != nil
 		for _, a := range known.asked { // what it waits for, or else the last that was asked about it
@@ -178,6 +180,7 @@ func (t *turn) answerOpen(ask bool) error {
 	if ask {
 		t.cancelled(b, "the turn was ended before it was decided")
 	}
+	t.letGo(b)
 	t.gather(b)
 	return t.commit([]*Message{b.results()}, b.records(b.message.Seq, false), b.approvals())
 }

@@ -233,6 +233,11 @@ func (s *Session) Close(ctx context.Context) (err error) {
 func (s *Session) fireEnd(ctx context.Context) (err error) {
 	snap := s.agent.hooks.Snapshot()
 	defer func() { err = errors.Join(err, snap.Release(context.WithoutCancel(ctx))) }()
+	if l := lineageOf(ctx); l != nil { // a child's, and its parent's turn is still under way
+		if err := snap.Inherit(l.parent.snap); err != nil {
+			return fmt.Errorf("the parent's turn is over: %w", err)
+		}
+	}
 	if !SessionEnd.Active(snap) {
 		return nil
 	}

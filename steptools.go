@@ -73,14 +73,14 @@ func (a *Agent) step(base *toolset) *steppedTools {
 			}
 			if !ok {
 				var err error
-				if b, err = a.bind(tool); err != nil {
+				if b, err = a.bind(tool, from); err != nil {
 					now.refuse(hook.CodeBundleUnrouted, from, "a tool of the extension has a name or a schema that cannot be used", err)
 					continue
 				}
 			}
 			switch other, taken := owner[b.name]; {
 			case base.byName[b.name] != nil:
-				now.refuse(hook.CodeToolConflict, from, "a tool of the extension has the name of one of the agent's", fmt.Errorf("tool %q: the agent has another of that name", b.name))
+				now.refuse(hook.CodeToolConflict, from, "a tool of the extension has the name of one of the agent's", fmt.Errorf("tool %q: the agent has another of that name: it is of %s", b.name, ownerText(base.byName[b.name].owner)))
 			case taken:
 				now.refuse(hook.CodeToolConflict, from, "a tool of the extension has the name of another extension's", fmt.Errorf("tool %q: extension %q has another of that name", b.name, other))
 			default:

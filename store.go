@@ -147,6 +147,10 @@ type Commit struct {
 	Jobs []hook.Job
 	// State replaces the session's. Nil leaves it.
 	State *SessionState
+	// Queued is the id of the queued turn that this commit takes up: it waits no
+	// longer. ErrConflict: it does not wait. It is for a [TurnStore] and empty for
+	// others.
+	Queued string
 }
 
 // SessionState is what a session remembers besides its messages.

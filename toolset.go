@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,14 +29,37 @@ type boundTool struct {
 	traits  ToolTraits
 	schema  *jsonschema.Resolved // nil takes any object
 	inScope bool
+	owner   string // the extension that brings it; empty for the agent's own
 }
 
-func (a *Agent) bind(t Tool) (*boundTool, error) {
+// ownedTool is a tool with the extension that brings it.
+type ownedTool struct {
+	Tool
+	owner string
+}
+
+func owned(owner string, tools []Tool) []ownedTool {
+	all := make([]ownedTool, 0, len(tools))
+	for _, t := range tools {
+		all = append(all, ownedTool{t, owner})
+	}
+	return all
+}
+
+// ownerText names an owner in errors.
+func ownerText(owner string) string {
+	if owner == "" {
+		return "the agent's own tools"
+	}
+	return fmt.Sprintf("extension %q", owner)
+}
+
+func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
 	if t == nil {
 		return nil, errors.New("a tool is nil")
 	}
 	d := t.Declaration()
-	b := &boundTool{Tool: t, name: d.Name, inScope: a.inScope(d.Name)}
+	b := &boundTool{Tool: t, name: d.Name, owner: owner, inScope: a.inScope(d.Name) && a.narrowed.allows(owner, d.Name)}
 	if tt, ok := t.(TraitTool); ok {
 		b.traits = tt.Traits()
 	}
@@ -93,23 +117,25 @@ func newToolset(tools []*boundTool) *toolset {
 
 // AddTools adds tools, all or none, and returns the lease that takes them back.
 // Turns see both from their next step on.
-func (a *Agent) AddTools(tools ...Tool) (*Lease, error) {
+func (a *Agent) AddTools(tools ...Tool) (*Lease, error) { return a.addTools(owned("", tools)) }
+
+func (a *Agent) addTools(tools []ownedTool) (*Lease, error) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	now := a.tools.Load()
 	added := make([]*boundTool, 0, len(tools))
-	owned := make(map[string]bool, len(tools))
+	have := make(map[string]*boundTool, len(tools))
 	var problems []error
 	for _, t := range tools {
-		b, err := a.bind(t)
-		switch {
-		case err != nil:
+		b, err := a.bind(t.Tool, t.owner)
+		if err != nil {
 			problems = append(problems, err)
 			continue
-		case now.byName[b.name] != nil || owned[b.name]:
-			problems = append(problems, fmt.Errorf("tool %q: the agent has another of that name", b.name))
 		}
-		owned[b.name] = true
+		if other := cmp.Or(now.byName[b.name], have[b.name]); other != nil {
+			problems = append(problems, fmt.Errorf("tool %q: the agent has another of that name: one is of %s, the other of %s", b.name, ownerText(other.owner), ownerText(b.owner)))
+		}
+		have[b.name] = b
 		added = append(added, b)
 	}
 	next := newToolset(slices.Concat(now.tools, added))

@@ -138,6 +138,17 @@ func (s Subscription) Options() Options {
 	return opts
 }
 
+// Alone is the subscription without a place in an order, for trying it by itself: what it
+// is ordered against need not be there.
+func (s Subscription) Alone() Subscription {
+	if s.s == nil {
+		return s
+	}
+	c := *s.s
+	c.opts.After, c.opts.Before = nil, nil
+	return Subscription{&c}
+}
+
 // Descriptor is what others may rely on about a handler. Changing it is a
 // decision: hooktest compares it with a golden file.
 type Descriptor struct {

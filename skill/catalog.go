@@ -235,7 +235,9 @@ func (c *Catalog) Read(ctx context.Context, name, section string) (Reading, erro
 }
 
 // listedToRead reports whether the tool that reads lists it.
-func (s *Skill) listedToRead() bool { return s.content() && !s.callable() && !s.Hidden }
+func (s *Skill) listedToRead() bool {
+	return s.content() && !s.callable() && !s.Hidden && !s.UserOnly
+}
 
 // owned is a skill with its source.
 type owned struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -19,9 +20,16 @@ import (
 // Skills specification, and returns what violates it, each with its file and line,
 // in the order of the files. Strictly it is the specification as it is written;
 // otherwise the fields that are read beyond it are allowed (id, priority, hidden,
-// triggers, agents, tags), and so are skills that are a file without a directory.
-// The error is about the directory.
+// triggers, agents, tags, disable-model-invocation, user-invocable), and so are skills
+// that are a file without a directory. Such a file, or a SKILL.md, can be named in the
+// place of the directory. The error is about the directory.
 func Check(dir string, strict bool) ([]Problem, error) {
+	file := ""
+	if info, err := os.Stat(dir); err == nil && info.Mode().IsRegular() {
+		if dir, file = filepath.Dir(dir), filepath.Base(dir); strings.EqualFold(file, skillFile) {
+			file = "" // it is the skill that its directory is
+		}
+	}
 	t, err := openRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("check skills: %s: %w", dir, err)
@@ -32,7 +40,13 @@ func Check(dir string, strict bool) ([]Problem, error) {
 		return nil, fmt.Errorf("check skills: %s: %w", dir, err)
 	}
 	c := &checking{t: t, strict: strict}
-	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), skillFile) }) {
+	if file != "" {
+		ext := path.Ext(file)
+		if ext != ".md" && ext != ".yaml" && ext != ".yml" {
+			return nil, fmt.Errorf("check skills: %s: a skill is a directory with a %s, or a file that ends in .md, .yaml or .yml", filepath.Join(dir, file), skillFile)
+		}
+		c.flat(file, ext)
+	} else if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), skillFile) }) {
 		whole, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, fmt.Errorf("check skills: %w", err)

@@ -38,6 +38,9 @@
 //	id             what skill:ID names          the name
 //	priority       higher ones come first       0
 //	hidden         keeps it out of lists        false
+//	disable-model-invocation                    false
+//	               keeps the model from using it
+//	user-invocable whether users can name it    true
 //	triggers       keywords, or type and pattern
 //	agents         the agents that it is for    all
 //	tags           words for people

@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/scan"
 )
 
 // Options are the settings of an [Extension]. A nil *Options is valid.
@@ -21,6 +24,10 @@ type Options struct {
 	// Budget bounds the list of skills in the description of a tool, in tokens of
 	// four characters. Defaults to DefaultBudget.
 	Budget int
+	// ActiveBudget bounds the text of the skills that a task makes active, in such
+	// tokens: the one that exceeds it is cut, and those behind it are left out. Defaults
+	// to DefaultBudget, which is half of what all prompt sections may take by default.
+	ActiveBudget int
 	// ToolName is the name of the tool that reads skills. Defaults to ReadTool.
 	ToolName string
 	// Suffix stands behind the list. Defaults to nothing.
@@ -65,7 +72,7 @@ type madeTools struct {
 
 var (
 	_ belay.HookExtension     = (*Extension)(nil)
-	_ belay.NameExtension     = (*Extension)(nil)
+	_ belay.NameListExtension = (*Extension)(nil)
 	_ belay.StepToolExtension = (*Extension)(nil)
 )
 
@@ -78,6 +85,9 @@ func New(catalog *Catalog, opts *Options) (*Extension, error) {
 	if e.opts.Budget == 0 {
 		e.opts.Budget = DefaultBudget
 	}
+	if e.opts.ActiveBudget == 0 {
+		e.opts.ActiveBudget = DefaultBudget
+	}
 	if e.opts.ToolName == "" {
 		e.opts.ToolName = ReadTool
 	}
@@ -89,6 +99,8 @@ func New(catalog *Catalog, opts *Options) (*Extension, error) {
 		return nil, errors.New("skills: there is no catalog: make one with NewCatalog")
 	case e.opts.Budget < 0:
 		return nil, errors.New("skills: budget: it is negative")
+	case e.opts.ActiveBudget < 0:
+		return nil, errors.New("skills: active budget: it is negative")
 	case e.opts.ToolName == InvokeTool:
 		return nil, fmt.Errorf("skills: tool name: %s is the tool that calls computed skills: take another", InvokeTool)
 	}
@@ -100,9 +112,11 @@ func (e *Extension) Name() string { return "skills" }
 
 // Hooks brings, for a task that makes skills active, their text.
 func (e *Extension) Hooks() []hook.Subscription {
-	own := &hook.Options{NoInherit: true, Visibility: hook.VisibleInDebug} // a subagent has its own skills, or none
+	last := &hook.Options{ // what others have to say in the prompt comes first, and keeps its room
+		Priority: math.MaxInt, NoInherit: true, Visibility: hook.VisibleInDebug, // a subagent has its own skills, or none
+	}
 	hooks := []hook.Subscription{
-		belay.TurnPrePromptCompile.On("skill.activate", e.activate, own),
+		belay.TurnPrePromptCompile.On("skill.activate", e.activate, last),
 	}
 	if e.opts.EnforceAllowedTools {
 		hooks = append(hooks,
@@ -119,7 +133,22 @@ func (e *Extension) Binds(agent, name string) bool {
 	}
 	e.catalog.freshen(context.Background(), e.opts.Refresh)
 	o := e.catalog.now.Load().byName[name]
-	return o != nil && o.skill.isFor(agent)
+	return o != nil && o.skill.typed(agent)
+}
+
+// TypedNames are the skills that users of an agent can name.
+func (e *Extension) TypedNames(agent string) []belay.TypedName {
+	if e.opts.NoNames {
+		return nil
+	}
+	e.catalog.freshen(context.Background(), e.opts.Refresh)
+	var names []belay.TypedName
+	for _, s := range e.catalog.now.Load().skills {
+		if s.typed(agent) {
+			names = append(names, belay.TypedName{Name: s.Name, Description: s.Description})
+		}
+	}
+	return names
 }
 
 // Expand puts the skills that a message names, as /name, in front of it.
@@ -127,14 +156,15 @@ func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expa
 	e.catalog.freshen(ctx, e.opts.Refresh)
 	now := e.catalog.now.Load()
 	var x belay.Expansion
-	for _, name := range in.Names {
+	behind := argumentsOf(in)
+	for i, name := range in.Names {
 		o := now.byName[name]
 		if o == nil { // it was taken away in this moment
 			return belay.Expansion{}, fmt.Errorf("/%s: %w", name, ErrNotFound)
 		}
 		injection, err := e.inject(ctx, o, &Use{
 			Name: name, Source: ByUser, Text: in.Text, Session: in.Session, Turn: in.Turn, Agent: in.Agent, Controls: in.Controls,
-		})
+		}, behind[i])
 		if err != nil {
 			return belay.Expansion{}, fmt.Errorf("/%s: %w", name, err)
 		}
@@ -154,7 +184,7 @@ func (u *Use) tell() {
 }
 
 // inject makes the message that a skill puts in front of the user's.
-func (e *Extension) inject(ctx context.Context, o *owned, use *Use) (belay.Injection, error) {
+func (e *Extension) inject(ctx context.Context, o *owned, use *Use, arguments string) (belay.Injection, error) {
 	use.tell()
 	if o.skill.Handler != nil {
 		parts, err := o.compute(ctx, use)
@@ -170,10 +200,31 @@ func (e *Extension) inject(ctx context.Context, o *owned, use *Use) (belay.Injec
 	if err != nil {
 		return belay.Injection{}, err
 	}
+	pieces := strings.Split(r.Text, argumentsMark)
 	if o.skill.template() {
-		r.Text = e.variables(r.Text, use.Agent, taskOf(use.Text)).Expand(r.Text)
+		v := e.variables(r.Text, use.Agent, taskOf(use.Text))
+		for i := range pieces { // what stands for something is not looked through again
+			pieces[i] = v.Expand(pieces[i])
+		}
 	}
+	r.Text = strings.Join(pieces, arguments)
 	return r.Message(), nil
+}
+
+// argumentsMark stands for what a user types behind the name of a skill.
+const argumentsMark = "$ARGUMENTS"
+
+// argumentsOf is what was typed behind each of the names, without the space around it.
+func argumentsOf(in belay.Submission) []string {
+	behind := make([]string, len(in.Names))
+	at := 0
+	for _, token := range scan.Tokens(in.Typed) {
+		if at < len(in.Names) && token.Name == in.Names[at] {
+			behind[at] = strings.TrimSpace(in.Typed[token.End:])
+			at++
+		}
+	}
+	return behind
 }
 
 // compute calls the skill's handler, which is not ours and may panic. Whoever asks
@@ -196,9 +247,14 @@ func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err 
 	return parts, nil
 }
 
+// mostActive is how many skills a task makes active: there is room for so many prompt
+// sections by default, and for as many of others.
+const mostActive = 8
+
 // activate contributes the text of the skills that the task makes active.
 func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
 	var out belay.PromptSections
+	room := e.opts.ActiveBudget * charactersPerToken
 	now := e.catalog.now.Load()
 	for _, m := range now.active(in.Text(), in.Agent()) {
 		if invoked(in.Text(), m.Skill.Name) {
@@ -220,7 +276,13 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 		if m.Skill.Hidden {
 			title = "Skill"
 		}
-		out.Sections = append(out.Sections, belay.PromptSection{ID: idPrefix + m.Skill.ID, Title: title, Body: body})
+		if room -= utf8.RuneCountInString(title); room <= 0 || len(out.Sections) == mostActive {
+			room = 0
+			out.Audit = append(out.Audit, hook.Audit{Code: "skill.left_out", Message: "skill " + m.Skill.ID + " is active and there is no room for it"})
+			continue
+		}
+		out.Sections = append(out.Sections, belay.PromptSection{ID: idPrefix + m.Skill.ID, Title: title, Body: body, Budget: room})
+		room -= utf8.RuneCountInString(body)
 	}
 	return out, nil
 }
@@ -320,7 +382,7 @@ func (e *Extension) call(ctx context.Context, call *belay.Invocation) (belay.Res
 		use.tell()
 		return o.invoke(ctx, use)
 	}
-	if o == nil || !o.skill.content() {
+	if o == nil || !o.skill.content() || o.skill.UserOnly {
 		return notFound(now.missing(in.Name, func(s *Skill) bool { return s.listedToRead() && s.isFor(call.Agent) })), nil
 	}
 	r, err := o.read(ctx, in.Section)

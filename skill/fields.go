@@ -22,7 +22,7 @@ const (
 // are read beyond it.
 var (
 	specFields = []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
-	ourFields  = []string{"id", "priority", "hidden", "triggers", "agents", "tags"}
+	ourFields  = []string{"id", "priority", "hidden", "triggers", "agents", "tags", "disable-model-invocation", "user-invocable"}
 	flatFields = []string{"body"} // of a file that is YAML as a whole
 )
 
@@ -92,6 +92,9 @@ func (r *reader) judge(doc *frontmatter.Document) {
 	if s.Description == "" {
 		r.notef(line("description"), "there is no description: the model is told nothing but the name")
 	}
+	if s.UserOnly && s.ModelOnly && len(s.Triggers) == 0 {
+		r.notef(line("user-invocable"), "neither the model nor users can use the skill: leave disable-model-invocation or user-invocable out")
+	}
 	if n := utf8.RuneCountInString(s.Description); n > specDescription {
 		r.notef(line("description"), "the description has %d characters: the specification allows %d", n, specDescription)
 	}
@@ -120,6 +123,12 @@ func (r *reader) field(f *frontmatter.Field, markdown bool) error {
 		s.Priority = r.number(f.Key, v)
 	case "hidden":
 		s.Hidden, err = truth(f.Key, v)
+	case "disable-model-invocation":
+		s.UserOnly, err = truth(f.Key, v)
+	case "user-invocable":
+		var may bool
+		may, err = truth(f.Key, v)
+		s.ModelOnly = !may && v.Kind != frontmatter.Null
 	case "tags":
 		if s.Tags, err = words(f.Key, v, ", "); err != nil {
 			r.notef(v.Line, "%s", err.(*fieldError).message) //nolint:errorlint // words makes it

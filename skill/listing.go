@@ -35,7 +35,7 @@ func Listing(skills []*Skill, budget int) string {
 	var shown []*Skill
 	total := 0
 	for _, s := range skills {
-		if s.Hidden {
+		if s.Hidden || s.UserOnly {
 			continue
 		}
 		name := html.EscapeString(s.Name)

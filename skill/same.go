@@ -8,7 +8,7 @@ import (
 // same reports whether two skills are the same in everything that a catalog works
 // with. Handlers cannot be compared: a skill with one is another skill.
 func same(a, b *Skill) bool {
-	return a == b || a.ID == b.ID && a.Name == b.Name && a.Description == b.Description && a.Priority == b.Priority && a.Hidden == b.Hidden &&
+	return a == b || a.ID == b.ID && a.Name == b.Name && a.Description == b.Description && a.Priority == b.Priority && a.Hidden == b.Hidden && a.UserOnly == b.UserOnly && a.ModelOnly == b.ModelOnly &&
 		a.Body == b.Body && a.License == b.License && a.Compatibility == b.Compatibility && a.Path == b.Path &&
 		a.Handler == nil && b.Handler == nil && a.Exposed == b.Exposed &&
 		slices.Equal(a.Sections, b.Sections) && slices.Equal(a.Agents, b.Agents) && slices.Equal(a.Tags, b.Tags) &&

@@ -38,7 +38,13 @@ type Skill struct {
 	// Hidden keeps it out of every list that the model sees. Users can still name
 	// it. Defaults to false.
 	Hidden bool
-	// Body is its text. Defaults to what its source reads.
+	// UserOnly keeps the model from reading and calling it: only users can name it, and
+	// its triggers make it active. Defaults to false.
+	UserOnly bool
+	// ModelOnly keeps users from naming it as /name. Defaults to false.
+	ModelOnly bool
+	// Body is its text. Defaults to what its source reads. Where a user names it, what is
+	// typed behind the name stands for $ARGUMENTS.
 	Body string
 	// Sections are texts that are read one by one. Defaults to none, or to what its
 	// source reads.
@@ -117,7 +123,7 @@ func (s *Skill) content() bool { return s.Handler == nil || s.Body != "" || len(
 
 // callable reports whether the model may call it. One that it may call is listed
 // by that tool alone.
-func (s *Skill) callable() bool { return s.Handler != nil && s.Exposed }
+func (s *Skill) callable() bool { return s.Handler != nil && s.Exposed && !s.UserOnly }
 
 // isFor reports whether it is for an agent.
 func (s *Skill) isFor(agent string) bool {
@@ -126,6 +132,9 @@ func (s *Skill) isFor(agent string) bool {
 
 // typeable reports whether users can type its name.
 func (s *Skill) typeable() bool { return scan.Valid(s.Name) }
+
+// typed reports whether users of an agent can name it as /name.
+func (s *Skill) typed(agent string) bool { return s.typeable() && !s.ModelOnly && s.isFor(agent) }
 
 // template reports whether its body has variables.
 func (s *Skill) template() bool { return len(s.Triggers) > 0 }

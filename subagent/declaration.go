@@ -35,6 +35,9 @@ type Declaration struct {
 	Hooks frontmatter.Value
 	// Mode is the name of a mode of the floor. Empty means the program's.
 	Mode string
+	// EnforceAllowedTools refuses the calls that the allowed-tools of an active skill do
+	// not name.
+	EnforceAllowedTools bool
 	// Budget bounds its turns.
 	Budget belay.Budget
 	// Path is the file.

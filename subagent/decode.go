@@ -15,7 +15,7 @@ import (
 )
 
 // fields are the keys of a declaration.
-var fields = []string{"name", "description", "model", "prompt", "tools", "skills", "hooks", "mode", "budget"}
+var fields = []string{"name", "description", "model", "prompt", "tools", "skills", "hooks", "mode", "budget", "enforce_allowed_tools"}
 
 // Parse reads the text of a file, whose ending says in which format it is. It returns
 // every mistake; with any, the declaration is not to be used.
@@ -55,7 +55,7 @@ func document(format, text string) (*frontmatter.Document, error) {
 	case ".yaml", ".yml":
 		return frontmatter.ParseYAML(text)
 	case ".json":
-		return parseJSON(text)
+		return frontmatter.ParseJSON(text)
 	case ".md":
 		doc, err := frontmatter.Parse(text)
 		if err == nil && !doc.Found {
@@ -97,6 +97,11 @@ func (r *reading) field(f *frontmatter.Field) {
 		r.d.Mode = r.text(f)
 	case "budget":
 		r.budget(f)
+	case "enforce_allowed_tools":
+		if f.Value.Kind != frontmatter.Bool {
+			r.wrongf(f.Line, "%s: it is %s: write true or false", f.Key, f.Value.Kind)
+		}
+		r.d.EnforceAllowedTools = strings.EqualFold(f.Value.Text, "true")
 	default:
 		r.wrongf(f.Line, "unknown key %q%s: there are %s", f.Key, near.Hint(f.Key, fields), strings.Join(fields, ", "))
 	}

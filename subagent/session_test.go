@@ -279,28 +279,35 @@ func TestAChildThatWasFinishedElsewhereIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// SPEC S-10: an isolated child asks its own agent.
+// SPEC S-10: an isolated child asks its own agent, and any other whoever its parent asks.
 func TestAnIsolatedChildAsksItsOwn(t *testing.T) {
 	t.Parallel()
-	var asked []belay.Question
-	approver := approves(func(q belay.Question) bool { asked = append(asked, q); return true })
-	nobody := approves(func(belay.Question) bool { t.Error("the parent's approver was asked"); return false })
-	deploy := belay.NewTool("deploy", "deploys", func(context.Context, struct{}) (string, error) { return "deployed", nil }, nil)
-	child := subagent.Agent(script(calls(call("deploy", nil)), tells("child")), &belay.Options{Tools: []belay.Tool{deploy}, Authorizer: asks, Approver: approver})
 	for _, isolated := range []bool{true, false} {
-		e := newExtension(t, nil, subagent.Subagent{Name: "child", Factory: child, Isolated: isolated})
-		opts := &belay.Options{Store: memstore.New(nil), Extensions: []belay.Extension{e}, Approver: nobody}
-		if !isolated {
-			opts.Approver = approver
-		}
-		h := take(t, newAgent(t, script(calls(invoke("child", "x")), tells("main")), opts).Session("s").Run(t.Context(), "go"))
-		h.ended(t, belay.EndTurn)
-		if !strings.Contains(h.end.Text, "deployed") {
-			t.Errorf("isolated %t: the main agent heard %s", isolated, h.end.Text)
-		}
-	}
-	if len(asked) != 2 || asked[1].Agent != "child" || asked[1].Depth != 1 || asked[1].Run == "" {
-		t.Errorf("asked were %+v, want two, tagged with the child", asked)
+		t.Run(fmt.Sprintf("isolated %t", isolated), func(t *testing.T) {
+			t.Parallel()
+			var own, parents []belay.Question
+			childs := approves(func(q belay.Question) bool { own = append(own, q); return true })
+			mains := approves(func(q belay.Question) bool { parents = append(parents, q); return true })
+			deploy := belay.NewTool("deploy", "deploys", func(context.Context, struct{}) (string, error) { return "deployed", nil }, nil)
+			child := subagent.Agent(script(calls(call("deploy", nil)), tells("child")), &belay.Options{Tools: []belay.Tool{deploy}, Authorizer: asks, Approver: childs})
+			e := newExtension(t, nil, subagent.Subagent{Name: "child", Factory: child, Isolated: isolated})
+			opts := &belay.Options{Store: memstore.New(nil), Extensions: []belay.Extension{e}, Approver: mains}
+			h := take(t, newAgent(t, script(calls(invoke("child", "x")), tells("main")), opts).Session("s").Run(t.Context(), "go"))
+			h.ended(t, belay.EndTurn)
+			if !strings.Contains(h.end.Text, "deployed") {
+				t.Errorf("the main agent heard %s", h.end.Text)
+			}
+			asked, spared := parents, own
+			if isolated {
+				asked, spared = own, parents
+			}
+			if len(spared) > 0 {
+				t.Errorf("the wrong approver was asked: %+v", spared)
+			}
+			if len(asked) != 1 || asked[0].Agent != "child" || asked[0].Depth != 1 || asked[0].Run == "" {
+				t.Errorf("asked was %+v, want one question, tagged with the child", asked)
+			}
+		})
 	}
 }
 

@@ -27,10 +27,10 @@ var (
 // invokeTool is the tool that hands over one task. It is made anew when the subagents
 // change: what it is told to be is part of a tool.
 func (e *Extension) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a tool is used through the interface
-	return belay.NewRawTool(belay.ToolDeclaration{
+	return &tool{belay.NewRawTool(belay.ToolDeclaration{
 		Name: InvokeTool, Description: description(own), InputSchema: invokeSchema,
 	}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
-		var in struct{ Name, Prompt string }
+		var in task
 		if err := call.Decode(&in); err != nil {
 			return belay.Failed(belay.ClassInvalid, err.Error()), nil
 		}
@@ -43,7 +43,7 @@ func (e *Extension) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn //
 		default:
 			return encoded(a)
 		}
-	}, unbounded)
+	}, unbounded), e.abandonInvoke}
 }
 
 // description is that of the tool invoke_subagent, with a list of subagents
@@ -95,13 +95,13 @@ const delegateDescription = "Hands several tasks to subagents, those of " + Invo
 
 // delegateTool is the tool that hands over several tasks.
 func (e *Extension) delegateTool() belay.Tool { //nolint:ireturn // see invokeTool
-	return belay.NewRawTool(belay.ToolDeclaration{
+	return &tool{belay.NewRawTool(belay.ToolDeclaration{
 		Name: DelegateTool, Description: delegateDescription, InputSchema: delegateSchema,
-	}, e.delegate, unbounded)
+	}, e.delegate, unbounded), e.abandonDelegate}
 }
 
 type delegated struct {
-	Tasks []struct{ Name, Prompt string }
+	Tasks []task
 }
 
 // delegate does tasks at the same time. If some of them have to wait, what came of the

@@ -13,7 +13,7 @@ import (
 //
 //	/help           list what can be typed with a slash in front
 //	/compact        sum the conversation up, to make room
-//	/model NAME     have another model answer from now on; without a name, tell which one does
+//	/model NAME     have another model answer from now on; - is the agent's own again; without a name, tell which one does
 //	/stop           end the turn without asking the model
 //
 // They count at the beginning of a message: elsewhere they are words like others. In
@@ -23,7 +23,7 @@ func Directives() []belay.Directive {
 	return []belay.Directive{
 		{Name: "help", Description: "list what can be typed with a slash in front", Run: leading(help)},
 		{Name: "compact", Description: "sum the conversation up, to make room", Run: leading(compact)},
-		{Name: "model", Description: "have another model answer from now on: /model NAME", Run: leading(model)},
+		{Name: "model", Description: "have another model answer from now on: /model NAME, or - for the agent's own again", Run: leading(model)},
 		{Name: "stop", Description: "end the turn without asking the model", Run: leading(stop)},
 	}
 }
@@ -59,7 +59,7 @@ func reply(format string, args ...any) belay.DirectiveOutcome {
 
 func help(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	var b strings.Builder
-	for _, d := range use.Controls.Agent().Directives() {
+	for _, d := range use.Controls.Agent().TypedNames() {
 		fmt.Fprintf(&b, "/%s: %s\n", d.Name, cmp.Or(d.Description, "(it says nothing about itself)"))
 	}
 	return reply("%s", strings.TrimSuffix(b.String(), "\n")), nil
@@ -98,9 +98,18 @@ func model(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome
 	if name == "" || strings.HasPrefix(name, "/") {
 		return reply("%s answers. Another one: /model NAME", cmp.Or(use.Controls.Model().Name, "A model without a name")), nil
 	}
-	next, err := use.Controls.FindModel(ctx, name)
+	wanted := name
+	if wanted == "-" {
+		wanted = "" // the agent's own
+	}
+	next, err := use.Controls.FindModel(ctx, wanted)
 	if err != nil {
 		return belay.DirectiveOutcome{}, err
+	}
+	if r, ok := next.(belay.ReachModel); ok && wanted != "" {
+		if err := r.Reach(ctx); err != nil { // it would be kept, and fail turn after turn
+			return belay.DirectiveOutcome{}, fmt.Errorf("model %q: %w", name, err)
+		}
 	}
 	if err := use.Controls.KeepModel(next); err != nil {
 		return belay.DirectiveOutcome{}, err

@@ -39,6 +39,8 @@ func TestDirectives(t *testing.T) {
 		{"model in front of a message", []string{"/model test/other hello"}, []string{"other"}, 0},
 		{"model and compact", []string{"hello", "/model\ntest/other /compact"}, []string{"own", "summed up"}, 1},
 		{"model and back", []string{"/model test/other", "/model test/own", "hello"}, []string{"other answers", "own answers", "own"}, 1},
+		{"a dash is the agent's own", []string{"/model test/other", "/model -", "hello"}, []string{"other answers", "test/own answers from now on.", "own"}, 1},
+		{"a dash in front of a message", []string{"/model test/other", "/model - hello"}, []string{"other answers", "own"}, 1},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -75,5 +77,32 @@ func TestDirectiveOfAModelThatIsNotThere(t *testing.T) {
 	_, err = agent.Session("s").Turn(t.Context(), "/model test/none hello")
 	if err == nil || !strings.Contains(err.Error(), "/model") || !strings.Contains(err.Error(), "test/none") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// farModel is a model that cannot be asked.
+type farModel struct{ belay.Model }
+
+func (farModel) Reach(context.Context) error { return errors.New("nobody answers") }
+
+// A model that cannot be asked is not kept: turn after turn would fail.
+//
+// SPEC D-04
+func TestDirectiveOfAModelThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	own := scripted.New([]scripted.Step{{Text: "own"}}, &scripted.Options{Name: "test/own", Repeat: true})
+	agent, err := belay.New(own, &belay.Options{Directives: toolbox.Directives(), Models: func(context.Context, string) (belay.Model, error) {
+		return farModel{scripted.New(nil, nil)}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = agent.Close(t.Context()) }()
+	_, err = agent.Session("s").Turn(t.Context(), "/model test/far")
+	if err == nil || !strings.Contains(err.Error(), `model "test/far": nobody answers`) {
+		t.Errorf("the error is %v", err)
+	}
+	if turn, err := agent.Session("s").Turn(t.Context(), "hello"); err != nil || turn.Text != "own" {
+		t.Errorf("then %v, %v answers", turn, err)
 	}
 }

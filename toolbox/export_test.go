@@ -10,11 +10,6 @@ import (
 	"strings"
 )
 
-// Unified is the diff of two texts.
-func Unified(before, after string) (diff string, added, removed int) {
-	return unified("f", "f", before, after)
-}
-
 // Ignored reports whether the .gitignore files of a project, by directory, leave a path
 // out, with the directories above it.
 func Ignored(files map[string]string, name string) bool {

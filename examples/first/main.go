@@ -36,7 +36,7 @@ func main() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Print(event.Text) // as it comes
+		fmt.Print(event.Text) // as it comes; with subagents, print where event.Depth is 0
 		if event.Result != nil {
 			fmt.Printf("\n  %s: %s\n", event.Call.Tool, event.Result.Text)
 		}

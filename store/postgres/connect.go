@@ -19,6 +19,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -112,7 +113,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	if err := s.claim(ctx, conn); err != nil {
 		return err
 	}
-	if err := s.migrate(ctx, translated{table.Migrations}, versionTable); err != nil {
+	if err := s.migrate(ctx, translated{s.migrations()}, versionTable); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx, ownMigrations, ownVersionTable); err != nil {
@@ -128,7 +129,7 @@ func (s *Store) current(ctx context.Context) (bool, error) {
 	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", versionTable, ownVersionTable).Scan(&noted); err != nil || !noted {
 		return false, err //nolint:wrapcheck // Open says what for
 	}
-	for versions, from := range map[string]fs.FS{versionTable: table.Migrations, ownVersionTable: ownMigrations} {
+	for versions, from := range map[string]fs.FS{versionTable: s.migrations(), ownVersionTable: ownMigrations} {
 		newest, err := newestOf(from)
 		if err != nil {
 			return false, err
@@ -139,6 +140,14 @@ func (s *Store) current(ctx context.Context) (bool, error) {
 		}
 	}
 	return s.queue.Current(ctx)
+}
+
+// migrations are those that all databases share, as this program knows them.
+func (s *Store) migrations() fs.FS {
+	if s.opts.migrations != nil {
+		return s.opts.migrations
+	}
+	return table.Migrations
 }
 
 // newestOf is the version of the last migration.
@@ -192,13 +201,61 @@ func (s *Store) migrate(ctx context.Context, from fs.FS, versions string) error 
 	case err != nil && !errors.Is(err, database.ErrVersionNotFound):
 		return fmt.Errorf("migrations: %w", err)
 	case stored > newest:
+		counter := record.Oldest
+		if versions == ownVersionTable {
+			counter = record.OldestPostgres
+		}
+		if record.Readable(ctx, s.read, counter, newest) {
+			break // what was added since does not matter to it
+		}
 		return &ServerError{
 			Database: s.name, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another database",
 			Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
 		}
 	case stored < newest:
+		if err := s.mayContract(ctx, sources, stored); err != nil {
+			return err
+		}
 		if _, err := provider.Up(ctx); err != nil {
 			return fmt.Errorf("migrations: %w", err)
+		}
+	}
+	if versions == versionTable {
+		s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
+	}
+	return nil
+}
+
+// Migrated tells which version the tables had when the store was opened, 0 if there
+// were none, and which they have now.
+func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
+
+const (
+	// contracts is in the names of migrations that take something away.
+	contracts = "_contract_"
+	// firstKnown is the first version of the tables whose programs say what they know.
+	firstKnown = 6
+)
+
+// mayContract refuses a migration that takes something away while a program is at work
+// that may need it: one that knows none of the migrations before it that prepare for it.
+func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored int64) error {
+	for _, source := range sources {
+		if source.Version <= stored || stored < firstKnown || !strings.Contains(source.Path, contracts) {
+			continue
+		}
+		var pid int64
+		var host string
+		err := s.pool.QueryRow(ctx, "SELECT pid, host FROM holders WHERE knows < $1 AND seen + lease > clock_timestamp() ORDER BY since LIMIT 1", source.Version-1).Scan(&pid, &host)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+		case err != nil:
+			return err //nolint:wrapcheck // Open says what for
+		default:
+			return &ServerError{
+				Database: s.name, Kind: ErrOlder, Remedy: "end the workers of the older version first, and start this one again",
+				Err: fmt.Errorf("process %d on %s has it open, and needs what version %d of the tables takes away", pid, host, source.Version),
+			}
 		}
 	}
 	return nil

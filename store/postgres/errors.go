@@ -32,6 +32,9 @@ var (
 	ErrNotStore = errors.New("postgres: the database is no store of Belay")
 	// ErrNewer says that a newer version of Belay has made the tables.
 	ErrNewer = errors.New("postgres: the tables are of a newer version")
+	// ErrOlder says that an older version of Belay is at work, which needs what this
+	// one would take away.
+	ErrOlder = errors.New("postgres: an older version is at work")
 )
 
 // ServerError is an error of the server, with what to do about it.

@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"io/fs"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
 )
 
 // Expire makes the holder of a session count as gone, as if its lease had ended:
@@ -72,3 +74,12 @@ var (
 	Spell = spell
 	Clean = clean
 )
+
+// OfVersion has a store know other migrations than this program does.
+func OfVersion(opts Options, migrations fs.FS) *Options {
+	opts.migrations = migrations
+	return &opts
+}
+
+// SharedMigrations are those that this program knows.
+var SharedMigrations fs.FS = table.Migrations

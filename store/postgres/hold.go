@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,10 +21,14 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 	if !storable(session) {
 		return nil, fmt.Errorf("open session %q: the id cannot be stored: %w", session, errUnstorable)
 	}
+	s.payBack(ctx, session)
 	for {
 		epoch, left, err := s.hold(ctx, session)
 		switch {
 		case err != nil:
+			if epoch != 0 && isCut(err) { // nobody knows whether it was taken
+				s.owed.note(session, epoch)
+			}
 			return nil, fmt.Errorf("open session %q: %w", session, err)
 		case left == "":
 			return s.openHeld(ctx, session, epoch)
@@ -101,13 +107,59 @@ func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (stor
 	return nil, errors.Join(fmt.Errorf("open session %q: %w", session, s.explain(record.Cause(ctx, err))), released)
 }
 
-// Release lets go of a session. The wrong epoch is harmless.
+// Release lets go of a session. The wrong epoch is harmless. If the server cannot be
+// reached it is let go of when it can.
 func (s *Store) Release(ctx context.Context, session string, epoch int64) error {
-	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
-		return w.ReleaseSession(ctx, table.ReleaseSessionParams{ID: session, Epoch: epoch, Holder: s.id})
-	})
-	if err != nil {
+	if err := s.release(ctx, session, epoch); err != nil {
+		s.owed.note(session, epoch)
 		return fmt.Errorf("release session %q: %w", session, err)
 	}
 	return nil
+}
+
+// release lets go of a session. Unlike other writes it does no harm twice, so it is done
+// again if nobody knows whether it was.
+func (s *Store) release(ctx context.Context, session string, epoch int64) (err error) {
+	for range attempts {
+		err = s.submit(ctx, func(ctx context.Context, w *writing) error {
+			return w.ReleaseSession(ctx, table.ReleaseSessionParams{ID: session, Epoch: epoch, Holder: s.id})
+		})
+		if !isDropped(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// owed are the sessions that could not be let go of, with the epochs of their holds.
+type owed struct {
+	mu       sync.Mutex
+	sessions map[string]int64
+}
+
+func (o *owed) note(session string, epoch int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sessions == nil {
+		o.sessions = make(map[string]int64)
+	}
+	o.sessions[session] = epoch
+}
+
+// payBack lets go of what could not be let go of before: of one session, or of all if
+// none is named.
+func (s *Store) payBack(ctx context.Context, session string) {
+	s.owed.mu.Lock()
+	due := maps.Clone(s.owed.sessions)
+	s.owed.mu.Unlock()
+	for id, epoch := range due {
+		if session != "" && session != id || s.release(ctx, id, epoch) != nil {
+			continue
+		}
+		s.owed.mu.Lock()
+		if s.owed.sessions[id] == epoch {
+			delete(s.owed.sessions, id)
+		}
+		s.owed.mu.Unlock()
+	}
 }

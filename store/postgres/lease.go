@@ -38,8 +38,12 @@ func (s *Store) enter(ctx context.Context, db querier) error {
 	if err != nil {
 		host = "unknown"
 	}
-	_, err = db.Exec(ctx, `INSERT INTO holders (id, pid, host, since, process, path, seen, lease) VALUES ($1, $2, $3, $4, '', '', clock_timestamp(), $5)
-		ON CONFLICT (id) DO UPDATE SET seen = clock_timestamp()`, s.id, int64(os.Getpid()), host, record.Nanos(s.now()), s.lease())
+	knows, err := newestOf(s.migrations())
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(ctx, `INSERT INTO holders (id, pid, host, since, process, path, seen, lease, knows) VALUES ($1, $2, $3, $4, '', '', clock_timestamp(), $5, $6)
+		ON CONFLICT (id) DO UPDATE SET seen = clock_timestamp()`, s.id, int64(os.Getpid()), host, record.Nanos(s.now()), s.lease(), knows)
 	return err
 }
 
@@ -72,7 +76,9 @@ func (s *Store) beat() {
 		if err != nil && heard {
 			s.opts.Logger.WarnContext(ctx, "the server cannot be told that this process lives: others may take its sessions over", "store", s.name, "error", s.explain(err))
 		}
-		heard = err == nil
+		if heard = err == nil; heard {
+			s.payBack(ctx, "")
+		}
 	}
 }
 

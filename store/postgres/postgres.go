@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,8 @@ type Options struct {
 	// Timeout is how long a write may take once it has begun. Defaults to 30 seconds.
 	Timeout time.Duration
 	// MaxConns is how many connections may be open, besides one more for being seen
-	// to live. Defaults to pool_max_conns of the DSN, or else 16.
+	// to live, and one for hearing of turns and changes if somebody waits for them.
+	// Defaults to pool_max_conns of the DSN, or else 16.
 	MaxConns int
 	// Poll is how soon Follow sees what another process has stored; what this
 	// process stores it sees at once. Defaults to 250 milliseconds.
@@ -43,11 +45,16 @@ type Options struct {
 	// Grace is how long jobs under way may go on when work is told to stop, before
 	// they are cancelled. Defaults to 10 seconds.
 	Grace time.Duration
+	// TurnPoll is how soon a worker sees a turn that is due, and Changes a change, if
+	// the server's notification is lost on its way. Defaults to 2 seconds.
+	TurnPoll time.Duration
 	// Clock is for tests. Leases go by the server's clock. Defaults to the machine's
 	// clock.
 	Clock hook.Clock
 	// Logger hears of what nobody waits for. Defaults to slog.Default.
 	Logger *slog.Logger
+
+	migrations fs.FS // for tests: those of another version
 }
 
 // Store keeps sessions in a PostgreSQL database.
@@ -66,6 +73,13 @@ type Store struct {
 
 	queue   *queue
 	stirred broadcast // the journal has something new
+	due     broadcast // a turn may be due
+	ear     ear
+	owed    owed
+	claims  claims
+
+	migrated         [2]int64
+	lookedForOverdue atomic.Int64 // when, last
 
 	commits, transactions atomic.Int64
 
@@ -87,12 +101,13 @@ func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) 
 	if opts != nil {
 		s.opts = *opts
 	}
-	if s.opts.Takeover < 0 || s.opts.Timeout < 0 || s.opts.MaxConns < 0 || s.opts.Poll < 0 {
-		return nil, fmt.Errorf("open store: Takeover %s, Timeout %s, MaxConns %d and Poll %s: none may be negative", s.opts.Takeover, s.opts.Timeout, s.opts.MaxConns, s.opts.Poll)
+	if s.opts.Takeover < 0 || s.opts.Timeout < 0 || s.opts.MaxConns < 0 || s.opts.Poll < 0 || s.opts.TurnPoll < 0 {
+		return nil, fmt.Errorf("open store: Takeover %s, Timeout %s, MaxConns %d, Poll %s and TurnPoll %s: none may be negative", s.opts.Takeover, s.opts.Timeout, s.opts.MaxConns, s.opts.Poll, s.opts.TurnPoll)
 	}
 	s.opts.Takeover = cmp.Or(s.opts.Takeover, 30*time.Second)
 	s.opts.Timeout = cmp.Or(s.opts.Timeout, 30*time.Second)
 	s.opts.Poll = cmp.Or(s.opts.Poll, 250*time.Millisecond)
+	s.opts.TurnPoll = cmp.Or(s.opts.TurnPoll, 2*time.Second)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.Default())
 	if err := s.open(ctx, dsn); err != nil {
 		s.disconnect()

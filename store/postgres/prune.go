@@ -101,3 +101,23 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	}
 	return err
 }
+
+// Vacuum has the server clean up after what was removed and look at how much there is,
+// for its plans. It may take long on a large database; others go on meanwhile.
+func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
+	err = s.ask(ctx, &before, databaseSize)
+	for _, name := range []string{"sessions", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "job_keys", "job_inputs", "holders", "river_job"} {
+		if err == nil {
+			_, err = s.pool.Exec(ctx, "VACUUM (ANALYZE) "+name)
+		}
+	}
+	if err == nil {
+		err = s.ask(ctx, &after, databaseSize)
+	}
+	if err != nil {
+		return before, after, fmt.Errorf("vacuum: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return before, after, nil
+}
+
+const databaseSize = "SELECT pg_database_size(current_database())"

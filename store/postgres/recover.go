@@ -25,6 +25,8 @@ type Recovery struct {
 	// are not run again, because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
+
+	turns int // that it had claimed
 }
 
 // add adds what else was settled.
@@ -94,6 +96,7 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 		})
 		if err == nil { // it is stored
 			did.add(rest)
+			s.tellTurns(ctx, rest)
 		}
 	}
 	s.note(did)
@@ -112,19 +115,31 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 	case lives && holder != s.id:
 		return Recovery{}, nil
 	}
-	// Sessions before runs, as commits lock them.
+	// Sessions before turns and runs, as others lock them.
 	if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE holder = $1 AND holder <> '' ORDER BY id FOR UPDATE", holder); err != nil {
 		return Recovery{}, err //nolint:wrapcheck // likewise
 	}
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
-	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err
+	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs, turns: did.Turns}, err
 }
 
 // leave settles what this store itself has not ended, and takes its name off the
 // list of holders.
 func (s *Store) leave() error {
-	return s.submit(context.Background(), func(ctx context.Context, w *writing) error {
-		_, err := s.settled(ctx, w, s.id)
+	var did Recovery
+	err := s.submit(context.Background(), func(ctx context.Context, w *writing) (err error) {
+		did, err = s.settled(ctx, w, s.id)
 		return err
 	})
+	if err == nil {
+		s.tellTurns(context.Background(), did)
+	}
+	return err
+}
+
+// tellTurns tells workers of turns that are due again.
+func (s *Store) tellTurns(ctx context.Context, did Recovery) {
+	if did.turns > 0 {
+		s.ring(ctx, turnChannel, "")
+	}
 }

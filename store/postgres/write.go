@@ -154,25 +154,35 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 		return fmt.Errorf("commit to session %q with epoch %d: %w", c.Session, c.Epoch, err)
 	}
 	s.commits.Add(1)
+	if rows.Watched.After(s.now()) {
+		s.ring(ctx, sessionChannel, c.Session)
+	}
 	return nil
 }
 
 // Decide stores the decision of a pending approval, once. With ErrDecided,
 // ErrWrongHash and ErrExpired it returns the approval as it stands. An approval
-// expires when the store's clock reaches Expires.
+// expires when the store's clock reaches Expires. A turn that waits for it and is on
+// the list of due turns is due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	var decided belay.Approval
+	var woken bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		// Others who decide the same wait here, and then see what was decided.
 		_, err := w.tx.Exec(ctx, "SELECT 1 FROM approvals WHERE id = $1 FOR UPDATE", clean([]any{d.Approval})...)
 		if err != nil {
 			return err //nolint:wrapcheck // said below
 		}
-		decided, err = record.Decide(ctx, w.Queries, d, s.now())
+		if decided, err = record.Decide(ctx, w.Queries, d, s.now()); err == nil {
+			woken, err = record.Wake(ctx, w.Queries, decided.Session, s.now())
+		}
 		return err
 	})
 	if err != nil {
 		return decided, fmt.Errorf("decide %w", err)
+	}
+	if woken {
+		s.ring(ctx, turnChannel, "")
 	}
 	return decided, nil
 }

@@ -10,15 +10,19 @@ import (
 
 // Decide stores the decision of a pending approval, once. With ErrDecided,
 // ErrWrongHash and ErrExpired it returns the approval as it stands. An approval
-// expires when the store's clock reaches Expires.
+// expires when the store's clock reaches Expires. A turn that waits for it and is on
+// the list of due turns is due.
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	var decided belay.Approval
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-		decided, err = record.Decide(ctx, w.Queries, d, s.now())
+		if decided, err = record.Decide(ctx, w.Queries, d, s.now()); err == nil {
+			_, err = record.Wake(ctx, w.Queries, decided.Session, s.now())
+		}
 		return err
 	})
 	if err != nil {
 		return decided, fmt.Errorf("decide %w", err)
 	}
+	s.due.broadcast()
 	return decided, nil
 }

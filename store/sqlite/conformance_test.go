@@ -31,6 +31,12 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// SPEC L-02
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return open(t, nil) })
+}
+
 // SPEC J-01
 func TestJournal(t *testing.T) {
 	t.Parallel()

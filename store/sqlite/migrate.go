@@ -9,6 +9,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -39,6 +40,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	case err != nil && !errors.Is(err, database.ErrVersionNotFound):
 		return fmt.Errorf("open store: migrations: %w", s.explain(err))
 	case stored > newest:
+		if record.Readable(ctx, table.New(s.writer), record.Oldest, newest) {
+			break // what was added since does not matter to it
+		}
 		return fmt.Errorf("open store: %w", &FileError{
 			Path: s.path, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another file",
 			Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
@@ -48,8 +52,13 @@ func (s *Store) migrate(ctx context.Context) error {
 			return fmt.Errorf("open store: migrations: %w", s.explain(err))
 		}
 	}
+	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
 }
+
+// Migrated tells which version the tables had when the store was opened, 0 if there
+// were none, and which they have now.
+func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
 // claim refuses a database that is another program's and marks a new one.
 func (s *Store) claim(ctx context.Context) error {

@@ -76,13 +76,16 @@ func execute(t testing.TB, file, script string) {
 	}
 }
 
-// A store that a newer version made is refused and left as it is.
+// A store that a newer version made is refused and left as it is, once something was
+// taken away from it. What was only added to does not matter.
 func TestNewerFile(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
 	execute(t, file, "INSERT INTO belay_version (version_id, is_applied) VALUES (9999, 1)")
+	wantUntouched(t, file)
+	execute(t, file, "UPDATE counters SET value = 9999 WHERE name = 'oldest'")
 	_, err := sqlite.Open(t.Context(), file, nil)
 	wantError(t, "opening a file of a newer version", err, sqlite.ErrNewer, file, "9999", "use a newer version of Belay")
-	execute(t, file, "DELETE FROM belay_version WHERE version_id = 9999")
+	execute(t, file, "DELETE FROM belay_version WHERE version_id = 9999; UPDATE counters SET value = 6 WHERE name = 'oldest'")
 	wantUntouched(t, file)
 }

@@ -176,3 +176,24 @@ func (s *Store) shrink(ctx context.Context) error {
 	_, err := s.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err //nolint:wrapcheck // the caller says what for
 }
+
+// Vacuum writes the file anew, without what is free in it, and empties the log. That
+// takes room for a second copy while it lasts, and others wait.
+func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
+	size := func(to *int64) error {
+		return s.reader.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").Scan(to)
+	}
+	err = size(&before)
+	for _, statement := range []string{"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if err == nil {
+			_, err = s.writer.ExecContext(ctx, statement)
+		}
+	}
+	if err == nil {
+		err = size(&after)
+	}
+	if err != nil {
+		return before, after, fmt.Errorf("vacuum: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return before, after, nil
+}

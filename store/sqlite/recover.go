@@ -85,6 +85,7 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	if err != nil {
 		return err
 	}
+	s.due.broadcast()
 	return s.removeLock(holder)
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -62,6 +63,12 @@ type Store struct {
 	committer committer
 	queue     *queue
 	stirred   broadcast // the journal has something new
+	committed broadcast // a session has
+	due       broadcast // a turn may be due
+
+	migrated      [2]int64
+	opened        time.Time
+	lookedForGone atomic.Int64 // how long after that, last
 
 	ending  sync.Mutex     // guards ended and adding to working
 	working sync.WaitGroup // calls of Work
@@ -80,7 +87,7 @@ func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, closed: make(chan struct{})}
+	s := &Store{path: path, closed: make(chan struct{}), opened: time.Now()}
 	if opts != nil {
 		s.opts = *opts
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -20,6 +21,21 @@ func Rules() []NamedRule {
 		named = append(named, NamedRule{r.name, func(t testing.TB, s belay.Store, opts Options) {
 			r.check(t, &subject{Store: s, opts: opts})
 		}})
+	}
+	return named
+}
+
+// NamedTurnRule is a rule of TestTurns.
+type NamedTurnRule struct {
+	Name  string
+	Check func(t testing.TB, s belay.TurnStore)
+}
+
+// TurnRules are the rules of TestTurns, with less patience.
+func TurnRules() []NamedTurnRule {
+	var named []NamedTurnRule
+	for _, r := range turnRules {
+		named = append(named, NamedTurnRule{r.name, func(t testing.TB, s belay.TurnStore) { r.check(t, &turns{s, 300 * time.Millisecond}) }})
 	}
 	return named
 }

@@ -19,7 +19,10 @@ type Commit struct {
 	// Runs are put by the store, which numbers them, and Jobs by its queue.
 	Runs []table.PutRunParams
 	Jobs []hook.Job
+	// Watched says, once it is put, until when somebody wants to hear of it.
+	Watched time.Time
 
+	queued    string // the queued turn that it takes up
 	move      table.MoveSessionParams
 	last      int64 // what the last message will be, 0 if there is none to add
 	messages  []table.AddMessageParams
@@ -31,7 +34,7 @@ type Commit struct {
 func NewCommit(c *belay.Commit, holder string, now time.Time) (*Commit, error) {
 	rows := &Commit{
 		move: table.MoveSessionParams{ID: c.Session, Epoch: c.Epoch, Holder: holder, Changed: Nanos(now), Added: int64(len(c.Messages))},
-		Jobs: slices.Clone(c.Jobs),
+		Jobs: slices.Clone(c.Jobs), queued: c.Queued,
 	}
 	if err := rows.encodeState(c.State); err != nil {
 		return nil, err
@@ -125,6 +128,16 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	case len(rows.messages) > 0 && session.Last != rows.last:
 		first, next := rows.messages[0].Seq, session.Last-rows.move.Added+1
 		return fmt.Errorf("message %d comes where %d is the next: %w", first, next, belay.ErrConflict)
+	}
+	rows.Watched = Moment(session.Watched)
+	if rows.queued != "" {
+		n, err := q.TakeUpTurn(ctx, table.TakeUpTurnParams{ID: rows.queued, Session: rows.move.ID})
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			return fmt.Errorf("queued turn %q does not wait: %w", rows.queued, belay.ErrConflict)
+		}
 	}
 	for i := range rows.messages {
 		if err := q.AddMessage(ctx, rows.messages[i]); err != nil {

@@ -14,6 +14,8 @@ type Settled struct {
 	// Sessions are those it held, and Open those of them with a turn under way that
 	// is not parked.
 	Sessions, Open []string
+	// Turns counts those it had claimed: they are due again.
+	Turns int
 	// Runs are the records that were started and are interrupted now.
 	Runs []string
 }
@@ -37,6 +39,11 @@ func Settle(ctx context.Context, q *table.Queries, holder string, now time.Time,
 	if err := q.ReleaseHolder(ctx, holder); err != nil {
 		return did, err
 	}
+	turns, err := q.ReleaseTurns(ctx, holder)
+	if err != nil {
+		return did, err
+	}
+	did.Turns = int(turns)
 	n, err := q.DeleteHolder(ctx, holder)
 	did.Holders = int(n)
 	return did, err

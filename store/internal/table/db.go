@@ -24,11 +24,17 @@ func New(db DBTX) *Queries {
 func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	q := Queries{db: db}
 	var err error
+	if q.addDueTurnStmt, err = db.PrepareContext(ctx, addDueTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query AddDueTurn: %w", err)
+	}
 	if q.addHolderStmt, err = db.PrepareContext(ctx, addHolder); err != nil {
 		return nil, fmt.Errorf("error preparing query AddHolder: %w", err)
 	}
 	if q.addMessageStmt, err = db.PrepareContext(ctx, addMessage); err != nil {
 		return nil, fmt.Errorf("error preparing query AddMessage: %w", err)
+	}
+	if q.addQueuedTurnStmt, err = db.PrepareContext(ctx, addQueuedTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query AddQueuedTurn: %w", err)
 	}
 	if q.addSessionStmt, err = db.PrepareContext(ctx, addSession); err != nil {
 		return nil, fmt.Errorf("error preparing query AddSession: %w", err)
@@ -75,11 +81,23 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteSessionStmt, err = db.PrepareContext(ctx, deleteSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSession: %w", err)
 	}
+	if q.dropTurnStmt, err = db.PrepareContext(ctx, dropTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query DropTurn: %w", err)
+	}
 	if q.endKeyStmt, err = db.PrepareContext(ctx, endKey); err != nil {
 		return nil, fmt.Errorf("error preparing query EndKey: %w", err)
 	}
+	if q.ensureSessionStmt, err = db.PrepareContext(ctx, ensureSession); err != nil {
+		return nil, fmt.Errorf("error preparing query EnsureSession: %w", err)
+	}
+	if q.firstParkedStmt, err = db.PrepareContext(ctx, firstParked); err != nil {
+		return nil, fmt.Errorf("error preparing query FirstParked: %w", err)
+	}
 	if q.freeKeyStmt, err = db.PrepareContext(ctx, freeKey); err != nil {
 		return nil, fmt.Errorf("error preparing query FreeKey: %w", err)
+	}
+	if q.heldCountsStmt, err = db.PrepareContext(ctx, heldCounts); err != nil {
+		return nil, fmt.Errorf("error preparing query HeldCounts: %w", err)
 	}
 	if q.heldSessionsStmt, err = db.PrepareContext(ctx, heldSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query HeldSessions: %w", err)
@@ -120,6 +138,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nextNumberStmt, err = db.PrepareContext(ctx, nextNumber); err != nil {
 		return nil, fmt.Errorf("error preparing query NextNumber: %w", err)
 	}
+	if q.nextTurnStmt, err = db.PrepareContext(ctx, nextTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query NextTurn: %w", err)
+	}
 	if q.putApprovalStmt, err = db.PrepareContext(ctx, putApproval); err != nil {
 		return nil, fmt.Errorf("error preparing query PutApproval: %w", err)
 	}
@@ -132,14 +153,23 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.putJobInputStmt, err = db.PrepareContext(ctx, putJobInput); err != nil {
 		return nil, fmt.Errorf("error preparing query PutJobInput: %w", err)
 	}
+	if q.putOffTurnStmt, err = db.PrepareContext(ctx, putOffTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query PutOffTurn: %w", err)
+	}
 	if q.putRunStmt, err = db.PrepareContext(ctx, putRun); err != nil {
 		return nil, fmt.Errorf("error preparing query PutRun: %w", err)
+	}
+	if q.queuedTurnsStmt, err = db.PrepareContext(ctx, queuedTurns); err != nil {
+		return nil, fmt.Errorf("error preparing query QueuedTurns: %w", err)
 	}
 	if q.releaseHolderStmt, err = db.PrepareContext(ctx, releaseHolder); err != nil {
 		return nil, fmt.Errorf("error preparing query ReleaseHolder: %w", err)
 	}
 	if q.releaseSessionStmt, err = db.PrepareContext(ctx, releaseSession); err != nil {
 		return nil, fmt.Errorf("error preparing query ReleaseSession: %w", err)
+	}
+	if q.releaseTurnsStmt, err = db.PrepareContext(ctx, releaseTurns); err != nil {
+		return nil, fmt.Errorf("error preparing query ReleaseTurns: %w", err)
 	}
 	if q.runStateStmt, err = db.PrepareContext(ctx, runState); err != nil {
 		return nil, fmt.Errorf("error preparing query RunState: %w", err)
@@ -162,14 +192,40 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.takeKeyStmt, err = db.PrepareContext(ctx, takeKey); err != nil {
 		return nil, fmt.Errorf("error preparing query TakeKey: %w", err)
 	}
+	if q.takeUpTurnStmt, err = db.PrepareContext(ctx, takeUpTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query TakeUpTurn: %w", err)
+	}
+	if q.turnsClaimedStmt, err = db.PrepareContext(ctx, turnsClaimed); err != nil {
+		return nil, fmt.Errorf("error preparing query TurnsClaimed: %w", err)
+	}
+	if q.turnsParkedStmt, err = db.PrepareContext(ctx, turnsParked); err != nil {
+		return nil, fmt.Errorf("error preparing query TurnsParked: %w", err)
+	}
+	if q.turnsWaitingStmt, err = db.PrepareContext(ctx, turnsWaiting); err != nil {
+		return nil, fmt.Errorf("error preparing query TurnsWaiting: %w", err)
+	}
 	if q.unfinishedRunsStmt, err = db.PrepareContext(ctx, unfinishedRuns); err != nil {
 		return nil, fmt.Errorf("error preparing query UnfinishedRuns: %w", err)
+	}
+	if q.wakeExpiredStmt, err = db.PrepareContext(ctx, wakeExpired); err != nil {
+		return nil, fmt.Errorf("error preparing query WakeExpired: %w", err)
+	}
+	if q.wakeTurnStmt, err = db.PrepareContext(ctx, wakeTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query WakeTurn: %w", err)
+	}
+	if q.watchSessionStmt, err = db.PrepareContext(ctx, watchSession); err != nil {
+		return nil, fmt.Errorf("error preparing query WatchSession: %w", err)
 	}
 	return &q, nil
 }
 
 func (q *Queries) Close() error {
 	var err error
+	if q.addDueTurnStmt != nil {
+		if cerr := q.addDueTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addDueTurnStmt: %w", cerr)
+		}
+	}
 	if q.addHolderStmt != nil {
 		if cerr := q.addHolderStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing addHolderStmt: %w", cerr)
@@ -178,6 +234,11 @@ func (q *Queries) Close() error {
 	if q.addMessageStmt != nil {
 		if cerr := q.addMessageStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing addMessageStmt: %w", cerr)
+		}
+	}
+	if q.addQueuedTurnStmt != nil {
+		if cerr := q.addQueuedTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addQueuedTurnStmt: %w", cerr)
 		}
 	}
 	if q.addSessionStmt != nil {
@@ -255,14 +316,34 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteSessionStmt: %w", cerr)
 		}
 	}
+	if q.dropTurnStmt != nil {
+		if cerr := q.dropTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropTurnStmt: %w", cerr)
+		}
+	}
 	if q.endKeyStmt != nil {
 		if cerr := q.endKeyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing endKeyStmt: %w", cerr)
 		}
 	}
+	if q.ensureSessionStmt != nil {
+		if cerr := q.ensureSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing ensureSessionStmt: %w", cerr)
+		}
+	}
+	if q.firstParkedStmt != nil {
+		if cerr := q.firstParkedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing firstParkedStmt: %w", cerr)
+		}
+	}
 	if q.freeKeyStmt != nil {
 		if cerr := q.freeKeyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing freeKeyStmt: %w", cerr)
+		}
+	}
+	if q.heldCountsStmt != nil {
+		if cerr := q.heldCountsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing heldCountsStmt: %w", cerr)
 		}
 	}
 	if q.heldSessionsStmt != nil {
@@ -330,6 +411,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nextNumberStmt: %w", cerr)
 		}
 	}
+	if q.nextTurnStmt != nil {
+		if cerr := q.nextTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextTurnStmt: %w", cerr)
+		}
+	}
 	if q.putApprovalStmt != nil {
 		if cerr := q.putApprovalStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putApprovalStmt: %w", cerr)
@@ -350,9 +436,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing putJobInputStmt: %w", cerr)
 		}
 	}
+	if q.putOffTurnStmt != nil {
+		if cerr := q.putOffTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putOffTurnStmt: %w", cerr)
+		}
+	}
 	if q.putRunStmt != nil {
 		if cerr := q.putRunStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putRunStmt: %w", cerr)
+		}
+	}
+	if q.queuedTurnsStmt != nil {
+		if cerr := q.queuedTurnsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing queuedTurnsStmt: %w", cerr)
 		}
 	}
 	if q.releaseHolderStmt != nil {
@@ -363,6 +459,11 @@ func (q *Queries) Close() error {
 	if q.releaseSessionStmt != nil {
 		if cerr := q.releaseSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing releaseSessionStmt: %w", cerr)
+		}
+	}
+	if q.releaseTurnsStmt != nil {
+		if cerr := q.releaseTurnsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing releaseTurnsStmt: %w", cerr)
 		}
 	}
 	if q.runStateStmt != nil {
@@ -400,9 +501,44 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing takeKeyStmt: %w", cerr)
 		}
 	}
+	if q.takeUpTurnStmt != nil {
+		if cerr := q.takeUpTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing takeUpTurnStmt: %w", cerr)
+		}
+	}
+	if q.turnsClaimedStmt != nil {
+		if cerr := q.turnsClaimedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing turnsClaimedStmt: %w", cerr)
+		}
+	}
+	if q.turnsParkedStmt != nil {
+		if cerr := q.turnsParkedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing turnsParkedStmt: %w", cerr)
+		}
+	}
+	if q.turnsWaitingStmt != nil {
+		if cerr := q.turnsWaitingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing turnsWaitingStmt: %w", cerr)
+		}
+	}
 	if q.unfinishedRunsStmt != nil {
 		if cerr := q.unfinishedRunsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing unfinishedRunsStmt: %w", cerr)
+		}
+	}
+	if q.wakeExpiredStmt != nil {
+		if cerr := q.wakeExpiredStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing wakeExpiredStmt: %w", cerr)
+		}
+	}
+	if q.wakeTurnStmt != nil {
+		if cerr := q.wakeTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing wakeTurnStmt: %w", cerr)
+		}
+	}
+	if q.watchSessionStmt != nil {
+		if cerr := q.watchSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing watchSessionStmt: %w", cerr)
 		}
 	}
 	return err
@@ -444,8 +580,10 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 type Queries struct {
 	db                         DBTX
 	tx                         *sql.Tx
+	addDueTurnStmt             *sql.Stmt
 	addHolderStmt              *sql.Stmt
 	addMessageStmt             *sql.Stmt
+	addQueuedTurnStmt          *sql.Stmt
 	addSessionStmt             *sql.Stmt
 	approvalStmt               *sql.Stmt
 	approvalsOfSessionStmt     *sql.Stmt
@@ -461,8 +599,12 @@ type Queries struct {
 	deleteOrphanRunsStmt       *sql.Stmt
 	deleteRunsStmt             *sql.Stmt
 	deleteSessionStmt          *sql.Stmt
+	dropTurnStmt               *sql.Stmt
 	endKeyStmt                 *sql.Stmt
+	ensureSessionStmt          *sql.Stmt
+	firstParkedStmt            *sql.Stmt
 	freeKeyStmt                *sql.Stmt
+	heldCountsStmt             *sql.Stmt
 	heldSessionsStmt           *sql.Stmt
 	holdSessionStmt            *sql.Stmt
 	holderStmt                 *sql.Stmt
@@ -476,13 +618,17 @@ type Queries struct {
 	moveSessionStmt            *sql.Stmt
 	newestSessionsStmt         *sql.Stmt
 	nextNumberStmt             *sql.Stmt
+	nextTurnStmt               *sql.Stmt
 	putApprovalStmt            *sql.Stmt
 	putApprovalWordsStmt       *sql.Stmt
 	putCallStmt                *sql.Stmt
 	putJobInputStmt            *sql.Stmt
+	putOffTurnStmt             *sql.Stmt
 	putRunStmt                 *sql.Stmt
+	queuedTurnsStmt            *sql.Stmt
 	releaseHolderStmt          *sql.Stmt
 	releaseSessionStmt         *sql.Stmt
+	releaseTurnsStmt           *sql.Stmt
 	runStateStmt               *sql.Stmt
 	runsChangedStmt            *sql.Stmt
 	runsOfSessionStmt          *sql.Stmt
@@ -490,15 +636,24 @@ type Queries struct {
 	sessionIdleStmt            *sql.Stmt
 	sessionRowStmt             *sql.Stmt
 	takeKeyStmt                *sql.Stmt
+	takeUpTurnStmt             *sql.Stmt
+	turnsClaimedStmt           *sql.Stmt
+	turnsParkedStmt            *sql.Stmt
+	turnsWaitingStmt           *sql.Stmt
 	unfinishedRunsStmt         *sql.Stmt
+	wakeExpiredStmt            *sql.Stmt
+	wakeTurnStmt               *sql.Stmt
+	watchSessionStmt           *sql.Stmt
 }
 
 func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
 		db:                         tx,
 		tx:                         tx,
+		addDueTurnStmt:             q.addDueTurnStmt,
 		addHolderStmt:              q.addHolderStmt,
 		addMessageStmt:             q.addMessageStmt,
+		addQueuedTurnStmt:          q.addQueuedTurnStmt,
 		addSessionStmt:             q.addSessionStmt,
 		approvalStmt:               q.approvalStmt,
 		approvalsOfSessionStmt:     q.approvalsOfSessionStmt,
@@ -514,8 +669,12 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteOrphanRunsStmt:       q.deleteOrphanRunsStmt,
 		deleteRunsStmt:             q.deleteRunsStmt,
 		deleteSessionStmt:          q.deleteSessionStmt,
+		dropTurnStmt:               q.dropTurnStmt,
 		endKeyStmt:                 q.endKeyStmt,
+		ensureSessionStmt:          q.ensureSessionStmt,
+		firstParkedStmt:            q.firstParkedStmt,
 		freeKeyStmt:                q.freeKeyStmt,
+		heldCountsStmt:             q.heldCountsStmt,
 		heldSessionsStmt:           q.heldSessionsStmt,
 		holdSessionStmt:            q.holdSessionStmt,
 		holderStmt:                 q.holderStmt,
@@ -529,13 +688,17 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		moveSessionStmt:            q.moveSessionStmt,
 		newestSessionsStmt:         q.newestSessionsStmt,
 		nextNumberStmt:             q.nextNumberStmt,
+		nextTurnStmt:               q.nextTurnStmt,
 		putApprovalStmt:            q.putApprovalStmt,
 		putApprovalWordsStmt:       q.putApprovalWordsStmt,
 		putCallStmt:                q.putCallStmt,
 		putJobInputStmt:            q.putJobInputStmt,
+		putOffTurnStmt:             q.putOffTurnStmt,
 		putRunStmt:                 q.putRunStmt,
+		queuedTurnsStmt:            q.queuedTurnsStmt,
 		releaseHolderStmt:          q.releaseHolderStmt,
 		releaseSessionStmt:         q.releaseSessionStmt,
+		releaseTurnsStmt:           q.releaseTurnsStmt,
 		runStateStmt:               q.runStateStmt,
 		runsChangedStmt:            q.runsChangedStmt,
 		runsOfSessionStmt:          q.runsOfSessionStmt,
@@ -543,6 +706,13 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		sessionIdleStmt:            q.sessionIdleStmt,
 		sessionRowStmt:             q.sessionRowStmt,
 		takeKeyStmt:                q.takeKeyStmt,
+		takeUpTurnStmt:             q.takeUpTurnStmt,
+		turnsClaimedStmt:           q.turnsClaimedStmt,
+		turnsParkedStmt:            q.turnsParkedStmt,
+		turnsWaitingStmt:           q.turnsWaitingStmt,
 		unfinishedRunsStmt:         q.unfinishedRunsStmt,
+		wakeExpiredStmt:            q.wakeExpiredStmt,
+		wakeTurnStmt:               q.wakeTurnStmt,
+		watchSessionStmt:           q.watchSessionStmt,
 	}
 }

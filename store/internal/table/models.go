@@ -95,4 +95,5 @@ type Session struct {
 	Keep       int64
 	TurnState  string
 	State      string
+	Watched    int64
 }

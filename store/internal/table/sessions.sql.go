@@ -208,6 +208,7 @@ SELECT s.id, s.changed FROM sessions s
 WHERE s.holder = '' AND s.turn_state = ''
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
     AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND NOT EXISTS (SELECT 1 FROM due_turns d WHERE d.session = s.id)
     AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started')
 ORDER BY s.changed, s.id
 `
@@ -217,8 +218,8 @@ type IdleSessionsRow struct {
 	Changed int64
 }
 
-// What may be removed: nobody holds it, no turn is under way or parked, nobody is asked for anything, nothing of it runs
-// and no job of it is still to run.
+// What may be removed: nobody holds it, no turn is under way, parked or queued, nobody is asked for anything, nothing of it
+// runs and no job of it is still to run.
 func (q *Queries) IdleSessions(ctx context.Context) ([]IdleSessionsRow, error) {
 	rows, err := q.query(ctx, q.idleSessionsStmt, idleSessions)
 	if err != nil {
@@ -324,7 +325,7 @@ UPDATE sessions SET
     turn_state = CASE WHEN CAST(?6 AS BIGINT) > 0 THEN CAST(?7 AS TEXT) ELSE turn_state END,
     state = CASE WHEN CAST(?6 AS BIGINT) > 0 THEN CAST(?8 AS TEXT) ELSE state END
 WHERE id = ?9 AND epoch = ?10 AND holder = ?11
-RETURNING last, response
+RETURNING last, response, watched
 `
 
 type MoveSessionParams struct {
@@ -344,6 +345,7 @@ type MoveSessionParams struct {
 type MoveSessionRow struct {
 	Last     int64
 	Response int64
+	Watched  int64
 }
 
 // Commit's one look at the session: it fences, moves the end and tells where that is.
@@ -362,7 +364,7 @@ func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (MoveS
 		arg.Holder,
 	)
 	var i MoveSessionRow
-	err := row.Scan(&i.Last, &i.Response)
+	err := row.Scan(&i.Last, &i.Response, &i.Watched)
 	return i, err
 }
 
@@ -491,6 +493,7 @@ SELECT count(*) FROM sessions s
 WHERE s.id = ?1 AND s.changed = ?2 AND s.holder = '' AND s.turn_state = ''
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
     AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND NOT EXISTS (SELECT 1 FROM due_turns d WHERE d.session = s.id)
     AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started')
 `
 
@@ -507,7 +510,7 @@ func (q *Queries) SessionIdle(ctx context.Context, arg SessionIdleParams) (int64
 }
 
 const sessionRow = `-- name: SessionRow :one
-SELECT id, epoch, holder, created, changed, "last", response, compaction, keep, turn_state, state FROM sessions WHERE id = ?1
+SELECT id, epoch, holder, created, changed, "last", response, compaction, keep, turn_state, state, watched FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) SessionRow(ctx context.Context, id string) (Session, error) {
@@ -525,6 +528,7 @@ func (q *Queries) SessionRow(ctx context.Context, id string) (Session, error) {
 		&i.Keep,
 		&i.TurnState,
 		&i.State,
+		&i.Watched,
 	)
 	return i, err
 }

@@ -35,7 +35,7 @@ UPDATE sessions SET
     turn_state = CASE WHEN CAST(@has_state AS BIGINT) > 0 THEN CAST(@turn_state AS TEXT) ELSE turn_state END,
     state = CASE WHEN CAST(@has_state AS BIGINT) > 0 THEN CAST(@state AS TEXT) ELSE state END
 WHERE id = @id AND epoch = @epoch AND holder = @holder
-RETURNING last, response;
+RETURNING last, response, watched;
 
 -- name: SessionRow :one
 SELECT * FROM sessions WHERE id = @id;
@@ -65,14 +65,15 @@ SELECT * FROM calls WHERE session = @session ORDER BY message, idx;
 -- name: DeleteSession :exec
 DELETE FROM sessions WHERE id = @id;
 
--- What may be removed: nobody holds it, no turn is under way or parked, nobody is asked for anything, nothing of it runs
--- and no job of it is still to run.
+-- What may be removed: nobody holds it, no turn is under way, parked or queued, nobody is asked for anything, nothing of it
+-- runs and no job of it is still to run.
 
 -- name: IdleSessions :many
 SELECT s.id, s.changed FROM sessions s
 WHERE s.holder = '' AND s.turn_state = ''
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
     AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND NOT EXISTS (SELECT 1 FROM due_turns d WHERE d.session = s.id)
     AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started')
 ORDER BY s.changed, s.id;
 
@@ -81,6 +82,7 @@ SELECT count(*) FROM sessions s
 WHERE s.id = @id AND s.changed = @changed AND s.holder = '' AND s.turn_state = ''
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.session = s.id AND a.decision = '')
     AND NOT EXISTS (SELECT 1 FROM job_keys k WHERE k.session = s.id AND NOT k.done)
+    AND NOT EXISTS (SELECT 1 FROM due_turns d WHERE d.session = s.id)
     AND s.id NOT IN (SELECT r.session FROM runs r WHERE r.state = 'started');
 
 -- name: NewestSessions :many

@@ -1,0 +1,333 @@
+package fleet_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/postgres"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// The tests start their own binary again, as workers.
+const childPart = "BELAY_FLEET_TEST"
+
+// part is what a child is told to do.
+type part struct {
+	DSN string `json:"dsn"`
+	// Dir is where effects are noted.
+	Dir string `json:"dir"`
+	// Kill is the point at which the process ends itself.
+	Kill string `json:"kill"`
+	// Once ends the worker when it has taken a turn to its end and done its job.
+	Once     bool          `json:"once"`
+	Takeover time.Duration `json:"takeover"`
+	Turns    int           `json:"turns"`
+	// Failing is how many of a hundred runs of hooks fail, and Hanging how many hang.
+	Failing int `json:"failing"`
+	Hanging int `json:"hanging"`
+	// Pause is how long a tool takes.
+	Pause time.Duration `json:"pause"`
+
+	done chan struct{} // is told of a turn that has ended, and of a job
+}
+
+// line is what a child says.
+type line struct {
+	Ready   bool            `json:"ready,omitempty"`
+	Point   string          `json:"point,omitempty"`
+	Began   string          `json:"began,omitempty"` // a call that waits
+	Session string          `json:"session,omitempty"`
+	End     belay.EndReason `json:"end,omitempty"`
+	Err     string          `json:"err,omitempty"`
+	Fenced  bool            `json:"fenced,omitempty"`
+	// Goroutines is how many there were when the worker had ended.
+	Goroutines int `json:"goroutines,omitempty"`
+}
+
+var saying sync.Mutex
+
+func say(l line) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		panic(err)
+	}
+	saying.Lock()
+	_, err = os.Stdout.Write(append(text, '\n'))
+	saying.Unlock()
+	if err != nil {
+		os.Exit(3) // the parent is gone
+	}
+}
+
+// child plays a part, if this process is a child.
+func child() {
+	text := os.Getenv(childPart)
+	if text == "" {
+		return
+	}
+	var p part
+	err := json.Unmarshal([]byte(text), &p)
+	if err == nil {
+		err = p.play()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func (p *part) play() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	go func() { // a child does not outlive the test
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+	opened, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	p.done = make(chan struct{}, 2)
+	wire := &tripwire{kill: p.Kill, seen: make(map[string]int)}
+	s := &store{opened, wire}
+	agent, err := p.agent(s, wire)
+	if err != nil {
+		return err
+	}
+	w, err := engine.New(s, engine.Of(agent), &engine.Options{Turns: p.Turns, Grace: 5 * time.Second, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Told: func(taken engine.Taken) {
+		l := line{Session: taken.Session}
+		if taken.Turn != nil {
+			l.End = taken.Turn.Reason
+		}
+		if taken.Err != nil {
+			l.Err, l.Fenced = taken.Err.Error(), errors.Is(taken.Err, belay.ErrFenced)
+		}
+		say(l)
+		if l.End == belay.EndTurn {
+			p.note()
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	say(line{Ready: true})
+	if p.Once {
+		go func() { // ends when both are done
+			<-p.done
+			<-p.done
+			cancel()
+		}()
+	}
+	err = w.Run(ctx)
+	err = errors.Join(err, agent.Close(context.Background()), opened.Close())
+	say(line{Goroutines: runtime.NumGoroutine()})
+	return err
+}
+
+// shared is a store that workers share.
+type shared interface {
+	engine.Store
+	Close() error
+}
+
+// open opens the store: a database, or a file.
+func (p *part) open(ctx context.Context) (shared, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	if filepath.IsAbs(p.DSN) {
+		return sqlite.Open(ctx, p.DSN, &sqlite.Options{JobPoll: 20 * time.Millisecond, Logger: log})
+	}
+	return postgres.Open(ctx, p.DSN, &postgres.Options{Takeover: p.Takeover, JobPoll: 20 * time.Millisecond, TurnPoll: 500 * time.Millisecond, MaxConns: 6, Logger: log})
+}
+
+// note tells that a turn or a job is done, if somebody wants to know.
+func (p *part) note() {
+	select {
+	case p.done <- struct{}{}:
+	default:
+	}
+}
+
+// effect notes what was done in the world: one line for each time, written at once.
+func (p *part) effect(what string) error {
+	f, err := os.OpenFile(filepath.Join(p.Dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(what + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// agent is that of all workers. A message "call a, b" has its tools called, one a step.
+func (p *part) agent(s belay.Store, wire *tripwire) (*belay.Agent, error) {
+	tool := func(name string, traits belay.ToolTraits) belay.Tool {
+		return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+			wire.pass("before " + name)
+			if err := p.effect(call.Session + " " + call.ID); err != nil {
+				return belay.Result{}, err
+			}
+			if name == "stand" { // until somebody lets it go on
+				say(line{Began: call.Session})
+				if err := p.stand(ctx); err != nil {
+					return belay.Result{}, err
+				}
+			}
+			if p.Pause > 0 {
+				timer := time.NewTimer(p.Pause)
+				defer timer.Stop()
+				select {
+				case <-timer.C:
+				case <-ctx.Done():
+					return belay.Result{}, context.Cause(ctx)
+				}
+			}
+			wire.pass("after " + name)
+			return belay.Result{Text: name + " is done"}, nil
+		}, &traits)
+	}
+	return belay.New(model{}, &belay.Options{
+		Store: s, OnAsk: belay.AskPark,
+		Tools: []belay.Tool{
+			tool("send", belay.ToolTraits{}), tool("look", belay.ToolTraits{Idempotent: true}), tool("deploy", belay.ToolTraits{}), tool("stand", belay.ToolTraits{}),
+		},
+		Hooks: []hook.Subscription{
+			belay.ToolPre.On("ask", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
+				return belay.Ask("it goes out into the world"), nil
+			}, &hook.Options{Match: hook.Match{Tools: []string{"deploy"}}}),
+			belay.ToolPost.On("flaky", func(ctx context.Context, _ belay.ToolResult) (belay.ToolReaction, error) {
+				return belay.ToolReaction{}, p.misbehave(ctx)
+			}, &hook.Options{Execution: hook.Deadline, Timeout: 100 * time.Millisecond}),
+			belay.TurnPostTurn.On("learn", func(_ context.Context, in belay.TurnEnded) (belay.Note, error) {
+				wire.pass("in a job")
+				defer p.note()
+				return belay.Note{}, p.effect("learn " + in.Turn())
+			}, &hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 5, Delay: 10 * time.Millisecond}}),
+		},
+	})
+}
+
+// misbehave fails or hangs now and then.
+func (p *part) misbehave(ctx context.Context) error {
+	switch n := rand.IntN(100); {
+	case n < p.Failing:
+		return errors.New("this hook fails now and then")
+	case n < p.Failing+p.Hanging:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	default:
+		return nil
+	}
+}
+
+// stand waits until there is a file "go".
+func (p *part) stand(ctx context.Context) error {
+	often := time.NewTicker(5 * time.Millisecond)
+	defer often.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(p.Dir, "go")); err == nil {
+			return nil
+		}
+		select {
+		case <-often.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// tripwire counts the points that a process passes, and ends the process at one of
+// them.
+type tripwire struct {
+	kill string
+
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (w *tripwire) pass(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[name]++
+	point := fmt.Sprintf("%s #%d", name, w.seen[name])
+	if w.kill == "" {
+		return
+	}
+	say(line{Point: point})
+	if point != w.kill {
+		return
+	}
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	select {} // until it is done
+}
+
+// store is a store whose writes are points.
+type store struct {
+	shared
+	wire *tripwire
+}
+
+func (s *store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
+	due, err := s.shared.Claim(ctx, filter)
+	if err == nil {
+		s.wire.pass("after a claim")
+	}
+	return due, err
+}
+
+func (s *store) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
+	s.wire.pass("before a settle")
+	err := s.shared.Settle(ctx, due, again)
+	s.wire.pass("after a settle")
+	return err
+}
+
+func (s *store) Open(ctx context.Context, id string) (*belay.Stored, error) {
+	stored, err := s.shared.Open(ctx, id)
+	s.wire.pass("after a hold")
+	return stored, err
+}
+
+func (s *store) Commit(ctx context.Context, c *belay.Commit) error {
+	s.wire.pass("before a commit")
+	err := s.shared.Commit(ctx, c)
+	s.wire.pass("after a commit")
+	return err
+}
+
+func (s *store) Release(ctx context.Context, id string, epoch int64) error {
+	s.wire.pass("before a release")
+	err := s.shared.Release(ctx, id, epoch)
+	s.wire.pass("after a release")
+	return err
+}
+
+// effects reads what was done in the world.
+func effects(dir string) (map[string]int, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "effects"))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	done := make(map[string]int)
+	for what := range strings.Lines(string(text)) {
+		done[strings.TrimSpace(what)]++
+	}
+	return done, err
+}

@@ -1,0 +1,34 @@
+//go:build soak
+
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/internal/pgtest"
+)
+
+// A thousand sessions, four workers, a kill every few seconds, the server restarted
+// once, hooks that fail and hang: all turns end, nothing is done twice, and nothing is
+// left behind.
+//
+// SPEC L-01, L-02, J-04, J-05, P-08
+func TestSoakStorm(t *testing.T) {
+	t.Parallel()
+	private, err := pgtest.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := private.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn, err := private.Create(t.Context(), "belay", "template1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &storm{sessions: 1000, workers: 4, turns: 4, tool: 400 * time.Millisecond, takeover: 6 * time.Second, pause: 3 * time.Second, restart: true, failing: 10, hanging: 3}
+	st.weather(t, private, dsn)
+}

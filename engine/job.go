@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+)
+
+// strangeJob is how long a job waits whose agent is not to be had here.
+const strangeJob = 30 * time.Second
+
+// perform makes an attempt at a job, with the hooks of the agent that asked for it, and
+// says when the job is due again, if ever.
+func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
+	agent, err := w.find(ctx, job.Scope.Agent)
+	if err != nil { // nothing was done
+		w.opts.Logger.WarnContext(ctx, "a job is left to other workers", "job", job.ID, "agent", job.Scope.Agent, "session", job.Scope.Session, "error", err)
+		run = job.Begun(time.Now())
+		run.State, run.Class, run.Ended = hook.Interrupted, hook.CodeHandlerGone, run.Started
+		return run, run.Ended.Add(strangeJob)
+	}
+	run = agent.Hooks().Perform(ctx, job)
+	switch {
+	case ctx.Err() != nil && run.Class == hook.CodeCanceled: // this worker was told to stop
+		run.State = hook.Interrupted
+		if job.Idempotent {
+			again = run.Ended
+		}
+	case run.State != hook.Completed && job.Idempotent && job.Attempt < job.Retry.Attempts && !final(run.Class):
+		again = run.Ended.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
+	}
+	return run, again
+}
+
+// final reports whether trying again is of no use.
+func final(class hook.Code) bool {
+	switch class {
+	case hook.CodeHandlerGone, hook.CodeHandlerChanged, hook.CodeInputGone, hook.CodeCapabilityMissing, hook.CodeOutputInvalid:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// room is what a worker has room for, and what it leaves to others.
+type room struct {
+	opts *Options
+
+	mu        sync.Mutex
+	turns     int
+	agents    map[string]int
+	models    map[string]int
+	own       map[string]string    // the models of agents, as far as they were seen
+	strangers map[string]time.Time // agents that are not to be had, until then
+	failures  map[string]failure   // of sessions that cannot be taken
+	changed   chan struct{}        // closed when there is more room
+}
+
+func newRoom(opts *Options) *room {
+	return &room{
+		opts: opts, agents: make(map[string]int), models: make(map[string]int), own: make(map[string]string),
+		strangers: make(map[string]time.Time), failures: make(map[string]failure), changed: make(chan struct{}),
+	}
+}
+
+// wait returns when there is room for a turn. It reports false when ctx is done.
+func (r *room) wait(ctx context.Context) bool {
+	for {
+		r.mu.Lock()
+		free, changed := r.turns < r.opts.Turns, r.changed
+		r.mu.Unlock()
+		if ctx.Err() != nil {
+			return false
+		}
+		if free {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// errMoreRoom is why a claim is given up: it was told of less room than there is.
+var errMoreRoom = errors.New("there is more room now")
+
+// strangeFor is how long an agent that is not to be had is left to others.
+const strangeFor = 30 * time.Second
+
+// filter says what there is room for, and returns a context that ends when there is
+// more. done must be called.
+func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilter, done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for name, until := range r.strangers {
+		if now.After(until) {
+			delete(r.strangers, name)
+			continue
+		}
+		f.ExceptAgents = append(f.ExceptAgents, name)
+	}
+	for name, n := range r.agents {
+		if most, ok := bound(r.opts.PerAgent, name); ok && n >= most {
+			f.ExceptAgents = append(f.ExceptAgents, name)
+		}
+	}
+	for name, n := range r.models {
+		if most, ok := bound(r.opts.PerModel, name); ok && n >= most {
+			f.ExceptModels = append(f.ExceptModels, name)
+		}
+	}
+	for agent, model := range r.own {
+		if slices.Contains(f.ExceptModels, model) {
+			f.ExceptOwn = append(f.ExceptOwn, agent)
+		}
+	}
+	filtered, cancel := context.WithCancelCause(ctx)
+	if len(f.ExceptAgents)+len(f.ExceptModels) == 0 {
+		return filtered, f, func() { cancel(nil) }
+	}
+	ended, changed := make(chan struct{}), r.changed
+	var watching sync.WaitGroup
+	watching.Go(func() { // until done is called
+		again := time.NewTimer(strangeFor)
+		defer again.Stop()
+		select {
+		case <-changed:
+			cancel(errMoreRoom)
+		case <-again.C:
+			cancel(errMoreRoom)
+		case <-ended:
+		}
+	})
+	return filtered, f, func() {
+		close(ended)
+		watching.Wait()
+		cancel(nil)
+	}
+}
+
+// bound is the bound on a name, if there is one.
+func bound(bounds map[string]int, name string) (int, bool) {
+	most, ok := bounds[name]
+	if !ok {
+		most, ok = bounds["*"]
+	}
+	return most, ok
+}
+
+// enter counts a turn of an agent whose own model is known by now. It reports false,
+// and counts nothing, if there is no room for the model.
+func (r *room) enter(due *belay.DueTurn, own string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own[due.Agent] = own
+	model := cmp.Or(due.Model, own)
+	if most, ok := bound(r.opts.PerModel, model); ok && r.models[model] >= most {
+		return false
+	}
+	r.turns++
+	r.agents[due.Agent]++
+	r.models[model]++
+	return true
+}
+
+// leave counts it no more.
+func (r *room) leave(due *belay.DueTurn, own string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns--
+	r.agents[due.Agent]--
+	r.models[cmp.Or(due.Model, own)]--
+	r.stir()
+}
+
+// strange leaves an agent to others for a while.
+func (r *room) strange(agent string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strangers[agent] = time.Now().Add(strangeFor)
+	r.stir()
+}
+
+// stir tells that the filter is another. r.mu is held.
+func (r *room) stir() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// failure is how often a session's turn could not be taken in a row, and how long was
+// waited after the last time.
+type failure struct {
+	times int
+	pause time.Duration
+}
+
+// fail notes that a session's turn could not be taken, and returns how long to wait and
+// how often that was so in a row.
+func (r *room) fail(session string) failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.failures[session]
+	now := failure{last.times + 1, min(max(2*last.pause, firstPause), lastPause)}
+	r.failures[session] = now
+	return now
+}
+
+// recover notes that it could.
+func (r *room) recover(session string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.failures, session)
+}

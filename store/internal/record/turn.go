@@ -1,0 +1,174 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Submit stores a queued turn, and that its session is due.
+func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now time.Time) error {
+	body, err := encode(turn)
+	if err != nil {
+		return err
+	}
+	if err := q.EnsureSession(ctx, table.EnsureSessionParams{ID: turn.Session, Now: Nanos(now)}); err != nil {
+		return err
+	}
+	// Others who submit to the session wait here, so that each has a number of its own.
+	number, err := q.AddDueTurn(ctx, table.AddDueTurnParams{Session: turn.Session, Agent: turn.Agent, Model: turn.Model, Due: Nanos(now)})
+	if err != nil {
+		return err
+	}
+	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
+}
+
+// Queued reads the turns of a session that nobody has begun.
+func Queued(ctx context.Context, q *table.Queries, session string) ([]belay.QueuedTurn, error) {
+	bodies, err := q.QueuedTurns(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return all(bodies, func(body string) (turn belay.QueuedTurn, err error) {
+		err = Decode(body, &turn)
+		return turn, err
+	})
+}
+
+// waitingTurn selects the turn that has been due longest and that a filter lets pass.
+func waitingTurn(filter belay.TurnFilter) (query string, args []any) {
+	query = "SELECT session FROM due_turns WHERE holder = '' AND NOT parked"
+	except := func(column string, words []string) {
+		if len(words) == 0 {
+			return
+		}
+		query += " AND " + column + " NOT IN (?" + strings.Repeat(", ?", len(words)-1) + ")"
+		for _, word := range words {
+			args = append(args, word)
+		}
+	}
+	except("agent", filter.ExceptAgents)
+	except("model", filter.ExceptModels)
+	if len(filter.ExceptOwn) > 0 {
+		query += " AND (model <> '' OR agent NOT IN (?" + strings.Repeat(", ?", len(filter.ExceptOwn)-1) + "))"
+		for _, word := range filter.ExceptOwn {
+			args = append(args, word)
+		}
+	}
+	return query + " ORDER BY due, session LIMIT 1", args
+}
+
+// TurnWaits reports whether there is a turn to claim. It writes nothing.
+func TurnWaits(ctx context.Context, db Database, filter belay.TurnFilter) (bool, error) {
+	query, args := waitingTurn(filter)
+	found, err := Collect(ctx, db, query, args, func(rows *sql.Rows, session *string) error { return rows.Scan(session) })
+	return len(found) > 0, err
+}
+
+// ClaimTurn claims a turn, if there is one. lock ends the selection where several
+// write at once.
+func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, filter belay.TurnFilter, lock string) (belay.DueTurn, bool, error) {
+	query, args := waitingTurn(filter)
+	query = "UPDATE due_turns SET holder = ?, claimed = ? WHERE session = (" + query + lock + ") AND holder = '' RETURNING session, agent, model, due, mark"
+	found, err := Collect(ctx, db, query, append([]any{holder, Nanos(now)}, args...), func(rows *sql.Rows, turn *belay.DueTurn) error {
+		var due int64
+		err := rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &due, &turn.Mark)
+		turn.Since = Moment(due)
+		return err //nolint:wrapcheck // the store says what for
+	})
+	if err != nil || len(found) == 0 {
+		return belay.DueTurn{}, false, err
+	}
+	return found[0], true, nil
+}
+
+// SettleTurn lets go of a claim. It reports whether a turn may be due now.
+func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
+	if !again.IsZero() {
+		n, err := q.PutOffTurn(ctx, table.PutOffTurnParams{
+			Session: turn.Session, Holder: holder, Mark: turn.Mark, Parked: again.After(now), Again: Nanos(again), Now: Nanos(now),
+		})
+		return n > 0, err
+	}
+	n, err := q.DropTurn(ctx, table.DropTurnParams{Session: turn.Session, Holder: holder, Mark: turn.Mark})
+	if err != nil || n > 0 {
+		return false, err
+	}
+	n, err = q.NextTurn(ctx, table.NextTurnParams{Session: turn.Session, Holder: holder, Due: Nanos(now)})
+	return n > 0, err
+}
+
+// Wake makes the turn of a session due, and those of the sessions that it is a child
+// of: their ids begin its own. It reports whether one is on the list.
+func Wake(ctx context.Context, q *table.Queries, session string, now time.Time) (woken bool, err error) {
+	for id := session; ; {
+		n, err := q.WakeTurn(ctx, table.WakeTurnParams{Session: id, Due: Nanos(now)})
+		if err != nil {
+			return woken, err
+		}
+		woken = woken || n > 0
+		cut := strings.LastIndexByte(id, '/')
+		if cut < 0 {
+			return woken, nil
+		}
+		id = id[:cut]
+	}
+}
+
+// WakeExpired makes due what was put off until now.
+func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write func(func(context.Context, *table.Queries) error) error) error {
+	first, err := read.FirstParked(ctx) // which the index tells, however many there are
+	if err != nil || first == 0 || first > Nanos(now) {
+		return err
+	}
+	return write(func(ctx context.Context, q *table.Queries) error {
+		_, err := q.WakeExpired(ctx, Nanos(now))
+		return err
+	})
+}
+
+// Load reads how much waits, and what each holder has. The store adds who they are.
+func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[string]*belay.HolderLoad) (load belay.Load, err error) {
+	waiting, err := q.TurnsWaiting(ctx)
+	if err != nil {
+		return load, err
+	}
+	load.Waiting = int(waiting.Waiting)
+	if waiting.Oldest > 0 {
+		load.OldestAge = max(0, now.Sub(Moment(waiting.Oldest)))
+	}
+	parked, err := q.TurnsParked(ctx)
+	if err != nil {
+		return load, err
+	}
+	load.Parked = int(parked)
+	held, err := q.HeldCounts(ctx)
+	if err != nil {
+		return load, err
+	}
+	for _, row := range held {
+		if h := holders[row.Holder]; h != nil {
+			h.Sessions = row.Sessions
+		}
+	}
+	claimed, err := q.TurnsClaimed(ctx)
+	if err != nil {
+		return load, err
+	}
+	for _, row := range claimed {
+		if h := holders[row.Holder]; h != nil {
+			h.Turns = append(h.Turns, belay.DueTurn{Session: row.Session, Agent: row.Agent, Model: row.Model, Since: Moment(row.Claimed)})
+		}
+	}
+	return load, nil
+}
+
+// Seen is what tells two readings of a session apart.
+type Seen struct{ epoch, last, changed int64 }
+
+// SeenOf is what was seen of a session.
+func SeenOf(row table.Session) Seen { return Seen{row.Epoch, row.Last, row.Changed} }

@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Notifications only wake: whoever is woken looks at the tables, and looks from time
+// to time in any case. So one that is lost costs a wait and nothing else. They are sent
+// after the transaction that they are about: one that is part of it would have all such
+// transactions wait for one another's disk.
+
+// The channels. A notification of a session has its id, or nothing for all.
+const (
+	turnChannel    = "belay_turns"
+	sessionChannel = "belay_sessions"
+)
+
+// longestPayload is what a notification can hold, with room to spare.
+const longestPayload = 4096
+
+// ring wakes whoever waits, in all processes. It need not last, so nobody waits for the
+// server's disk.
+func (s *Store) ring(ctx context.Context, channel, payload string) {
+	if len(payload) > longestPayload {
+		payload = ""
+	}
+	s.ear.hear(s, channel, payload) // this process needs no server
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
+	defer cancel()
+	const notify = "SELECT pg_notify($1, $2) FROM (SELECT set_config('synchronous_commit', 'off', true)) AS quick"
+	if _, err := s.pool.Exec(ctx, notify, channel, payload); err != nil {
+		s.opts.Logger.DebugContext(ctx, "a notification was not sent: others see the change a little later", "store", s.name, "channel", channel, "error", s.explain(err))
+	}
+}
+
+// ear hears what the server tells, for those who wait in this process.
+type ear struct {
+	begin sync.Once
+
+	mu       sync.Mutex
+	sessions map[string]*watched
+}
+
+// watched is a session that somebody waits for.
+type watched struct {
+	changed broadcast
+	count   int
+}
+
+// watch has changes of a session heard until the returned function is called.
+func (e *ear) watch(session string) (w *watched, stop func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sessions == nil {
+		e.sessions = make(map[string]*watched)
+	}
+	w = e.sessions[session]
+	if w == nil {
+		w = &watched{}
+		e.sessions[session] = w
+	}
+	w.count++
+	return w, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if w.count--; w.count == 0 {
+			delete(e.sessions, session)
+		}
+	}
+}
+
+// hear wakes those who wait for what a notification is about.
+func (e *ear) hear(s *Store, channel, payload string) {
+	if channel == turnChannel {
+		s.due.broadcast()
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for session, w := range e.sessions {
+		if payload == "" || payload == session {
+			w.changed.broadcast()
+		}
+	}
+}
+
+// listen begins to hear what the server tells, once.
+func (s *Store) listen() {
+	s.ear.begin.Do(func() {
+		if s.begin() {
+			go s.hearing() // ends with Close, which waits for it
+		}
+	})
+}
+
+// deafFor is how long a lost connection is waited for before another is tried.
+const deafFor = 250 * time.Millisecond
+
+// hearing hears until Close, on a connection of its own. What was told while there was
+// none is lost, so everybody is woken when there is one again.
+func (s *Store) hearing() {
+	defer s.working.Done()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // ends with this one
+		select {
+		case <-s.closed:
+			cancel()
+		case <-stop:
+		}
+	}()
+	for ctx.Err() == nil {
+		if err := s.hearUntilCut(ctx); err != nil && ctx.Err() == nil {
+			s.opts.Logger.DebugContext(ctx, "notifications are not heard: changes are seen a little later", "store", s.name, "error", s.explain(err))
+			_ = s.await(ctx, nil, deafFor) // the loop sees that it has ended
+		}
+	}
+}
+
+func (s *Store) hearUntilCut(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	if err != nil {
+		return err //nolint:wrapcheck // it is logged
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	for _, channel := range []string{turnChannel, sessionChannel} {
+		if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+			return err //nolint:wrapcheck // likewise
+		}
+	}
+	s.ear.hear(s, turnChannel, "")
+	s.ear.hear(s, sessionChannel, "")
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err //nolint:wrapcheck // likewise
+		}
+		s.ear.hear(s, n.Channel, n.Payload)
+	}
+}

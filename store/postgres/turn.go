@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Submit stores a message and that its session's turn is due.
+func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
+	if !storable(turn.Session) {
+		return fmt.Errorf("submit to session %q: the id cannot be stored: %w", turn.Session, errUnstorable)
+	}
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Submit(ctx, w.Queries, &turn, s.now()) })
+	if err != nil {
+		return fmt.Errorf("submit to session %q: %w", turn.Session, err)
+	}
+	s.ring(ctx, turnChannel, "")
+	return nil
+}
+
+// Queued are the turns of a session that nobody has begun, the oldest first.
+func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn, error) {
+	turns, err := record.Queued(ctx, s.read, session)
+	if err != nil {
+		return nil, fmt.Errorf("queued turns of session %q: %w", session, s.explain(record.Cause(ctx, err)))
+	}
+	return turns, nil
+}
+
+// Claim waits until a turn is due and takes it. The server tells when one is; where
+// that is lost, it is seen within Options.TurnPoll.
+func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
+	s.listen()
+	for {
+		stirred := s.due.wait() // before looking, so that nothing is missed
+		turn, ok, err := s.claimTurn(ctx, filter)
+		if err != nil {
+			return turn, fmt.Errorf("claim a turn: %w", s.explain(record.Cause(ctx, err)))
+		}
+		if ok {
+			return turn, nil
+		}
+		if err := s.await(ctx, stirred, s.opts.TurnPoll); err != nil {
+			return turn, fmt.Errorf("claim a turn: %w", err)
+		}
+	}
+}
+
+// passing has those who claim at the same time take different turns.
+const passing = " FOR UPDATE SKIP LOCKED"
+
+func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn belay.DueTurn, ok bool, err error) {
+	if err := s.overdue(ctx); err != nil {
+		return turn, false, err
+	}
+	if err := s.claims.clear(ctx, s); err != nil {
+		return turn, false, err
+	}
+	if ok, err = record.TurnWaits(ctx, s.bind(s.db), filter); err != nil || !ok {
+		return turn, false, err
+	}
+	s.claims.claiming.Lock()
+	defer s.claims.claiming.Unlock()
+	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
+		// A process that others took for gone claims nothing before it has entered again.
+		var lives bool
+		err := w.tx.QueryRow(ctx, "SELECT count(*) > 0 FROM (SELECT 1 FROM holders WHERE id = $1 AND seen + lease > clock_timestamp() FOR KEY SHARE) AS living", s.id).Scan(&lives)
+		if err == nil && !lives {
+			err = s.enter(ctx, w.tx)
+		}
+		if err != nil {
+			return err
+		}
+		turn, ok, err = record.ClaimTurn(ctx, w.pipe, s.id, s.now(), filter, passing)
+		return err
+	})
+	switch {
+	case err != nil:
+		s.claims.doubtful = s.claims.doubtful || isCut(err) // nobody knows whether one was claimed
+	case ok:
+		s.claims.add(turn.Session)
+	}
+	return turn, ok && err == nil, err
+}
+
+// claims are the turns that this store has claimed and knows of.
+type claims struct {
+	// claiming is held while a turn is being claimed, and guards doubtful: there may be
+	// claims in the table that nobody knows of.
+	claiming sync.Mutex
+	doubtful bool
+
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (c *claims) add(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = make(map[string]bool)
+	}
+	c.known[session] = true
+}
+
+func (c *claims) drop(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, session)
+}
+
+// clear lets go of claims that nobody knows of: their connections were cut while they
+// were being committed.
+func (c *claims) clear(ctx context.Context, s *Store) error {
+	c.claiming.Lock()
+	defer c.claiming.Unlock()
+	if !c.doubtful {
+		return nil
+	}
+	c.mu.Lock()
+	known := slices.Collect(maps.Keys(c.known))
+	c.mu.Unlock()
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		_, err := w.tx.Exec(ctx, "UPDATE due_turns SET holder = '' WHERE holder = $1 AND NOT session = ANY ($2::text[])", s.id, known)
+		return err //nolint:wrapcheck // Claim says what for
+	})
+	c.doubtful = err != nil
+	return err
+}
+
+// overduePoll is how often it is looked for turns that were put off until now.
+const overduePoll = time.Second
+
+// overdue makes due what was put off until now, from time to time.
+func (s *Store) overdue(ctx context.Context) error {
+	now, last := time.Now().UnixNano(), s.lookedForOverdue.Load()
+	if time.Duration(now-last) < overduePoll || !s.lookedForOverdue.CompareAndSwap(last, now) {
+		return nil
+	}
+	return record.WakeExpired(ctx, s.read, s.now(), func(do func(context.Context, *table.Queries) error) error {
+		return s.submit(ctx, func(ctx context.Context, w *writing) error { return do(ctx, w.Queries) })
+	})
+}
+
+// Settle lets go of a claim.
+func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
+	var due bool
+	s.claims.drop(turn.Session) // first: it may be claimed again at once
+	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		due, err = record.SettleTurn(ctx, w.Queries, s.id, turn, again, s.now())
+		return err
+	})
+	if err != nil {
+		s.claims.add(turn.Session)
+		return fmt.Errorf("settle the turn of session %q: %w", turn.Session, err)
+	}
+	if due {
+		s.ring(ctx, turnChannel, "")
+	}
+	return nil
+}
+
+// Wake makes the turn of a session due now, if it is on the list.
+func (s *Store) Wake(ctx context.Context, session string) error {
+	var woken bool
+	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		woken, err = record.Wake(ctx, w.Queries, session, s.now())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wake session %q: %w", session, err)
+	}
+	if woken {
+		s.ring(ctx, turnChannel, "")
+	}
+	return nil
+}
+
+// Load tells who holds what and how much waits.
+func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
+	holders, err := s.holders(ctx)
+	if err != nil {
+		return load, fmt.Errorf("load: %w", s.explain(record.Cause(ctx, err)))
+	}
+	byID, list := make(map[string]*belay.HolderLoad), make([]belay.HolderLoad, len(holders))
+	for i, h := range holders {
+		list[i] = belay.HolderLoad{PID: h.pid, Host: h.host, Since: h.since, Self: h.id == s.id, Gone: h.gone && h.id != s.id}
+		byID[h.id] = &list[i]
+	}
+	err = s.look(ctx, func(q *table.Queries) error {
+		load, err = record.Load(ctx, q, s.now(), byID)
+		return err
+	})
+	if err != nil {
+		return load, fmt.Errorf("load: %w", s.explain(record.Cause(ctx, err)))
+	}
+	load.Holders = list
+	return load, nil
+}
+
+// Somebody who waits for changes of a session says so in its row, for a while: those
+// who commit to it see that in passing, and tell. For other sessions nobody does.
+const (
+	watchedFor   = 5 * time.Minute
+	watchedAgain = time.Minute
+)
+
+// Changes yields a session as it is, and again whenever it has changed. The server
+// tells when it has; where that is lost, it is seen within Options.TurnPoll. A
+// connection that is lost is made again, and nothing is missed.
+func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		err := belay.ErrNotFound
+		if storable(session) {
+			err = s.changes(ctx, session, func(info belay.SessionInfo) bool { return yield(info, nil) })
+		}
+		if err != nil {
+			yield(belay.SessionInfo{}, fmt.Errorf("changes of session %q: %w", session, s.explain(record.Cause(ctx, err))))
+		}
+	}
+}
+
+func (s *Store) changes(ctx context.Context, session string, yield func(belay.SessionInfo) bool) error {
+	w, stop := s.ear.watch(session)
+	defer stop()
+	s.listen()
+	var seen record.Seen
+	var said time.Time // when it was last said that somebody watches
+	for {
+		changed := w.changed.wait() // before looking, so that nothing is missed
+		row, err := s.watchedRow(ctx, session, &said)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return belay.ErrNotFound
+		case err != nil && ctx.Err() == nil && isCut(err): // the server is away for a while
+			s.opts.Logger.DebugContext(ctx, "a session cannot be looked at: trying again", "store", s.name, "session", session, "error", s.explain(err))
+		case err != nil:
+			return err
+		}
+		if now := record.SeenOf(row); err == nil && now != seen {
+			seen = now
+			alive, err := s.alive(ctx)
+			if err != nil {
+				return err
+			}
+			info, err := record.InfoOf(row, alive[row.Holder])
+			if err != nil || !yield(info) {
+				return err
+			}
+			continue
+		}
+		if err := s.await(ctx, changed, s.opts.TurnPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// watchedRow reads a session, and says that it is watched if that was long ago.
+func (s *Store) watchedRow(ctx context.Context, session string, said *time.Time) (table.Session, error) {
+	if now := s.now(); now.Sub(*said) >= watchedAgain {
+		err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+			_, err := w.WatchSession(ctx, table.WatchSessionParams{ID: session, Until: record.Nanos(now.Add(watchedFor))})
+			return err
+		})
+		if err != nil {
+			return table.Session{}, err
+		}
+		*said = now
+	}
+	return s.read.SessionRow(ctx, session)
+}
+
+var _ belay.TurnStore = (*Store)(nil)

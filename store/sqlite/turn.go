@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Submit stores a message and that its session's turn is due.
+func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Submit(ctx, w.Queries, &turn, s.now()) })
+	if err != nil {
+		return fmt.Errorf("submit to session %q: %w", turn.Session, err)
+	}
+	s.due.broadcast()
+	return nil
+}
+
+// Queued are the turns of a session that nobody has begun, the oldest first.
+func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn, error) {
+	turns, err := record.Queued(ctx, s.read, session)
+	if err != nil {
+		return nil, fmt.Errorf("queued turns of session %q: %w", session, s.explain(record.Cause(ctx, err)))
+	}
+	return turns, nil
+}
+
+// gonePoll is how often those who wait for turns look whether a process is gone that
+// had claimed some: the system tells at once.
+const gonePoll = time.Second
+
+// Claim waits until a turn is due and takes it. What this process submits it sees at
+// once, what others do within Options.JobPoll.
+func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
+	for {
+		stirred := s.due.wait() // before looking, so that nothing is missed
+		turn, ok, err := s.claimTurn(ctx, filter)
+		if err != nil || ok {
+			return turn, err
+		}
+		if err := s.await(ctx, stirred, cmp.Or(s.opts.JobPoll, 100*time.Millisecond)); err != nil {
+			return belay.DueTurn{}, fmt.Errorf("claim a turn: %w", err)
+		}
+	}
+}
+
+func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn belay.DueTurn, ok bool, err error) {
+	if err := s.overdue(ctx); err != nil {
+		return turn, false, fmt.Errorf("claim a turn: %w", s.explain(record.Cause(ctx, err)))
+	}
+	if ok, err = record.TurnWaits(ctx, s.reader, filter); err != nil || !ok {
+		return turn, false, s.explain(record.Cause(ctx, err))
+	}
+	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
+		turn, ok, err = record.ClaimTurn(ctx, w.tx, s.id, s.now(), filter, "")
+		return err
+	})
+	if err != nil {
+		return turn, false, fmt.Errorf("claim a turn: %w", err)
+	}
+	return turn, ok, nil
+}
+
+// overdue makes due what was put off until now, and, from time to time, what a
+// process had claimed that is gone.
+func (s *Store) overdue(ctx context.Context) error {
+	err := record.WakeExpired(ctx, s.read, s.now(), func(do func(context.Context, *table.Queries) error) error {
+		return s.submit(ctx, func(ctx context.Context, w *writing) error { return do(ctx, w.Queries) })
+	})
+	if err != nil {
+		return err
+	}
+	last := s.lookedForGone.Load()
+	if time.Since(s.opened)-time.Duration(last) < gonePoll || !s.lookedForGone.CompareAndSwap(last, int64(time.Since(s.opened))) {
+		return nil
+	}
+	claimed, err := s.read.TurnsClaimed(ctx)
+	if err != nil {
+		return err
+	}
+	looked := map[string]bool{s.id: true}
+	for _, row := range claimed {
+		if looked[row.Holder] {
+			continue
+		}
+		looked[row.Holder] = true
+		if s.gone(ctx, s.read, row.Holder) {
+			if err := s.settle(ctx, row.Holder); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Settle lets go of a claim.
+func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
+	var due bool
+	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		due, err = record.SettleTurn(ctx, w.Queries, s.id, turn, again, s.now())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("settle the turn of session %q: %w", turn.Session, err)
+	}
+	if due {
+		s.due.broadcast()
+	}
+	return nil
+}
+
+// Wake makes the turn of a session due now, if it is on the list.
+func (s *Store) Wake(ctx context.Context, session string) error {
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		_, err := record.Wake(ctx, w.Queries, session, s.now())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wake session %q: %w", session, err)
+	}
+	s.due.broadcast()
+	return nil
+}
+
+// Load tells who holds what and how much waits.
+func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
+	err = s.look(ctx, func(q *table.Queries) error {
+		holders, err := q.Holders(ctx)
+		if err != nil {
+			return err
+		}
+		byID, list := make(map[string]*belay.HolderLoad), make([]belay.HolderLoad, len(holders))
+		for i, row := range holders {
+			list[i] = belay.HolderLoad{PID: row.Pid, Host: row.Host, Since: record.Moment(row.Since), Self: row.ID == s.id, Gone: s.gone(ctx, q, row.ID)}
+			byID[row.ID] = &list[i]
+		}
+		load, err = record.Load(ctx, q, s.now(), byID)
+		load.Holders = list
+		return err
+	})
+	if err != nil {
+		return load, fmt.Errorf("load: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return load, nil
+}
+
+// Changes yields a session as it is, and again whenever it has changed: at once if
+// this process changed it, and within Options.Poll if another did.
+func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		if err := s.changes(ctx, session, func(info belay.SessionInfo) bool { return yield(info, nil) }); err != nil {
+			yield(belay.SessionInfo{}, fmt.Errorf("changes of session %q: %w", session, s.explain(err)))
+		}
+	}
+}
+
+func (s *Store) changes(ctx context.Context, session string, yield func(belay.SessionInfo) bool) error {
+	var seen record.Seen
+	for {
+		committed := s.committed.wait() // before looking
+		row, err := s.read.SessionRow(ctx, session)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return belay.ErrNotFound
+		case err != nil:
+			return record.Cause(ctx, err)
+		}
+		if now := record.SeenOf(row); now != seen {
+			seen = now
+			info, err := s.info(ctx, s.read, row, map[string]bool{"": false})
+			if err != nil || !yield(info) {
+				return err
+			}
+			continue
+		}
+		if err := s.await(ctx, committed, s.opts.Poll); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for a signal, at most so long.
+func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.Duration) error {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-signal:
+	case <-timer.C:
+	case <-s.closed:
+		return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+var _ belay.TurnStore = (*Store)(nil)

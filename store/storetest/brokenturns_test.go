@@ -1,0 +1,172 @@
+package storetest_test
+
+import (
+	"context"
+	"iter"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/probetest"
+	"github.com/belay-run/belay/store/sqlite"
+	"github.com/belay-run/belay/store/storetest"
+)
+
+// A sound store keeps all rules about due turns.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return openTurns(t) })
+}
+
+func openTurns(t testing.TB) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "belay.db"), &sqlite.Options{JobPoll: 5 * time.Millisecond, Poll: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// The stores that follow are broken, each in one way.
+
+type forgetsModel struct{ belay.TurnStore }
+
+func (s forgetsModel) Submit(ctx context.Context, turn belay.QueuedTurn) error {
+	turn.Model = ""
+	return s.TurnStore.Submit(ctx, turn)
+}
+
+type backwards struct{ belay.TurnStore }
+
+func (s backwards) Queued(ctx context.Context, session string) ([]belay.QueuedTurn, error) {
+	turns, err := s.TurnStore.Queued(ctx, session)
+	slices.Reverse(turns)
+	return turns, err
+}
+
+type givesOne struct {
+	belay.TurnStore
+	mu    sync.Mutex
+	first *belay.DueTurn
+}
+
+func (s *givesOne) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
+	due, err := s.TurnStore.Claim(ctx, filter)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.first == nil {
+		s.first = &due
+	}
+	if err != nil {
+		return due, err
+	}
+	return *s.first, nil
+}
+
+type neverSettles struct{ belay.TurnStore }
+
+func (s neverSettles) Settle(context.Context, belay.DueTurn, time.Time) error { return nil }
+
+type dropsAll struct{ belay.TurnStore }
+
+func (s dropsAll) Settle(ctx context.Context, due belay.DueTurn, _ time.Time) error {
+	return s.TurnStore.Settle(ctx, due, belay.Never)
+}
+
+type putsOffBlindly struct{ belay.TurnStore }
+
+func (s putsOffBlindly) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
+	if err := s.TurnStore.Settle(ctx, due, again); err != nil || again.IsZero() {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	if next, err := s.TurnStore.Claim(short, belay.TurnFilter{}); err == nil { // what came meanwhile does not count
+		return s.TurnStore.Settle(ctx, next, belay.Never)
+	}
+	return nil
+}
+
+type neverTakesUp struct{ belay.TurnStore }
+
+func (s neverTakesUp) Commit(ctx context.Context, c *belay.Commit) error {
+	c.Queued = ""
+	return s.TurnStore.Commit(ctx, c)
+}
+
+type sleeps struct{ belay.TurnStore }
+
+func (s sleeps) Wake(context.Context, string) error { return nil }
+
+func (s sleeps) Decide(context.Context, belay.Decision) (belay.Approval, error) {
+	return belay.Approval{}, nil
+}
+
+type unfiltered struct{ belay.TurnStore }
+
+func (s unfiltered) Claim(ctx context.Context, _ belay.TurnFilter) (belay.DueTurn, error) {
+	return s.TurnStore.Claim(ctx, belay.TurnFilter{})
+}
+
+type tellsOnce struct{ belay.TurnStore }
+
+func (s tellsOnce) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for info, err := range s.TurnStore.Changes(ctx, session) {
+			yield(info, err)
+			return
+		}
+	}
+}
+
+// Each rule about due turns is broken by a store that is.
+func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are caught at is looked at when all have been
+	t.Parallel()
+	broken := map[string]func(belay.TurnStore) belay.TurnStore{
+		"forgets the model":         func(s belay.TurnStore) belay.TurnStore { return forgetsModel{s} },
+		"tells them backwards":      func(s belay.TurnStore) belay.TurnStore { return backwards{s} },
+		"gives one turn to all":     func(s belay.TurnStore) belay.TurnStore { return &givesOne{TurnStore: s} },
+		"never settles":             func(s belay.TurnStore) belay.TurnStore { return neverSettles{s} },
+		"puts all off":              func(s belay.TurnStore) belay.TurnStore { return dropsAll{s} },
+		"puts off what came":        func(s belay.TurnStore) belay.TurnStore { return putsOffBlindly{s} },
+		"takes nothing up":          func(s belay.TurnStore) belay.TurnStore { return neverTakesUp{s} },
+		"is not woken":              func(s belay.TurnStore) belay.TurnStore { return sleeps{s} },
+		"heeds no filter":           func(s belay.TurnStore) belay.TurnStore { return unfiltered{s} },
+		"tells of the first change": func(s belay.TurnStore) belay.TurnStore { return tellsOnce{s} },
+	}
+	var mu sync.Mutex
+	caught := make(map[string]bool)
+	t.Run("stores", func(t *testing.T) {
+		for name, breaks := range broken {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				found := 0
+				for _, rule := range storetest.TurnRules() {
+					p := probetest.Run(t, func(t testing.TB) { rule.Check(t, breaks(openTurns(t))) })
+					if len(p.Failures()) > 0 {
+						found++
+						mu.Lock()
+						caught[rule.Name] = true
+						mu.Unlock()
+					}
+				}
+				if found == 0 {
+					t.Errorf("no rule catches a store that %s", name)
+				}
+			})
+		}
+	})
+	for _, rule := range storetest.TurnRules() {
+		if !caught[rule.Name] {
+			t.Errorf("nothing breaks the rule %q: it may be one that cannot fail", rule.Name)
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// TestTurns holds an implementation of [belay.TurnStore] against what the interface
+// promises beyond [belay.Store]. open returns an empty store. Clean up with t.Cleanup.
+func TestTurns(t *testing.T, open func(t testing.TB) belay.TurnStore) {
+	t.Helper()
+	for _, r := range turnRules {
+		t.Run(r.name, func(t *testing.T) { r.check(t, &turns{open(t), turnPatience}) })
+	}
+}
+
+// turns is a store whose due turns are held against a rule.
+type turns struct {
+	belay.TurnStore
+
+	patience time.Duration
+}
+
+// turnRule is one thing that a store of due turns must do.
+type turnRule struct {
+	name  string
+	check func(t testing.TB, s *turns)
+}
+
+// nothing is how long a turn is waited for that must not come.
+const nothing = 50 * time.Millisecond
+
+// turnPatience ends a rule that hangs.
+const turnPatience = 30 * time.Second
+
+// submit submits what must be accepted.
+func (s *turns) submit(t testing.TB, session, agent, model, text string) belay.QueuedTurn {
+	t.Helper()
+	turn, err := belay.NewQueuedTurn(session, agent, text)
+	turn.Model = model
+	if err == nil {
+		err = s.Submit(context.Background(), turn)
+	}
+	if err != nil {
+		t.Fatalf("Submit: %v", err)
+	}
+	return turn
+}
+
+// claim claims the turn of a session, which must be the next.
+func (s *turns) claim(t testing.TB, filter belay.TurnFilter, session string) belay.DueTurn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	due, err := s.Claim(ctx, filter)
+	if err != nil || due.Session != session {
+		t.Fatalf("Claim gave %+v, %v, want the turn of session %q", due, err, session)
+	}
+	return due
+}
+
+// none asserts that there is nothing to claim.
+func (s *turns) none(t testing.TB, filter belay.TurnFilter, why string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), nothing)
+	defer cancel()
+	if due, err := s.Claim(ctx, filter); err == nil {
+		t.Errorf("Claim gave %+v, want nothing: %s", due, why)
+	}
+}
+
+// settle settles a claim, which must succeed.
+func (s *turns) settle(t testing.TB, due belay.DueTurn, again time.Time) {
+	t.Helper()
+	if err := s.Settle(context.Background(), due, again); err != nil {
+		t.Fatalf("Settle: %v", err)
+	}
+}
+
+// queued are the texts that wait in a session.
+func (s *turns) queued(t testing.TB, session string) (texts []string) {
+	t.Helper()
+	waiting, err := s.Queued(context.Background(), session)
+	if err != nil {
+		t.Fatalf("Queued: %v", err)
+	}
+	for _, turn := range waiting {
+		texts = append(texts, turn.Text)
+	}
+	return texts
+}
+
+// takeUp commits the message of a queued turn, and returns what that gave.
+func (s *turns) takeUp(t testing.TB, turn belay.QueuedTurn, id string) error {
+	t.Helper()
+	ctx := context.Background()
+	stored, err := s.Open(ctx, turn.Session)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	err = s.Commit(ctx, &belay.Commit{Session: turn.Session, Epoch: stored.Epoch, Queued: id, Messages: []*belay.Message{user(stored.Last+1, turn.Text)}})
+	return errors.Join(err, s.Release(ctx, turn.Session, stored.Epoch))
+}
+
+// load is how many wait, are parked and are claimed.
+func (s *turns) load(t testing.TB) (counts [3]int) {
+	t.Helper()
+	load, err := s.Load(context.Background())
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	counts[0], counts[1] = load.Waiting, load.Parked
+	for _, h := range load.Holders {
+		counts[2] += len(h.Turns)
+	}
+	return counts
+}
+
+func wantLoad(t testing.TB, s *turns, waiting, parked, claimed int) {
+	t.Helper()
+	if got := s.load(t); got != [3]int{waiting, parked, claimed} {
+		t.Errorf("%v turns wait, are parked and are claimed, want %v", got, [3]int{waiting, parked, claimed})
+	}
+}
+
+var turnRules = []turnRule{
+	{"what is submitted is kept as it is, in order, and makes the session", func(t testing.TB, s *turns) {
+		first := s.submit(t, "a", "x", "m", "one")
+		s.submit(t, "a", "x", "", "two")
+		waiting, err := s.Queued(context.Background(), "a")
+		if err != nil || len(waiting) != 2 {
+			t.Fatalf("Queued gave %+v, %v, want both", waiting, err)
+		}
+		got := waiting[0]
+		got.Time, first.Time = got.Time.UTC().Truncate(time.Millisecond), first.Time.UTC().Truncate(time.Millisecond)
+		if fmt.Sprint(got) != fmt.Sprint(first) {
+			t.Errorf("the first is %+v, want %+v", got, first)
+		}
+		if texts := s.queued(t, "a"); !slices.Equal(texts, []string{"one", "two"}) {
+			t.Errorf("these wait: %q", texts)
+		}
+		for _, err := range s.Read(context.Background(), "a", 0) {
+			t.Errorf("Read of a session with messages that wait alone: %v, want nothing", err)
+		}
+	}},
+	{"a session is due once, and the one that is due longest comes first", func(t testing.TB, s *turns) {
+		s.submit(t, "b", "x", "m", "one")
+		s.submit(t, "a", "y", "", "two")
+		s.submit(t, "b", "y", "", "three")
+		wantLoad(t, s, 2, 0, 0)
+		if due := s.claim(t, belay.TurnFilter{}, "b"); due.Agent != "x" || due.Model != "m" {
+			t.Errorf("the turn is %+v, want that of the first message", due)
+		}
+		s.claim(t, belay.TurnFilter{}, "a")
+		s.none(t, belay.TurnFilter{}, "both are claimed")
+		wantLoad(t, s, 0, 0, 2)
+	}},
+	{"of many who claim a turn one gets it", func(t testing.TB, s *turns) {
+		const n = 8
+		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+		defer cancel()
+		got := make(chan belay.DueTurn, 2*n)
+		for range 2 * n {
+			go func() {
+				if due, err := s.Claim(ctx, belay.TurnFilter{}); err == nil {
+					got <- due
+				}
+			}()
+		}
+		seen := make(map[string]bool)
+		for i := range n {
+			s.submit(t, fmt.Sprint("s", i), "x", "", "go")
+		}
+		for range n {
+			select {
+			case due := <-got:
+				if seen[due.Session] {
+					t.Errorf("session %s was claimed twice", due.Session)
+				}
+				seen[due.Session] = true
+			case <-ctx.Done():
+				t.Fatalf("%d of %d turns were claimed", len(seen), n)
+			}
+		}
+	}},
+	{"a turn that has ended leaves the list", func(t testing.TB, s *turns) {
+		turn := s.submit(t, "a", "x", "", "one")
+		due := s.claim(t, belay.TurnFilter{}, "a")
+		if err := s.takeUp(t, turn, turn.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(t, due, time.Time{})
+		wantLoad(t, s, 0, 0, 0)
+		s.settle(t, due, time.Time{}) // twice is harmless
+		s.submit(t, "a", "x", "", "two")
+		s.claim(t, belay.TurnFilter{}, "a")
+	}},
+	{"when a turn has ended the next that waits is due, with its own agent", func(t testing.TB, s *turns) {
+		turn := s.submit(t, "a", "x", "", "one")
+		s.submit(t, "a", "y", "m", "two")
+		due := s.claim(t, belay.TurnFilter{}, "a")
+		if err := s.takeUp(t, turn, turn.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(t, due, time.Time{})
+		if next := s.claim(t, belay.TurnFilter{}, "a"); next.Agent != "y" || next.Model != "m" {
+			t.Errorf("the next turn is %+v, want that of the second message", next)
+		}
+	}},
+	{"a commit takes up a queued turn once, with all of it or nothing", func(t testing.TB, s *turns) {
+		turn := s.submit(t, "a", "x", "", "one")
+		other := s.submit(t, "b", "x", "", "two")
+		if err := s.takeUp(t, turn, other.ID); !errors.Is(err, belay.ErrConflict) {
+			t.Errorf("taking up another session's turn: %v, want %v", err, belay.ErrConflict)
+		}
+		if err := s.takeUp(t, turn, turn.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.takeUp(t, turn, turn.ID); !errors.Is(err, belay.ErrConflict) {
+			t.Errorf("taking it up twice: %v, want %v", err, belay.ErrConflict)
+		}
+		if a, b := s.queued(t, "a"), s.queued(t, "b"); len(a) != 0 || len(b) != 1 {
+			t.Errorf("these wait: %q and %q, want the other session's alone", a, b)
+		}
+		n := 0
+		for _, err := range s.Read(context.Background(), "a", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != 1 {
+			t.Errorf("the session has %d messages, want 1: what was refused is not stored", n)
+		}
+	}},
+	{"a turn that is put off is due when its time comes, or somebody wakes it", func(t testing.TB, s *turns) {
+		s.submit(t, "a", "x", "", "one")
+		s.settle(t, s.claim(t, belay.TurnFilter{}, "a"), belay.Never)
+		s.none(t, belay.TurnFilter{}, "it is put off")
+		wantLoad(t, s, 0, 1, 0)
+		if err := s.Wake(context.Background(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(t, s.claim(t, belay.TurnFilter{}, "a"), time.Now().Add(10*time.Millisecond))
+		s.settle(t, s.claim(t, belay.TurnFilter{}, "a"), time.Now().Add(-time.Second))
+		due := s.claim(t, belay.TurnFilter{}, "a")
+		if due.Agent != "x" {
+			t.Errorf("the turn is %+v, want the one that was put off", due)
+		}
+		if err := s.Wake(context.Background(), "nowhere"); err != nil {
+			t.Errorf("waking what is not on the list: %v", err)
+		}
+		wantLoad(t, s, 0, 0, 1)
+	}},
+	{"what comes after the claim makes the turn due at once", func(t testing.TB, s *turns) {
+		s.submit(t, "a", "x", "", "one")
+		due := s.claim(t, belay.TurnFilter{}, "a")
+		s.submit(t, "a", "y", "", "two")
+		s.settle(t, due, belay.Never)
+		due = s.claim(t, belay.TurnFilter{}, "a")
+		if due.Agent != "x" {
+			t.Errorf("the turn is %+v, want the one that was put off", due)
+		}
+		if err := s.Wake(context.Background(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(t, due, belay.Never)
+		s.claim(t, belay.TurnFilter{}, "a")
+	}},
+	{"a decision makes the turn due, of the session and of those it is a child of", func(t testing.TB, s *turns) {
+		ctx := context.Background()
+		for _, session := range []string{"a", "a/child"} {
+			s.submit(t, session, "x", "", "one")
+			s.settle(t, s.claim(t, belay.TurnFilter{}, session), belay.Never)
+		}
+		s.submit(t, "b", "x", "", "one")
+		s.settle(t, s.claim(t, belay.TurnFilter{}, "b"), belay.Never)
+		stored, err := s.Open(ctx, "a/child")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := fullApproval("a/child", "ap-1")
+		asked.Expires = time.Time{}
+		if err := s.Commit(ctx, &belay.Commit{Session: "a/child", Epoch: stored.Epoch, Approvals: []belay.Approval{asked}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Decide(ctx, belay.Decision{Approval: asked.ID, Hash: asked.Hash, By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		wantLoad(t, s, 2, 1, 0)
+	}},
+	{"a claim that somebody else has is not settled", func(t testing.TB, s *turns) {
+		s.submit(t, "a", "x", "", "one")
+		lost := s.claim(t, belay.TurnFilter{}, "a")
+		s.settle(t, lost, time.Now())
+		s.settle(t, lost, belay.Never) // it is nobody's
+		s.claim(t, belay.TurnFilter{}, "a")
+	}},
+	{"the filter leaves turns to others", func(t testing.TB, s *turns) {
+		s.submit(t, "a", "x", "", "one")
+		s.submit(t, "b", "y", "m", "one")
+		s.submit(t, "c", "z", "", "one")
+		s.none(t, belay.TurnFilter{ExceptAgents: []string{"x", "y", "z"}}, "all agents are excepted")
+		s.none(t, belay.TurnFilter{ExceptModels: []string{"m"}, ExceptOwn: []string{"x", "z"}}, "all models are excepted")
+		s.claim(t, belay.TurnFilter{ExceptAgents: []string{"x"}}, "b")
+		s.claim(t, belay.TurnFilter{ExceptOwn: []string{"x"}, ExceptModels: []string{"m"}}, "c")
+		s.claim(t, belay.TurnFilter{}, "a")
+	}},
+	{"whoever waits is told of a change, and a session that is not there is ErrNotFound", func(t testing.TB, s *turns) {
+		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+		defer cancel()
+		for _, err := range s.Changes(ctx, "nowhere") {
+			if !errors.Is(err, belay.ErrNotFound) {
+				t.Errorf("Changes of a session that is not there: %v", err)
+			}
+		}
+		turn := s.submit(t, "a", "x", "", "one")
+		told := 0
+		for info, err := range s.Changes(ctx, "a") {
+			if err != nil {
+				t.Fatalf("Changes: %v", err)
+			}
+			if told++; told == 1 {
+				if err := s.takeUp(t, turn, turn.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if info.Last == 1 {
+				return
+			}
+		}
+		t.Error("a message that was stored was not told of")
+	}},
+}

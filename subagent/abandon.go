@@ -1,0 +1,166 @@
+package subagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/belay-run/belay"
+)
+
+// tool is one of the tools of an extension. What a call of it that was given up has left
+// open is ended.
+type tool struct {
+	belay.Tool
+
+	abandon func(ctx context.Context, call *belay.Invocation) error
+}
+
+var (
+	_ belay.TraitTool   = (*tool)(nil)
+	_ belay.AbandonTool = (*tool)(nil)
+)
+
+// Traits are those of both tools.
+func (t *tool) Traits() belay.ToolTraits { return *unbounded }
+
+// Abandon ends the children of a call.
+func (t *tool) Abandon(ctx context.Context, call *belay.Invocation) error {
+	return t.abandon(ctx, call)
+}
+
+// abandonInvoke ends the child of a call of invoke_subagent.
+func (e *Extension) abandonInvoke(ctx context.Context, call *belay.Invocation) error {
+	var in task
+	if err := call.Decode(&in); err != nil {
+		return err
+	}
+	return e.end(ctx, call, in, 0)
+}
+
+// abandonDelegate ends the children of a call of delegate.
+func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation) error {
+	var in delegated
+	if err := call.Decode(&in); err != nil {
+		return err
+	}
+	done := make([]*answer, len(in.Tasks))
+	if call.Wait != "" {
+		_ = recall(ctx, call, done) // what is not on record is looked at
+	}
+	var problems []error
+	for i, t := range in.Tasks {
+		if done[i] == nil {
+			problems = append(problems, e.end(ctx, call, t, i+1))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// end ends the child of a task that will not go on, if it is still open: else its
+// session would wait for ever, and so would whoever looks at what it asks.
+func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
+	controls := call.Controls()
+	s, _ := e.now.Load().find(call.Agent, in.Name)
+	if s == nil {
+		s = &Subagent{Name: in.Name, Factory: gone}
+	}
+	d := &dispatch{e, s, call, newTask(call, s, in.Prompt, nth)}
+	d.task.Resumed = true
+	open, err := d.isOpen(ctx)
+	if err != nil || !open {
+		return err
+	}
+	d.extension.waiting.clear(d.task.Session)
+	_, err = controls.Child(ctx, belay.Child{Name: s.Name, Prompt: in.Prompt, Isolated: s.Isolated, Ends: true}, func(ctx context.Context) iter.Seq2[belay.Event, error] {
+		return func(yield func(belay.Event, error) bool) {
+			turn, err := d.endRun(ctx)
+			if turn != nil {
+				d.tell(belay.Event{Kind: belay.EventTurnEnd, Turn: turn.ID, End: turn}, yield)
+			}
+			if err != nil {
+				yield(belay.Event{}, err)
+			}
+		}
+	})
+	if child, ok := errors.AsType[*belay.ChildError](err); ok && child.Status == belay.ChildAborted && ctx.Err() == nil {
+		return nil // as it should be
+	}
+	return err
+}
+
+// isOpen reports whether a task that was given up may still be open. One that was parked
+// and has nothing in the store may be open elsewhere.
+func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
+	known := false
+	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // which makes no session, as opening does
+		if err != nil && !errors.Is(err, belay.ErrNotFound) {
+			return false, fmt.Errorf("subagent %q: %w", d.subagent.Name, err)
+		}
+		known = err == nil
+		break
+	}
+	if !known {
+		return d.call.Wait != "", nil
+	}
+	stored, err := look(ctx, d.task.Store, d.task.Session)
+	if err != nil {
+		return false, fmt.Errorf("subagent %q: %w", d.subagent.Name, err)
+	}
+	return stored.State.Turn != nil, nil
+}
+
+// endRun has what the factory makes end the task. Where it makes nothing, a session in
+// the store is ended without it: by an agent that has its name and nothing else.
+func (d *dispatch) endRun(ctx context.Context) (*belay.Turn, error) {
+	runner, err := d.subagent.Factory(ctx, d.task)
+	if err != nil || isNil(runner) {
+		if runner, err = d.bare(); err != nil {
+			return nil, err
+		}
+	}
+	defer func() { _ = closeRunner(ctx, runner) }() // what it ended stays ended
+	a, ok := runner.(AbandonRunner)
+	if !ok {
+		return nil, nil //nolint:nilnil // it keeps nothing open, or cannot end it
+	}
+	turn, err := a.Abandon(ctx)
+	if errors.Is(err, belay.ErrNoTurn) || turn != nil && turn.Reason == belay.EndAborted {
+		err = nil
+	}
+	return turn, err
+}
+
+// bare is a session of the task without an agent of its own.
+func (d *dispatch) bare() (Runner, error) { //nolint:ireturn // see Factory
+	agent, err := belay.New(noModel{}, &belay.Options{Name: d.subagent.Name, Store: d.task.Store})
+	if err != nil {
+		return nil, err
+	}
+	return &agentRunner{Session: agent.Session(d.task.Session), close: agent.Close}, nil
+}
+
+var errGone = errors.New("there is no such subagent any more")
+
+func gone(context.Context, *Task) (Runner, error) { return nil, errGone }
+
+// noModel is the model of an agent that takes no turns.
+type noModel struct{}
+
+func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) { yield(belay.Chunk{}, errGone) }
+}
+
+// newTask is a task of a call, with the session that it has whenever it is made.
+func newTask(call *belay.Invocation, s *Subagent, prompt string, nth int) *Task {
+	t := &Task{Name: s.Name, Prompt: prompt, Controls: call.Controls(), Resumed: call.Wait != ""}
+	t.Store = t.Controls.Store()
+	if t.Session = freshSession(call, nth); s.Durable {
+		t.Session = durableSession(call, s.Name)
+	}
+	return t
+}
+
+// task is what a model writes for one.
+type task struct{ Name, Prompt string }

@@ -27,9 +27,10 @@ const (
 
 // keeper keeps one worker running for all hooks that name the same program.
 type keeper struct {
-	set *Set
-	d   *Declaration // the first of them
-	key string
+	set    *Set
+	d      *Declaration // the first of them
+	key    string
+	wanted bool // one of them takes part
 
 	mu       sync.Mutex
 	current  *process  // nil, or the last one that was started
@@ -43,9 +44,10 @@ type keeper struct {
 func (s *Set) pool(h *handler) *keeper {
 	key := strings.Join(append(append([]string{h.d.Dir, fmt.Sprint(len(h.d.Argv))}, h.d.Argv...), h.d.Env...), "\x00")
 	if i := slices.IndexFunc(s.workers, func(k *keeper) bool { return k.key == key }); i >= 0 {
+		s.workers[i].wanted = s.workers[i].wanted || !h.opts.Disabled
 		return s.workers[i]
 	}
-	k := &keeper{set: s, d: h.d, key: key}
+	k := &keeper{set: s, d: h.d, key: key, wanted: !h.opts.Disabled}
 	s.workers = append(s.workers, k)
 	return k
 }

@@ -261,12 +261,15 @@ func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	return nil, &hook.SafeError{Code: hook.CodeError, Message: "it is not trusted and did not run", Err: err}
 }
 
-// Start starts the workers and greets them, so that a fault shows before the first
-// call. It returns when all have answered.
+// Start starts the workers of hooks that take part and greets them, so that a fault shows
+// before the first call. It returns when all have answered.
 func (s *Set) Start(ctx context.Context) error {
 	errs := make([]error, len(s.workers))
 	var starting sync.WaitGroup
 	for i, pool := range s.workers {
+		if !pool.wanted {
+			continue
+		}
 		starting.Go(func() {
 			if err := pool.warm(ctx); err != nil {
 				errs[i] = fmt.Errorf("%s:%d: %w", pool.d.File, pool.d.Line, err)

@@ -89,13 +89,13 @@ type walk struct {
 
 // look takes in a file, or a directory with all that is in it.
 func (w *walk) look(name string, depth int) error {
-	if w.skip[name] {
-		return nil
-	}
 	full := filepath.Join(w.dir, filepath.FromSlash(name))
 	info, err := os.Lstat(full)
 	if err != nil {
 		return err
+	}
+	if w.skip[name] && info.Mode().IsRegular() {
+		return nil
 	}
 	if !info.IsDir() {
 		return w.file(name, full, info)
@@ -121,7 +121,8 @@ func (w *walk) file(name, full string, info fs.FileInfo) error {
 		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: keep what hooks do not need elsewhere", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
 	}
 	now := stampOf(info)
-	if old, ok := w.before[name]; ok && !old.young && now.known && old.stamp == now {
+	// Where a link leads may change, and the link does not.
+	if old, ok := w.before[name]; ok && !old.young && now.known && old.stamp == now && info.Mode()&fs.ModeSymlink == 0 {
 		w.found[name] = old
 		return nil
 	}
@@ -173,7 +174,7 @@ func staysBelow(dir, link string) (string, error) {
 	}
 	end, err := filepath.EvalSymlinks(link)
 	if errors.Is(err, fs.ErrNotExist) {
-		return target, nil // it leads nowhere
+		return "", &Problem{link, 0, "it leads nowhere: take it out"} // something may appear there
 	}
 	if err != nil {
 		return "", &Problem{link, 0, reason(err)}
@@ -182,11 +183,25 @@ func staysBelow(dir, link string) (string, error) {
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", &Problem{link, 0, fmt.Sprintf("it leads out of %s: put a copy there instead", dir)}
 	}
-	within := slices.ContainsFunc(parts, func(part string) bool { return rel == part || strings.HasPrefix(rel, part+string(filepath.Separator)) })
-	if !within {
+	if !inParts(rel) {
 		return "", &Problem{link, 0, "it leads to a file that trust is not about: put a copy here instead"}
 	}
 	return target, nil
+}
+
+// inParts reports whether trust is about a file, by its path below the directory.
+func inParts(rel string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return rel == part || strings.HasPrefix(rel, part+string(filepath.Separator)) })
+}
+
+// same reports whether files that both have are the same in both.
+func (c contents) same(o contents) bool {
+	for name, file := range o {
+		if was, ok := c[name]; !ok || was.sum != file.sum {
+			return false
+		}
+	}
+	return true
 }
 
 // seal compares a directory with what it was. It is cheap as long as nothing changes.

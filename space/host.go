@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,8 +44,8 @@ type Host struct {
 
 	mu     sync.Mutex
 	grants map[origin]hook.Capability
-	ids    map[string]string // of spaces: where each is from
-	count  map[string]int
+	dirs   map[origin]string // where each is from
+	count  map[origin]int
 }
 
 type origin struct {
@@ -54,7 +55,7 @@ type origin struct {
 
 // NewHost makes a host.
 func NewHost(opts *Options) *Host {
-	h := &Host{grants: make(map[origin]hook.Capability), ids: make(map[string]string), count: make(map[string]int)}
+	h := &Host{grants: make(map[origin]hook.Capability), dirs: make(map[origin]string), count: make(map[origin]int)}
 	if opts != nil {
 		h.opts = *opts
 	}
@@ -83,17 +84,22 @@ type Target struct {
 	// Build makes an agent of a declaration, with the extension that has its own hooks.
 	// It is required where there are Subagents.
 	Build func(ctx context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error)
+	// Idle leaves workers to be started by their first call, for whoever only looks.
+	Idle bool
 }
 
 // Note says that a hook does not run, or not all of it, and why.
 type Note struct {
-	// ID is that of the hook.
-	ID string `json:"id"`
+	// ID and Phase are those of the hook.
+	ID    string `json:"id"`
+	Phase string `json:"phase"`
 	// File and Line are where it stands.
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Closed says that it is a gate, which denies.
-	Closed bool `json:"closed,omitempty"`
+	// Closed says that it is a gate, which denies. Limited says that it runs, and may
+	// not say all that it wants to: then it denies too.
+	Closed  bool `json:"closed,omitempty"`
+	Limited bool `json:"limited,omitempty"`
 	// Reason says why, and what to do.
 	Reason string `json:"reason"`
 }
@@ -108,15 +114,20 @@ type Standing struct {
 	Reason string
 }
 
+// trustCommand is the command that trusts it.
+func (s *Space) trustCommand() string {
+	if s.Origin.Kind == hook.OriginSpace {
+		return "belay trust " + s.Dir
+	}
+	return "belay trust"
+}
+
 // Standing tells what a directory may do at present.
 func (h *Host) Standing(s *Space) (Standing, error) {
 	if s.Origin.Kind == hook.OriginHost || s.Origin.Kind == hook.OriginOperator {
 		return Standing{Trusted: true}, nil
 	}
-	command := "belay trust"
-	if s.Origin.Kind == hook.OriginSpace {
-		command += " " + s.Dir
-	}
+	command := s.trustCommand()
 	if h.opts.Trust == nil {
 		return Standing{Reason: "nothing of a project or a space is trusted here"}, nil
 	}
@@ -136,21 +147,26 @@ func (h *Host) Standing(s *Space) (Standing, error) {
 	return st, nil
 }
 
+// grants are what was granted, in order.
+func (st *Standing) grants() []string {
+	if !st.Trusted || st.Record == nil {
+		return nil
+	}
+	return st.Record.Grants
+}
+
 // may reports whether the standing has a grant.
 func (st *Standing) may(kind hook.OriginKind, grant string) bool {
 	if kind == hook.OriginHost || kind == hook.OriginOperator {
 		return true
 	}
-	return st.Trusted && st.Record != nil && slices.Contains(st.Record.Grants, grant)
+	return slices.Contains(st.grants(), grant)
 }
 
 // capabilities are those that were granted.
 func (st *Standing) capabilities() hook.Capability {
-	if !st.Trusted || st.Record == nil {
-		return 0
-	}
 	var all hook.Capability
-	for _, name := range st.Record.Grants {
+	for _, name := range st.grants() {
 		if c, err := hook.ParseCapabilities(name); err == nil {
 			all |= c
 		}
@@ -169,9 +185,17 @@ type plan struct {
 
 // plan decides which hooks of a space run.
 func (h *Host) plan(s *Space) (*plan, error) {
+	if s.faults != nil {
+		return nil, s.faults
+	}
 	standing, err := h.Standing(s)
 	if err != nil {
 		return nil, err
+	}
+	if r := standing.Record; r.holds(s) && !standing.Trusted && !h.opts.Disable {
+		if lost := r.lost(s); len(lost) > 0 {
+			return nil, fmt.Errorf("%s was trusted with the gate %s, which is gone: `%s --diff` shows what has changed, and `%s` accepts it", s.Label(), strings.Join(lost, ", "), s.trustCommand(), s.trustCommand())
+		}
 	}
 	p := &plan{space: s, standing: standing, own: make(map[string][]*declare.Declaration)}
 	for _, d := range s.Hooks {
@@ -189,7 +213,7 @@ func (h *Host) plan(s *Space) (*plan, error) {
 func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	kind, id := p.space.Origin.Kind, label(d, p.space.Prefix())
 	note := func(closed bool, format string, args ...any) {
-		p.notes = append(p.notes, Note{ID: id, File: d.File, Line: d.Line, Closed: closed, Reason: fmt.Sprintf(format, args...)})
+		p.notes = append(p.notes, Note{ID: id, Phase: d.Phase, File: d.File, Line: d.Line, Closed: closed, Reason: fmt.Sprintf(format, args...)})
 	}
 	off := func() *declare.Declaration {
 		c := *d
@@ -207,7 +231,7 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	case slices.Contains(h.opts.DisableIDs, id):
 		note(false, "it asks a person, so it stays though it is switched off")
 	}
-	gate := isGate(d)
+	gate := isGate(d) && !d.Options.Shadow
 	runs := d.Kind == hook.HandlerCommand || d.Kind == hook.HandlerWorker
 	switch {
 	case runs && h.opts.NoCommands:
@@ -217,48 +241,46 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	case d.Kind == hook.HandlerWebhook && !p.standing.may(kind, GrantWebhook):
 		note(gate, "%s", h.missing(p, GrantWebhook))
 	default:
-		return h.limit(p, d, note)
+		limited, extra := h.limit(p, d)
+		for _, name := range extra {
+			note(false, "%s", h.missing(p, name))
+			p.notes[len(p.notes)-1].Limited = gate
+		}
+		return limited
 	}
 	if !gate {
 		return off()
 	}
-	return h.limit(p, d, func(bool, string, ...any) {}) // it stays, and is closed
+	limited, _ := h.limit(p, d) // it stays, and is closed
+	return limited
 }
 
 const noCommands = "the operator has switched commands off"
 
 // missing says that a grant is missing, and how to give it.
 func (h *Host) missing(p *plan, grant string) string {
-	command := "belay trust"
-	if p.space.Origin.Kind == hook.OriginSpace {
-		command += " " + p.space.Dir
-	}
-	return fmt.Sprintf("it needs the grant %s: look at it, then run `%s --grant %s`", grant, command, grant)
+	return fmt.Sprintf("it needs the grant %s: look at it, then run `%s --grant %s`", grant, p.space.trustCommand(), grant)
 }
 
 // limit takes from a hook what was not granted: an answer beyond that fails, and a gate
-// whose answer fails is closed.
-func (h *Host) limit(p *plan, d *declare.Declaration, note func(bool, string, ...any)) *declare.Declaration {
+// whose answer fails denies.
+func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declaration, extra []string) {
 	have := hook.DefaultGrants(p.space.Origin) | p.standing.capabilities()
-	extra := d.Options.Capabilities &^ have &^ hook.NoCapability
-	if extra == 0 {
-		return d
+	beyond := d.Options.Capabilities &^ have &^ hook.NoCapability
+	if beyond == 0 {
+		return d, nil
 	}
 	c := *d
 	if c.Options.Capabilities &= have; c.Options.Capabilities == 0 {
 		c.Options.Capabilities = hook.NoCapability
 	}
-	for _, name := range extra.Names() {
-		note(isGate(d), "%s", h.missing(p, name))
-	}
 	if !isGate(d) {
 		c.Options.Disabled = true
 	}
-	return &c
+	return &c, beyond.Names()
 }
 
-// isGate reports whether a hook stands in the way of something, and is closed when it
-// fails.
+// isGate reports whether a hook stands in the way of something, and denies when it fails.
 func isGate(d *declare.Declaration) bool {
 	wire, err := belay.Wire(d.Phase)
 	return err == nil && wire.Kind() == hook.Gate && wire.DefaultFailure() == hook.Closed
@@ -278,11 +300,7 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 				if err != nil {
 					return err
 				}
-				var granted []string
-				if st.Record != nil && st.Trusted {
-					granted = st.Record.Grants
-				}
-				return confine(context.WithValue(ctx, confinedKey{}, granted), d, run)
+				return confine(context.WithValue(ctx, confinedKey{}, st.grants()), d, run)
 			}
 		}
 	}

@@ -26,6 +26,7 @@ type Lease struct {
 
 	mu       sync.Mutex
 	now      *installed
+	ending   bool // unloading has begun
 	unloaded bool
 	leaving  sync.WaitGroup // what was replaced and is held by turns
 	leftover []error        // of what was replaced
@@ -66,33 +67,33 @@ func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, err
 	return l, nil
 }
 
-// enter takes down that a space is installed, and what it was granted. Two directories
-// cannot have one id.
+// enter takes down that a directory is installed, and what it was granted. Two spaces
+// cannot have one id, nor two projects one host: grants are an origin's.
 func (h *Host) enter(s *Space, p *plan) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if id := s.Manifest.ID; id != "" {
-		if other := h.ids[id]; other != "" && other != s.Dir {
-			return fmt.Errorf("install a space: %s and %s both call themselves %q: change the id in one manifest", other, s.Dir, id)
-		}
-		h.ids[id] = s.Dir
-		h.count[id]++
+	o := origin{s.Origin.Kind, s.Origin.Name}
+	switch other := h.dirs[o]; {
+	case s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost || other == "" || other == s.Dir:
+	case s.Origin.Kind == hook.OriginSpace:
+		return fmt.Errorf("install a space: %s and %s both call themselves %q: change the id in one manifest", other, s.Dir, s.Manifest.ID)
+	default:
+		return fmt.Errorf("install a project: %s is installed already: make another host for %s", other, s.Dir)
 	}
-	h.grants[origin{s.Origin.Kind, s.Origin.Name}] = p.standing.capabilities()
+	h.dirs[o] = s.Dir
+	h.count[o]++
+	h.grants[o] = p.standing.capabilities()
 	return nil
 }
 
 func (h *Host) leave(s *Space) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	id := s.Manifest.ID
-	if id == "" {
-		return
-	}
-	if h.count[id]--; h.count[id] == 0 {
-		delete(h.count, id)
-		delete(h.ids, id)
-		delete(h.grants, origin{s.Origin.Kind, s.Origin.Name})
+	o := origin{s.Origin.Kind, s.Origin.Name}
+	if h.count[o]--; h.count[o] <= 0 {
+		delete(h.count, o)
+		delete(h.dirs, o)
+		delete(h.grants, o)
 	}
 }
 
@@ -109,7 +110,7 @@ func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	if err := l.tryOwn(next); err != nil {
 		return nil, errors.Join(fmt.Errorf("install %s: %w", s.Label(), err), next.set.Close())
 	}
-	if p.standing.Trusted && !l.host.opts.NoCommands && !l.host.opts.Disable {
+	if p.standing.Trusted && !l.into.Idle && !l.host.opts.NoCommands && !l.host.opts.Disable {
 		if err := next.set.Start(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("install %s: %w", s.Label(), err), next.set.Close())
 		}
@@ -207,6 +208,7 @@ func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note,
 	if err != nil {
 		return nil, nil, err
 	}
+	h.grant(s, p.standing.capabilities())
 	return own, p.notes, nil
 }
 
@@ -284,7 +286,7 @@ var ErrUnloaded = errors.New("the space was unloaded")
 func (l *Lease) Reload(ctx context.Context) error {
 	l.change.Lock()
 	defer l.change.Unlock()
-	if l.unloaded {
+	if l.ending {
 		return ErrUnloaded
 	}
 	old := l.now
@@ -298,6 +300,9 @@ func (l *Lease) Reload(ctx context.Context) error {
 	next, err := l.prepare(ctx, s)
 	if err != nil {
 		return fmt.Errorf("reload %s: what was loaded before stays: %w", old.plan.space.Label(), err)
+	}
+	if gone := missing(old.plan.space.Gates(), s.Gates()); len(gone) > 0 && !next.plan.standing.Trusted {
+		return errors.Join(fmt.Errorf("reload %s: what was loaded before stays: the gate %s is gone, and nobody has trusted that: `%s`", s.Label(), strings.Join(gone, ", "), s.trustCommand()), next.set.Close())
 	}
 	before := l.host.grant(s, next.plan.standing.capabilities())
 	if err := l.bring(ctx, next, old); err != nil {
@@ -336,20 +341,22 @@ func (l *Lease) Changed() bool {
 		return true
 	}
 	st, err := l.host.Standing(s)
-	return err == nil && (st.Trusted != now.plan.standing.Trusted || st.capabilities() != now.plan.standing.capabilities() ||
-		st.may(s.Origin.Kind, GrantWebhook) != now.plan.standing.may(s.Origin.Kind, GrantWebhook))
+	return err == nil && (st.Trusted != now.plan.standing.Trusted || !slices.Equal(st.grants(), now.plan.standing.grants()))
 }
 
-// looks tells one state of the directory from another.
+// looks tells one state of the directory from another, and what it may do in it.
 func (l *Lease) looks() string {
 	l.mu.Lock()
-	check := l.now.check
+	now := l.now
 	l.mu.Unlock()
-	hash, err := check.now()
+	hash, err := now.check.now()
 	if err != nil {
 		return err.Error()
 	}
-	return hash
+	seen := *now.plan.space
+	seen.Hash = hash
+	st, err := l.host.Standing(&seen)
+	return fmt.Sprint(hash, err, st.Trusted, st.grants())
 }
 
 // Watch reloads whenever files have changed and stay as they are for a while, until ctx is
@@ -391,6 +398,7 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 func (l *Lease) Unload(ctx context.Context) error {
 	l.change.Lock()
 	defer l.change.Unlock()
+	l.ending = true
 	now := l.now
 	if now.agents != nil {
 		_ = now.agents.Close() // never fails

@@ -187,9 +187,12 @@ func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts process
 func TestAReloadThatFailsKeepsTheOldOneWorking(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(t *testing.T, p *place){
-		"a mistake":    func(_ *testing.T, p *place) { p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.per\n") },
-		"another id":   func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "other"}`) },
-		"a bad worker": func(_ *testing.T, p *place) { p.put("hooks/gate.yaml", "hooks:\n  - id: w\n    phase: tool.pre\n    worker: [./no.sh]\n"); p.trusted(hook.OriginSpace) },
+		"a mistake":  func(_ *testing.T, p *place) { p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.per\n") },
+		"another id": func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "other"}`) },
+		"a bad worker": func(_ *testing.T, p *place) {
+			p.put("hooks/gate.yaml", "hooks:\n  - id: w\n    phase: tool.pre\n    worker: [./no.sh]\n")
+			p.trusted(hook.OriginSpace)
+		},
 		"a clash": func(_ *testing.T, p *place) {
 			p.put("agents/taken.md", "---\ndescription: reviews\n---\nYou review.\n")
 			p.trusted(hook.OriginSpace)
@@ -335,11 +338,115 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 		t.Errorf("told: %v", err)
 	}
 	wantVerdict(t, agent.ask(t, "x", `{}`), belay.ToolDeny, "second")
+	// A gate that goes is missed until somebody trusts that.
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)
 	}
-	for agent.trace(t) != "" {
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "the gate tool.pre project/no is gone, and nobody has trusted that") {
+		t.Errorf("told: %v", err)
+	}
+	wantVerdict(t, agent.ask(t, "x", `{}`), belay.ToolDeny, "second")
+	p.put("agents/a.md", "---\ndescription: something to trust\n---\nx\n")
+	p.trusted(hook.OriginProject)
+	for agent.ask(t, "x", `{}`).Decision != belay.ToolPass {
 		<-told
+	}
+}
+
+// A gate that was trusted and is taken out, or made to change nothing, is missed, by a
+// reload and by a new start.
+//
+// SPEC W-06
+func TestAGateThatIsGoneIsMissed(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"gone":     "hooks:\n  - {id: other, phase: tool.pre, action: log}\n",
+		"disabled": "hooks:\n  - {id: no, phase: tool.pre, action: deny, enabled: false}\n",
+		"shadow":   "hooks:\n  - {id: no, phase: tool.pre, action: deny, shadow: true}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.put("hooks/gate.yaml", "hooks:\n  - {id: no, phase: tool.pre, action: deny}\n")
+			agent := p.newAgent(nil)
+			lease := agent.install(t, p.trusted(hook.OriginProject))
+			p.put("hooks/gate.yaml", text)
+			if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "tool.pre project/no") {
+				t.Errorf("reloading: %v", err)
+			}
+			wantVerdict(t, agent.ask(t, "x", `{}`), belay.ToolDeny, "")
+			again := p.newAgent(nil)
+			if _, err := again.host.Install(t.Context(), p.load(hook.OriginProject), again.target); err == nil || !strings.Contains(err.Error(), "was trusted with the gate tool.pre project/no, which is gone") {
+				t.Errorf("starting again: %v", err)
+			}
+			p.trusted(hook.OriginProject)
+			if err := lease.Reload(t.Context()); err != nil {
+				t.Errorf("after a person has accepted it: %v", err)
+			}
+		})
+	}
+}
+
+// Hooks that take no part do not have their workers started.
+func TestWorkersOfHooksThatAreOff(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mark := filepath.Join(t.TempDir(), "ran")
+	p.put("hooks/w.yaml", "hooks:\n  - {id: w, phase: tool.pre, worker: [./w.sh], enabled: false}\n  - {id: v, phase: tool.pre, worker: [./w.sh, x]}\n")
+	p.put("hooks/w.sh", "#!/bin/sh\ntouch "+mark+"\nexit 1\n")
+	agent := p.newAgent(&space.Options{DisableIDs: []string{"project/v"}})
+	agent.install(t, p.trusted(hook.OriginProject))
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a worker was started for hooks that are off")
+	}
+}
+
+// SPEC W-01
+func TestAnInterruptedUnloadIsFinal(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.whole("closed")
+	agent := p.newAgent(nil)
+	lease := agent.install(t, p.trusted(hook.OriginSpace))
+	turn := agent.target.Hooks.Snapshot()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := lease.Unload(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("unloading while a turn holds it: %v", err)
+	}
+	if err := lease.Reload(t.Context()); !errors.Is(err, space.ErrUnloaded) {
+		t.Errorf("reloading then: %v", err)
+	}
+	if got := agent.trace(t); got != "" {
+		t.Errorf("there is again %s", got)
+	}
+	if err := turn.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What an agent declares for itself may use what was granted, before anything else of its
+// directory is installed.
+func TestHooksOfAnAgentWithAGrant(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("agents/a.md", "---\ndescription: a\nhooks:\n  onToolCall:\n    - {id: x, run: ./x.sh, capabilities: [rewrite_input]}\n---\nx\n")
+	p.put("agents/x.sh", "#!/bin/sh\n")
+	s := p.trusted(hook.OriginProject, "rewrite_input")
+	agent := p.newAgent(nil)
+	own, notes, err := agent.host.AgentHooks(s, "a")
+	if err != nil || len(notes) != 0 {
+		t.Fatal(notes, err)
+	}
+	with, ok := own.(belay.HookExtension)
+	if !ok {
+		t.Fatal("it has no hooks")
+	}
+	if _, err := agent.target.Hooks.Install(with.Hooks()...); err != nil {
+		t.Error(err)
+	}
+	if err := own.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -454,28 +561,78 @@ func TestMistakesInSpaces(t *testing.T) {
 		put  func(t *testing.T, p *place)
 		want []string
 	}{
-		"no manifest":       {func(*testing.T, *place) {}, []string{"manifest.json: there is no manifest"}},
-		"a misspelt key":    {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n \"vresion\": \"1\"}") }, []string{`manifest.json:2: unknown key "vresion" (did you mean "version"?)`}},
-		"a lying type":      {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n\n \"version\": 1}") }, []string{`manifest.json:3: "version" must be a text`}},
-		"null":              {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": null}`) }, []string{`"id" must be a text`}},
-		"twice":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a", "id": "b"}`) }, []string{`"id" is there twice`}},
-		"no id":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"name": "a"}`) }, []string{`"id" is missing`}},
-		"a bad id":          {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "../a"}`) }, []string{`id "../a" must be 1 to 64`}},
-		"an origin's name":  {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "operator"}`) }, []string{"stands for something else"}},
-		"not JSON":          {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\"\n") }, []string{"it is not JSON"}},
-		"more behind":       {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"} {}`) }, []string{"there is more behind the object"}},
-		"100 MiB":           {func(_ *testing.T, p *place) { p.put("manifest.json", strings.Repeat(" ", 100<<20)) }, []string{"the file is too long"}},
-		"100 MiB of hooks":  {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/a.yaml", strings.Repeat("#", 100<<20)) }, []string{"a.yaml:1: the file has more than"}},
-		"a pipe":            {func(t *testing.T, p *place) { p.pipe(t, "manifest.json") }, []string{"manifest.json: it is not a regular file"}},
-		"a pipe in hooks":   {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.pipe(t, "hooks/a.yaml") }, []string{"a.yaml:1: it is not a regular file"}},
-		"hooks is a file":   {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks", "") }, []string{"hooks: it must be a directory"}},
-		"hooks lead out":    {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.link(t, t.TempDir(), "hooks") }, []string{"hooks: it is a link"}},
-		"a script is out":   {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/x/y", ""); p.link(t, "/bin/true", "hooks/x/check") }, []string{"hooks/x/check: it leads out of"}},
-		"ids twice":         {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: deny}\n"); p.put("hooks/b.yaml", "hooks:\n- {id: x, phase: tool.pre, action: deny}\n") }, []string{"b.yaml:2:", "a.yaml:2"}},
-		"a bad agent":       {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("agents/a.yaml", "descripton: x\n") }, []string{`a.yaml:1:`, `did you mean "description"?`}},
-		"an agent's hook":   {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("agents/a.yaml", "description: x\nhooks:\n  onToolCall:\n    - {id: x, run: ./gone.sh}\n") }, []string{`a.yaml:4:`, "gone.sh"}},
-		"a bad skill":       {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("skills/x/SKILL.md/y", "") }, []string{"SKILL.md"}},
-		"a program written": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks/x.jsonl", "#!/bin/sh\n"); p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: {save_json: x.jsonl}}\n- {id: y, phase: tool.pre, command: [./x.jsonl]}\n") }, []string{"a.yaml:3: it runs x.jsonl, which save_json writes"}},
+		"no manifest":      {func(*testing.T, *place) {}, []string{"manifest.json: there is no manifest"}},
+		"a misspelt key":   {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n \"vresion\": \"1\"}") }, []string{`manifest.json:2: unknown key "vresion" (did you mean "version"?)`}},
+		"a lying type":     {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\",\n\n \"version\": 1}") }, []string{`manifest.json:3: "version" must be a text`}},
+		"null":             {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": null}`) }, []string{`"id" must be a text`}},
+		"twice":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a", "id": "b"}`) }, []string{`"id" is there twice`}},
+		"no id":            {func(_ *testing.T, p *place) { p.put("manifest.json", `{"name": "a"}`) }, []string{`"id" is missing`}},
+		"a bad id":         {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "../a"}`) }, []string{`id "../a" must be 1 to 64`}},
+		"an origin's name": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "operator"}`) }, []string{"stands for something else"}},
+		"not JSON":         {func(_ *testing.T, p *place) { p.put("manifest.json", "{\"id\": \"a\"\n") }, []string{"it is not JSON"}},
+		"more behind":      {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"} {}`) }, []string{"there is more behind the object"}},
+		"100 MiB":          {func(_ *testing.T, p *place) { p.put("manifest.json", strings.Repeat(" ", 100<<20)) }, []string{"the file is too long"}},
+		"100 MiB of hooks": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/a.yaml", strings.Repeat("#", 100<<20))
+		}, []string{"files or 64 MiB"}},
+		"a pipe":          {func(t *testing.T, p *place) { p.pipe(t, "manifest.json") }, []string{"manifest.json: it is not a regular file"}},
+		"a pipe in hooks": {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.pipe(t, "hooks/a.yaml") }, []string{"a.yaml: it is not a regular file"}},
+		"hooks is a file": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("hooks", "") }, []string{"hooks: it must be a directory"}},
+		"hooks lead out":  {func(t *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.link(t, t.TempDir(), "hooks") }, []string{"hooks: it leads out of"}},
+		"a script beside": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("bin/x.sh", "#!/bin/sh\n")
+			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, command: [../bin/x.sh]}\n")
+		}, []string{"a.yaml:2: it runs", "which trust is not about"}},
+		"a written place": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/d.jsonl/x.sh", "#!/bin/sh\n")
+			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.post, action: {save_json: d.jsonl}}\n- {id: y, phase: tool.pre, command: [./d.jsonl/x.sh]}\n")
+		}, []string{"a.yaml:3: it runs x.sh, which save_json writes"}},
+		"a dangling link": {func(t *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/x/y", "")
+			p.link(t, filepath.Join(t.TempDir(), "later"), "hooks/x/later")
+		}, []string{"hooks/x/later: it leads nowhere"}},
+		"a tab": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/a.yaml", "hooks:\n\t- id: x\n")
+		}, []string{"a.yaml:2"}},
+		"CRLF": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/x.sh", "#!/bin/sh\r\ntrue\r\n")
+			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, command: [./x.sh]}\n")
+		}, []string{"a.yaml:2", "line ends"}},
+		"not executable": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/x.sh", "true\n")
+			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, command: [./x.sh]}\n")
+		}, []string{"a.yaml:2", "executable"}},
+		"a script is out": {func(t *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/x/y", "")
+			p.link(t, "/bin/true", "hooks/x/check")
+		}, []string{"hooks/x/check: it leads out of"}},
+		"ids twice": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: deny}\n")
+			p.put("hooks/b.yaml", "hooks:\n- {id: x, phase: tool.pre, action: deny}\n")
+		}, []string{"b.yaml:2:", "a.yaml:2"}},
+		"a bad agent": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("agents/a.yaml", "descripton: x\n")
+		}, []string{`a.yaml:1:`, `did you mean "description"?`}},
+		"an agent's hook": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("agents/a.yaml", "description: x\nhooks:\n  onToolCall:\n    - {id: x, run: ./gone.sh}\n")
+		}, []string{`a.yaml:4:`, "gone.sh"}},
+		"a bad skill": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("skills/x/SKILL.md/y", "") }, []string{"SKILL.md"}},
+		"a program written": {func(_ *testing.T, p *place) {
+			p.put("manifest.json", `{"id": "a"}`)
+			p.put("hooks/x.jsonl", "#!/bin/sh\n")
+			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: {save_json: x.jsonl}}\n- {id: y, phase: tool.pre, command: [./x.jsonl]}\n")
+		}, []string{"a.yaml:3: it runs x.jsonl, which save_json writes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,6 +48,15 @@ func (p *problems) addf(path string, line int, format string, args ...any) {
 	p.list = append(p.list, &Problem{path, line, fmt.Sprintf(format, args...)})
 }
 
+// add takes over an error about a directory.
+func (p *problems) add(dir string, err error) {
+	if problem, ok := errors.AsType[*Problem](err); ok {
+		p.list = append(p.list, problem)
+		return
+	}
+	p.addf(dir, 0, "%s", reason(err))
+}
+
 // declared takes over the faults of declared hooks. An error that is none of them is
 // about the directory.
 func (p *problems) declared(dir string, err error) {

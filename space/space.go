@@ -43,6 +43,7 @@ type Space struct {
 	own     map[string][]*declare.Declaration // the hooks that agents declare, by agent
 	broken  map[string]error                  // what is wrong with them
 	written map[string]bool                   // by save_json
+	faults  error
 	read    contents
 }
 
@@ -66,25 +67,36 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	}
 	if err != nil {
 		p.addf(dir, 0, "it cannot be loaded: %s", reason(err))
-		return s, p.err()
+		return s.faulty(p)
 	}
 	s.Dir = full
 	if kind == hook.OriginSpace {
 		s.Manifest = readManifest(full, p)
 		s.Origin.Name = s.Manifest.ID
 	}
+	// What is hashed must be what is read, so it is looked at before and afterwards.
+	before, err := readContents(full, nil, nil)
+	if err != nil {
+		p.add(full, err)
+		return s.faulty(p)
+	}
 	s.loadHooks(p)
 	s.loadAgents(p)
+	s.checkScripts(p)
 	s.loadRest(p)
-	if s.read, err = readContents(full, s.written, nil); err != nil {
-		if problem, ok := errors.AsType[*Problem](err); ok {
-			p.list = append(p.list, problem)
-		} else {
-			p.addf(full, 0, "%s", reason(err))
-		}
+	if s.read, err = readContents(full, s.written, before); err != nil {
+		p.add(full, err)
+	} else if !before.same(s.read) {
+		p.addf(full, 0, "its files are changing: load it again")
 	}
 	s.Hash = s.read.hash()
-	return s, p.err()
+	return s.faulty(p)
+}
+
+// faulty keeps what is wrong with it: it is not installed then, nor trusted.
+func (s *Space) faulty(p *problems) (*Space, error) {
+	s.faults = p.err()
+	return s, s.faults
 }
 
 // Empty reports whether there is nothing in it.
@@ -138,9 +150,9 @@ func (s *Space) all() []*declare.Declaration {
 	return all
 }
 
-// programs reports whether something of it runs a program or calls a webhook.
-func (s *Space) programs() bool {
-	return slices.ContainsFunc(s.all(), func(d *declare.Declaration) bool { return d.Kind != hook.HandlerAction })
+// Programs are those of its hooks, agents' own too, that run a program or call a webhook.
+func (s *Space) Programs() []*declare.Declaration {
+	return slices.DeleteFunc(s.all(), func(d *declare.Declaration) bool { return d.Kind == hook.HandlerAction })
 }
 
 // within is a path below the directory, if it is one and no link leads out.
@@ -196,6 +208,18 @@ func (s *Space) loadHooks(p *problems) {
 	s.note(s.Hooks, p)
 }
 
+// Gates are the hooks that deny when they fail, as "phase id", in order.
+func (s *Space) Gates() []string {
+	var gates []string
+	for _, d := range s.Hooks {
+		if isGate(d) && !d.Options.Disabled && !d.Options.Shadow {
+			gates = append(gates, d.Phase+" "+label(d, s.Prefix()))
+		}
+	}
+	slices.Sort(gates)
+	return slices.Compact(gates)
+}
+
 func (s *Space) loadAgents(p *problems) {
 	dir, ok := s.directory("agents", p)
 	if !ok {
@@ -222,8 +246,7 @@ func (s *Space) loadAgents(p *problems) {
 	}
 }
 
-// note takes down what hooks write, and refuses what cannot be trusted: a program that a
-// hook writes.
+// note takes down what hooks write.
 func (s *Space) note(hooks []*declare.Declaration, p *problems) {
 	for _, d := range hooks {
 		if d.Action == nil || d.Action.Name != "save_json" {
@@ -236,10 +259,22 @@ func (s *Space) note(hooks []*declare.Declaration, p *problems) {
 		}
 		s.written[path.Clean(filepath.ToSlash(rel))] = true
 	}
-	for _, d := range hooks {
+}
+
+// checkScripts refuses programs that cannot be trusted: those that hooks write, and those
+// that trust is not about.
+func (s *Space) checkScripts(p *problems) {
+	for _, d := range s.all() {
 		for _, script := range d.Scripts {
-			if rel, err := filepath.Rel(s.Dir, script); err == nil && s.written[filepath.ToSlash(rel)] {
-				p.addf(d.File, d.Line, "it runs %s, which save_json writes: nobody could trust it", filepath.Base(script))
+			rel, err := filepath.Rel(s.Dir, script)
+			if err != nil || !inParts(rel) {
+				p.addf(d.File, d.Line, "it runs %s, which trust is not about: put it into hooks/", script)
+				continue
+			}
+			for name := filepath.ToSlash(rel); name != "."; name = path.Dir(name) {
+				if s.written[name] {
+					p.addf(d.File, d.Line, "it runs %s, which save_json writes: nobody could trust it", filepath.Base(script))
+				}
 			}
 		}
 	}

@@ -78,6 +78,8 @@ type Record struct {
 	// By and At say who trusted it, and when.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`
+	// Gates are those that it had, as [Space.Gates] has them.
+	Gates []string `json:"gates,omitempty"`
 	// Files are what it had.
 	Files []FileRecord `json:"files"`
 }
@@ -150,10 +152,13 @@ func (t *Trust) Records() ([]*Record, error) {
 // Add records that a person trusts what was loaded, with grants by name. It takes the
 // place of an earlier record.
 func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
+	if s.faults != nil {
+		return nil, fmt.Errorf("trust: what has mistakes cannot be trusted: %w", s.faults)
+	}
 	if err := CheckGrants(grants); err != nil {
 		return nil, err
 	}
-	r := &Record{Dir: s.Dir, Origin: s.Origin.Kind, Space: s.Manifest.ID, Hash: s.Hash, Grants: slices.Compact(slices.Sorted(slices.Values(grants))), By: by, At: time.Now().UTC().Truncate(time.Second)}
+	r := &Record{Dir: s.Dir, Origin: s.Origin.Kind, Space: s.Manifest.ID, Hash: s.Hash, Gates: s.Gates(), Grants: slices.Compact(slices.Sorted(slices.Values(grants))), By: by, At: time.Now().UTC().Truncate(time.Second)}
 	for _, name := range slices.Sorted(maps.Keys(s.read)) {
 		r.Files = append(r.Files, FileRecord{Name: name, Sum: s.read[name].sum, Text: textOf(s.Dir, name)})
 	}
@@ -206,6 +211,16 @@ func writeWhole(file string, text []byte) error {
 // holds reports whether the record is about the directory as what it was loaded.
 func (r *Record) holds(s *Space) bool {
 	return r != nil && r.Origin == s.Origin.Kind && r.Space == s.Manifest.ID
+}
+
+// lost are the gates of the record that the directory does not have, or not as gates.
+func (r *Record) lost(s *Space) []string {
+	return missing(r.Gates, s.Gates())
+}
+
+// missing are those of a list that another does not have.
+func missing(want, have []string) []string {
+	return slices.DeleteFunc(slices.Clone(want), func(one string) bool { return slices.Contains(have, one) })
 }
 
 // Change is a difference between a directory and what was trusted.

@@ -184,7 +184,7 @@ func TestRewritingNeedsAGrantByName(t *testing.T) {
 	if v := agent.ask(t, "write", `{}`); v.Decision != belay.ToolDeny || len(v.Input) != 0 {
 		t.Fatalf("without a grant the verdict is %+v: a gate that answers beyond its grants is closed", v)
 	}
-	if n := noteAbout(t, lease.Notes(), "acme/careful"); !n.Closed || !strings.Contains(n.Reason, "needs the grant rewrite_input") || !strings.Contains(n.Reason, "--grant rewrite_input") {
+	if n := noteAbout(t, lease.Notes(), "acme/careful"); n.Closed || !n.Limited || !strings.Contains(n.Reason, "needs the grant rewrite_input") || !strings.Contains(n.Reason, "--grant rewrite_input") {
 		t.Errorf("noted as %+v", n)
 	}
 	if n := noteAbout(t, lease.Notes(), "acme/polish"); n.Closed {

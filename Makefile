@@ -114,13 +114,13 @@ cross: ## build and vet for each of PLATFORMS
 	@scripts/cross $(PLATFORMS)
 
 .PHONY: bench
-bench: ## measure each promise about speed; one line per promise, last
-	@go run ./internal/bench
+bench: ## measure each promise about speed; one line per promise, last (ONLY="hook turn": those that begin so)
+	@go run ./internal/bench $(ONLY)
 
 # Whoever has a key can show what the real service says; the tests replay it from then on.
 .PHONY: record
-record: ## have short conversations with a real service (PROVIDER=openai or gemini, and its key) and keep them
-	@[ -n "$(PROVIDER)" ] || { echo "which one? make record PROVIDER=openai"; exit 2; }
+record: ## have short conversations with a real service (PROVIDER=anthropic, openai or gemini, and its key) and keep them
+	@case "$(PROVIDER)" in anthropic|openai|gemini) ;; *) echo "which one? make record PROVIDER=anthropic, openai or gemini"; exit 2 ;; esac
 	@BELAY_RECORD=1 go test -run Recordings -count 1 -v ./provider/$(PROVIDER)
 
 .PHONY: soak

@@ -26,17 +26,17 @@ func (c *invoked) belay(args []arg) {
 	asks := oneOf(sub, "-h --help") && len(args) == 2
 	switch {
 	case len(args) == 0, len(args) == 1 && oneOf(verb, "-h --help -v --version"):
-	case oneOf(verb, "version help completion demo doctor sessions runs show"):
+	case oneOf(verb, "version help completion demo doctor sessions runs show check config"):
 	case verb == "models":
 		if len(args) > 1 {
 			c.zone(ZoneNetwork, "asks the providers of models")
 		}
-	case verb == "hooks" && (asks || oneOf(sub, "phases schema codes list show check explain")), verb == "approvals" && (asks || oneOf(sub, "list show")),
+	case verb == "hooks" && (asks || oneOf(sub, "phases schema codes list plan")), verb == "approvals" && (asks || oneOf(sub, "list show")),
 		verb == "permit" && (asks || oneOf(sub, "explain rules zones protections")), verb == "store" && (asks || oneOf(sub, "check export")),
 		oneOf(verb, "approvals permit hooks store") && len(args) == 1:
 	case oneOf(verb, "run chat resume fork"):
 		c.zone(ZoneMachine, "starts another agent")
-		if o := parseOptions(args, "*"); o.has("mode", "relax", "rule", "rules", "allow", "config", "trust", "yes", "y", "approve", "on-ask", "no-sandbox", "sandbox", "profile", "space") {
+		if o := parseOptions(args, "*"); o.has("mode", "relax", "rule", "rules", "allow", "config", "trust", "yes", "y", "approve", "on-ask", "no-sandbox", "sandbox", "profile", "space", "mcp") {
 			c.protect(selfCommand, "an agent does not start another with other rights")
 		}
 	default:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -25,6 +26,12 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "lines": lines, "remember": remember, "serve": serve(t),
 		},
 		Condition: condition(sandbox.Find(t.Context(), nil)),
+		Setup: func(env *testscript.Env) error { // each has a user of its own
+			home, err := os.MkdirTemp("", "belay-home-")
+			env.Setenv("HOME", home)
+			env.Defer(func() { _ = os.RemoveAll(home) }) // what is left is nobody's
+			return err
+		},
 	})
 }
 

@@ -47,7 +47,7 @@ func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 type answering func(seen string) string
 
 // asksFor is how what asks for an answer ends.
-var asksFor = regexp.MustCompile(`(say why not|or another pattern):$`)
+var asksFor = regexp.MustCompile(`(say why not|or another pattern|or enter for none):$`)
 
 // atTerminal runs belay at a terminal where something was typed before, types
 // answers, and returns all that was on the screen, and the exit code.

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/space"
 )
 
 // declarePromises are those of hooks that are declared in files.
@@ -23,6 +24,7 @@ func declarePromises() []promise {
 		{"declare-command", 1.15, commandRatio},
 		{"declare-worker", 1.0 / 20, workerRatio},
 		{"declare-when-us", 5, whenCost},
+		{"space-reload-100-ms", 50, reloadCost},
 	}
 }
 
@@ -187,4 +189,66 @@ func whenCost() (figure float64, err error) {
 		}))
 	}
 	return best / 1000, err
+}
+
+// reloadCost is how long it takes to load a changed space with 100 hooks in the place of
+// the old one, in milliseconds, the best of several. The floor is reading and checking the
+// files, which is part of it.
+func reloadCost() (figure float64, err error) {
+	dir, err := os.MkdirTemp("", "belay-bench-")
+	if err != nil {
+		return 0, fmt.Errorf("scratch directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Mkdir(filepath.Join(dir, "hooks"), 0o700); err != nil {
+		return 0, fmt.Errorf("scratch directory: %w", err)
+	}
+	put := func(name, text string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700) }
+	if err := errors.Join(put("manifest.json", `{"id": "bench"}`), put("hooks/check.sh", "#!/bin/sh\n")); err != nil {
+		return 0, fmt.Errorf("scratch directory: %w", err)
+	}
+	write := func(round int) error {
+		for f := range 10 {
+			var text bytes.Buffer
+			fmt.Fprintf(&text, "# %d\nhooks:\n", round)
+			for h := range 10 {
+				fmt.Fprintf(&text, "  - {id: h%d-%d, phase: tool.pre, match: {tools: [write], when: 'args.path.startsWith(\"/srv\")'}, run: ./check.sh}\n", f, h)
+			}
+			if err := put(fmt.Sprintf("hooks/%d.yaml", f), text.String()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := write(0); err != nil {
+		return 0, fmt.Errorf("scratch directory: %w", err)
+	}
+	host := space.NewHost(nil)
+	rt, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants})
+	if err != nil {
+		return 0, err
+	}
+	loaded, err := space.Load(dir, hook.OriginSpace)
+	if err != nil {
+		return 0, err
+	}
+	lease, err := host.Install(ctx, loaded, &space.Target{Hooks: rt})
+	if err != nil {
+		return 0, err
+	}
+	best := math.Inf(1)
+	for round := range 20 {
+		if err := write(round + 1); err != nil {
+			return 0, fmt.Errorf("scratch directory: %w", err)
+		}
+		began := time.Now()
+		if err := lease.Reload(ctx); err != nil {
+			return 0, err
+		}
+		best = min(best, float64(time.Since(began))/float64(time.Millisecond))
+	}
+	if err := lease.Unload(ctx); err != nil {
+		return 0, err
+	}
+	return best, nil
 }

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,7 +26,16 @@ type promise struct {
 }
 
 func main() {
-	if !report(os.Stdout, os.Stderr, slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), permitPromises(), anthropicPromises(), geminiPromises(), openaiPromises(), skillPromises(), subagentPromises(), declarePromises())) {
+	if serveMCP() || serveWorker() {
+		return
+	}
+	promises := slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), workerPromises(), permitPromises(), anthropicPromises(), geminiPromises(), openaiPromises(), skillPromises(), subagentPromises(), declarePromises(), extensionPromises(), mcpPromises(), memoryPromises())
+	if names := os.Args[1:]; len(names) > 0 { // only those that begin so
+		promises = slices.DeleteFunc(promises, func(p promise) bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.name, name) })
+		})
+	}
+	if !report(os.Stdout, os.Stderr, promises) {
 		os.Exit(1)
 	}
 }

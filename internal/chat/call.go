@@ -56,10 +56,10 @@ func (m *model) held(c *call) bool {
 	return c.waits
 }
 
-// find is the open call with an id.
-func (m *model) find(part *belay.CallPart) *call {
+// find is the open call with an id, of a run: those of subagents may have the same.
+func (m *model) find(run string, part *belay.CallPart) *call {
 	for _, c := range m.calls {
-		if part != nil && c.part.ID == part.ID && c.result == nil {
+		if part != nil && c.run == run && c.part.ID == part.ID && c.result == nil {
 			return c
 		}
 	}
@@ -69,7 +69,7 @@ func (m *model) find(part *belay.CallPart) *call {
 // answered shows what came of a call. Calls are printed in the order they were
 // made, however they end.
 func (m *model) answered(e *belay.Event) {
-	c := m.find(e.Call)
+	c := m.find(e.Run, e.Call)
 	if c == nil { // of a turn that was resumed
 		c = m.used(e)
 		c.since = time.Time{}

@@ -76,11 +76,15 @@ func (o *Options) serial() map[string]bool {
 type Chat struct {
 	opts Options
 
-	mu    sync.Mutex
-	asker asker // nil while nobody is at the terminal
+	mu        sync.Mutex
+	asker     asker // nil while nobody is at the terminal
+	inquiries int   // how many there were
 }
 
-var _ belay.Approver = (*Chat)(nil)
+var (
+	_ belay.Approver = (*Chat)(nil)
+	_ belay.Asker    = (*Chat)(nil)
+)
 
 // asker puts a question to the person.
 type asker interface {
@@ -122,6 +126,23 @@ func (c *Chat) Approve(ctx context.Context, question belay.Question) (belay.Deci
 	return a.ask(ctx, question, advice)
 }
 
+// Ask puts a question to the person at the terminal, and waits for the answer. An empty
+// one is none. While Run is not under way there is nobody to ask, which is an error.
+func (c *Chat) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
+	c.mu.Lock()
+	a := c.asker
+	c.inquiries++
+	id := fmt.Sprintf("inquiry-%d", c.inquiries)
+	c.mu.Unlock()
+	if a == nil {
+		return "", errors.New("nobody is at the terminal")
+	}
+	d, err := a.ask(ctx, belay.Question{
+		Approval: belay.Approval{ID: id, Session: in.Session, Turn: in.Turn, Reason: in.Text}, Agent: in.Agent, Run: in.Run, Depth: in.Depth,
+	}, Advice{words: true})
+	return d.Reason, err
+}
+
 // Advice is what helps a person to decide about a call.
 type Advice struct {
 	// Reach says how far the call reaches, and Run how it would run, if there is more
@@ -132,6 +153,8 @@ type Advice struct {
 	// Check says why another pattern cannot stand in its place. Defaults to no
 	// objection.
 	Check func(pattern string) error
+
+	words bool // it is no call but a question, which wants words for an answer
 }
 
 // at says who puts questions to the person from now on.

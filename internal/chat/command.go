@@ -30,6 +30,9 @@ var own = []Directive{
 	{"quit", "leave; the session can be gone on with"},
 }
 
+// Commands are the chat's own commands, which come before all other names.
+func Commands() []Directive { return slices.Clone(own) }
+
 // known are all words to complete: the chat's own, and those of the agent.
 func known(more []Directive) []Directive {
 	all := slices.Clone(own)
@@ -40,6 +43,14 @@ func known(more []Directive) []Directive {
 		}
 	}
 	return all
+}
+
+func namesOf(directives []Directive) []string {
+	names := make([]string, len(directives))
+	for i, d := range directives {
+		names[i] = d.Name
+	}
+	return names
 }
 
 // isOwn reports whether a text is a command of the chat.

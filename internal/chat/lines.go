@@ -127,6 +127,9 @@ func (t *teletype) typed(line string) tea.Cmd {
 		return m.send()
 	}
 	line = strings.TrimSpace(line)
+	if m.desk.waiting[0].advice.words {
+		return m.inWords(line)
+	}
 	if m.desk.typing == draftPattern {
 		return m.allowLike(line)
 	}
@@ -171,6 +174,9 @@ func (t *teletype) question() bool {
 
 // answers says how a question can be answered with a line.
 func answers(a *Advice) string {
+	if a.words {
+		return "your answer, or enter for none: "
+	}
 	if a.Pattern == "" {
 		return "y allows once, s in this session, anything else denies and is the reason: "
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/near"
+	typed "github.com/belay-run/belay/internal/scan"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -336,10 +338,16 @@ func (m *model) send() tea.Cmd {
 // submit starts a turn.
 func (m *model) submit(text string) tea.Cmd {
 	m.say(kindUser, m.userLines(text)...)
+	if hint := m.hint(text); hint != "" {
+		m.note(m.look.warn.Render("∙"), hint)
+	}
 	m.work("works")
 	n := m.number
 	return func() tea.Msg { m.host.run(n, text); return nil }
 }
+
+// hint says which name was meant by one that a message begins with.
+func (m *model) hint(text string) string { return near.Slash(typed.Leading(text), namesOf(m.known)) }
 
 func (m *model) userLines(text string) []string {
 	const most = 20

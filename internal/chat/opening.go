@@ -145,7 +145,7 @@ func (m *model) replay(message *belay.Message) {
 }
 
 func (m *model) replayResult(r *belay.ResultPart) {
-	c := m.find(&belay.CallPart{ID: r.Call})
+	c := m.find("", &belay.CallPart{ID: r.Call})
 	if c == nil { // its call is not among the last messages
 		c = &call{part: &belay.CallPart{ID: r.Call, Tool: r.Tool}}
 	}

@@ -45,20 +45,31 @@ const (
 	draftNone    draft = iota
 	draftReason        // of a denial
 	draftPattern       // of the calls that are allowed
+	draftAnswer        // to a question that wants words
 )
 
 // asked puts a question on the desk.
 func (m *model) asked(q askMsg) {
 	m.desk.waiting = append(m.desk.waiting, q)
-	if c := m.find(&belay.CallPart{ID: q.question.Call}); c != nil {
+	if c := m.find(q.question.Run, &belay.CallPart{ID: q.question.Call}); c != nil {
 		c.waits = true
 	}
 	m.arm()
 }
 
+// fewLines are those of a question that always has room.
+const fewLines = 5
+
 // arm lets the first question take keys once nothing was typed for a while.
 func (m *model) arm() {
 	m.desk.armed = len(m.desk.waiting) > 0 && (m.desk.armed || m.now.Sub(m.pressed) >= quiet)
+	if m.desk.armed && m.desk.waiting[0].advice.words && m.desk.typing == draftNone {
+		m.typed(draftAnswer, "")
+		if text := visible.All(m.desk.waiting[0].question.Reason); strings.Count(text, "\n") > fewLines {
+			m.say(kindLine, m.look.dim.Render("the whole question:"))
+			m.append(kindLine, strings.Split(text, "\n")...)
+		}
+	}
 }
 
 // withdrawn takes a question off the desk that nobody waits for.
@@ -88,6 +99,11 @@ func (m *model) allow(scope belay.Scope) tea.Cmd {
 // deny answers it with a no.
 func (m *model) deny(reason string) tea.Cmd { return m.decide(belay.Decision{Reason: reason}) }
 
+// inWords answers it in words; without any there is no answer.
+func (m *model) inWords(text string) tea.Cmd {
+	return m.decide(belay.Decision{Allow: strings.TrimSpace(text) != "", Reason: strings.TrimSpace(text)})
+}
+
 // allowLike answers it with a yes to all calls that a pattern covers, unless the
 // pattern will not do.
 func (m *model) allowLike(pattern string) tea.Cmd {
@@ -109,7 +125,7 @@ func (m *model) decide(d belay.Decision) tea.Cmd {
 	q := m.desk.waiting[0]
 	m.desk.waiting = m.desk.waiting[1:]
 	m.next()
-	if c := m.find(&belay.CallPart{ID: q.question.Call}); c != nil {
+	if c := m.find(q.question.Run, &belay.CallPart{ID: q.question.Call}); c != nil {
 		c.waits, c.since = false, m.now
 	}
 	d.Approval, d.Hash, d.By = q.question.ID, q.question.Hash, m.person
@@ -141,6 +157,10 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 		return m.deny(m.editor.text()), true
 	case d.typing == draftPattern && key == "enter":
 		return m.allowLike(m.editor.text()), true
+	case d.typing == draftAnswer && key == "enter":
+		return m.inWords(m.editor.text()), true
+	case d.typing == draftAnswer && key == "esc":
+		return m.inWords(""), true
 	case d.typing != draftNone && key == "esc":
 		m.untype()
 		return nil, true
@@ -174,7 +194,13 @@ func (m *model) questionView(most int) []string {
 		return nil
 	}
 	q := &m.desk.waiting[0].question
+	if m.desk.waiting[0].advice.words {
+		return m.inquiryView(q, most)
+	}
 	head := fmt.Sprintf("May %s run?", visible.Clean(q.Tool))
+	if q.Depth > 0 {
+		head = fmt.Sprintf("May %s run for %s?", visible.Clean(q.Tool), subagentNamed(visible.Clean(q.Agent), q.Depth))
+	}
 	if n := len(m.desk.waiting); n > 1 {
 		head += fmt.Sprintf(" (1 of %d)", n)
 	}
@@ -203,6 +229,32 @@ func (m *model) questionView(most int) []string {
 	return lines
 }
 
+// inquiryView shows a question that wants words in at most so many lines.
+func (m *model) inquiryView(q *belay.Question, most int) []string {
+	head := "The agent asks"
+	if q.Depth > 0 {
+		head = subagentNamed(visible.Clean(q.Agent), q.Depth) + " asks"
+	}
+	if n := len(m.desk.waiting); n > 1 {
+		head += fmt.Sprintf(" (1 of %d)", n)
+	}
+	lines := []string{m.look.warn.Bold(true).Render(short(head, m.width-1))}
+	var body []string
+	for line := range strings.SplitSeq(visible.All(q.Reason), "\n") {
+		body = append(body, indented(line, "  ", m.width-1)...)
+	}
+	keys := m.questionKeys()
+	if room := max(most-len(lines)-len(keys), 2); len(body) > room {
+		rest := fmt.Sprintf("  … %s more", many(len(body)-room+1, "line"))
+		body = append(body[:room-1:room-1], m.look.warn.Render(short(rest, m.width-1)))
+	}
+	lines = append(lines, body...)
+	for _, line := range keys {
+		lines = append(lines, m.look.dim.Render(short(line, m.width-1)))
+	}
+	return lines
+}
+
 // reach says how far a call reaches and how it would run, in lines.
 func reach(a *Advice) []string {
 	var lines []string
@@ -221,6 +273,8 @@ func (m *model) questionKeys() []string {
 	switch {
 	case !d.armed:
 		return []string{"one moment: you were typing"}
+	case d.waiting[0].advice.words:
+		return []string{"type your answer · enter sends · esc gives none"}
 	case d.typing == draftReason:
 		return []string{"type why, if you like · enter denies · esc goes back"}
 	case d.fault != "":
@@ -240,7 +294,7 @@ func (m *model) questionKeys() []string {
 func (m *model) proposal(q *belay.Question) []string {
 	final := spelled(q.Input)
 	var asked []string
-	if c := m.find(&belay.CallPart{ID: q.Call}); c != nil && c.part.Final != nil && !bytes.Equal(c.part.Input, q.Input) {
+	if c := m.find(q.Run, &belay.CallPart{ID: q.Call}); c != nil && c.part.Final != nil && !bytes.Equal(c.part.Input, q.Input) {
 		asked = spelled(c.part.Input)
 	}
 	var lines []string

@@ -54,10 +54,6 @@ func (m *model) happened(e *belay.Event) {
 		m.hooked(e)
 	case belay.EventHookInvoked, belay.EventSkillInvoked:
 		m.note(m.look.accent.Render("∙"), strings.TrimSuffix(string(e.Kind), "_invoked")+" "+e.Text)
-	case belay.EventSubagentInvoked:
-		m.note(m.look.accent.Render("↳"), "subagent "+e.Text)
-	case belay.EventSubagentCompleted:
-		m.note(m.look.accent.Render("↲"), "subagent "+e.Text+" is done")
 	case belay.EventCompactionStart:
 		m.doing = "sums up"
 	case belay.EventCompactionEnd:
@@ -83,8 +79,45 @@ func (m *model) happenedBelow(e *belay.Event) {
 		m.hooked(e)
 	case belay.EventTokenConsumption:
 		m.consumed(e.Usage)
+	case belay.EventSubagentInvoked:
+		m.note(m.look.accent.Render("↳"), subagentNamed(e.Text, e.Depth))
+	case belay.EventSubagentCompleted:
+		m.returned(e)
+	case belay.EventHookInvoked, belay.EventSkillInvoked:
+		m.note(m.look.accent.Render("∙"), e.Agent+": "+strings.TrimSuffix(string(e.Kind), "_invoked")+" "+e.Text)
+	case belay.EventError:
+		mark := m.look.bad.Render("✗")
+		if e.Retry {
+			mark = m.look.warn.Render("↻")
+		}
+		m.note(mark, e.Agent+": "+e.Text)
 	default:
 	}
+}
+
+// subagentNamed names a subagent, and how deep it is where that is more than one.
+func subagentNamed(name string, depth int) string {
+	if depth > 1 {
+		return fmt.Sprintf("subagent %s, %d deep", name, depth)
+	}
+	return "subagent " + name
+}
+
+// returned shows how a subagent ended.
+func (m *model) returned(e *belay.Event) {
+	mark, text := m.look.accent.Render("↲"), subagentNamed(e.Text, e.Depth)
+	switch s := e.Subagent; {
+	case s == nil || s.Status == belay.ChildSuccess:
+		text += " is done"
+	case s.Status == belay.ChildParked:
+		text += " waits"
+	default:
+		mark, text = m.look.warn.Render("↲"), text+": "+s.Status
+		if s.Message != "" {
+			text += ": " + s.Message
+		}
+	}
+	m.note(mark, text)
 }
 
 // spoke shows text as it comes. What is finished of it is printed.
@@ -170,7 +203,7 @@ func (m *model) decided(e *belay.Event) {
 		return
 	}
 	d := e.Approval.Decided
-	if c := m.find(e.Call); c != nil {
+	if c := m.find(e.Run, e.Call); c != nil {
 		c.waits = d == nil
 	}
 	for _, c := range m.calls {
@@ -264,7 +297,12 @@ func (m *model) ended(end *belay.Turn) {
 	}
 	m.note(m.look.warn.Render("∎"), text)
 	for i := range end.Waits {
-		m.note(m.look.warn.Render("?"), fmt.Sprintf("%s waits for a decision: %s", end.Waits[i].Tool, end.Waits[i].Reason))
+		q := &end.Waits[i]
+		who := q.Tool
+		if q.Depth > 0 {
+			who = fmt.Sprintf("%s of %s", q.Tool, subagentNamed(q.Agent, q.Depth))
+		}
+		m.note(m.look.warn.Render("?"), fmt.Sprintf("%s waits for a decision: %s", who, q.Reason))
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/frontmatter"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/skill"
@@ -25,11 +24,15 @@ import (
 // agentDirs are where agents are declared, in rising precedence.
 func agentDirs(s *config.Loaded) []string {
 	var dirs []string
-	if s.UserDir != "" {
-		dirs = append(dirs, filepath.Join(s.UserDir, "agents"))
+	for _, dir := range []string{s.SystemDir, s.UserDir} {
+		if dir != "" {
+			dirs = append(dirs, filepath.Join(dir, "agents"))
+		}
 	}
-	if dir := filepath.Join(s.Project, ".belay", "agents"); staysInside(s.Project, dir) {
-		dirs = append(dirs, dir)
+	for _, of := range []string{".claude", ".belay"} { // what a project has for another agent may do here too
+		if dir := filepath.Join(s.Project, of, "agents"); staysInside(s.Project, dir) {
+			dirs = append(dirs, dir)
+		}
 	}
 	return dirs
 }
@@ -66,9 +69,6 @@ func unusable(d *subagent.Declaration) string {
 	if _, err := permit.ModeOf(d.Mode); d.Mode != "" && err != nil {
 		return fmt.Sprintf("agent %q: there is no mode %q%s: there are %s", d.Name, d.Mode, near.Hint(d.Mode, config.ModeNames()), strings.Join(config.ModeNames(), ", "))
 	}
-	if d.Hooks.Kind != frontmatter.Null {
-		return fmt.Sprintf("agent %q: hooks that an agent declares are not run yet: take them out, or the agent would do without its gates", d.Name)
-	}
 	return ""
 }
 
@@ -80,6 +80,23 @@ type declaredAgents struct {
 	tools    []belay.Tool
 	skills   *skill.Catalog
 	spill    string
+	places   *places
+}
+
+// ownHooks is an extension with the hooks that an agent declares.
+func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, error) {
+	if b.places == nil {
+		return nil, nil
+	}
+	place := b.places.of(d.Path)
+	if place == nil {
+		return nil, nil
+	}
+	own, _, err := b.places.host.AgentHooks(place, d.Name)
+	if err != nil {
+		return nil, err
+	}
+	return []belay.Extension{own}, nil
 }
 
 // subagents makes subagents of the declarations.
@@ -89,7 +106,11 @@ func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.
 		all = append(all, subagent.Subagent{
 			Name: d.Name, Description: d.Description,
 			Factory: d.Factory(func(_ context.Context, task *subagent.Task, d *subagent.Declaration) (*belay.Agent, error) {
-				return b.build(d, task.Store)
+				own, err := b.ownHooks(d)
+				if err != nil {
+					return nil, err
+				}
+				return b.build(d, task.Store, own...)
 			}),
 		})
 	}
@@ -98,7 +119,10 @@ func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.
 
 // build makes an agent of a declaration. What its parent may not do it may not do
 // either, whatever its file says.
-func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store) (*belay.Agent, error) {
+func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own ...belay.Extension) (*belay.Agent, error) {
+	if why := unusable(d); why != "" {
+		return nil, fmt.Errorf("%s: %s", d.Path, why)
+	}
 	model := b.model
 	if d.Model != "" {
 		var err error
@@ -112,11 +136,14 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store) (*bel
 	}
 	opts := &belay.Options{
 		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
+		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.host.Grants},
 		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Hooks: []hook.Subscription{environment(b.settings)},
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool},
 	}
 	if d.Skills == nil || len(d.Skills) > 0 {
-		skills, err := skill.New(b.chosenSkills(d), &skill.Options{Project: b.settings.Project, Mode: d.Mode, NoNames: true})
+		skills, err := skill.New(b.chosenSkills(d), &skill.Options{
+			Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: d.EnforceAllowedTools, Patterns: b.floor,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -125,44 +152,23 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store) (*bel
 	return belay.New(model, opts)
 }
 
-// find finds a model by its name, and has it answer to that: a session that keeps it
-// finds it again.
+// find finds a model by its name. A script is found from any directory then.
 func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, error) { //nolint:ireturn // see openModel
+	if script, ok := strings.CutPrefix(name, config.Scripted+"/"); ok {
+		path, err := filepath.Abs(script)
+		if err != nil {
+			return nil, fmt.Errorf("find the script: %w", err)
+		}
+		name = config.Scripted + "/" + path
+	}
 	model, err := findModel(b.settings, name)
 	if err != nil {
 		return nil, err
 	}
-	return &calledModel{model, name}, nil
-}
-
-// calledModel is a model under the name that the settings have for it.
-type calledModel struct {
-	belay.Model
-
-	name string
-}
-
-var (
-	_ belay.InfoModel      = (*calledModel)(nil)
-	_ belay.ToolCheckModel = (*calledModel)(nil)
-)
-
-// Info is the model's own, but for the name.
-func (m *calledModel) Info() belay.ModelInfo {
-	var info belay.ModelInfo
-	if own, ok := m.Model.(belay.InfoModel); ok {
-		info = own.Info()
+	if _, named := model.(*calledModel); named {
+		return model, nil
 	}
-	info.Name = m.name
-	return info
-}
-
-// CheckTools asks the model, if it can tell.
-func (m *calledModel) CheckTools(tools []belay.ToolDeclaration) error {
-	if own, ok := m.Model.(belay.ToolCheckModel); ok {
-		return own.CheckTools(tools)
-	}
-	return nil
+	return &calledModel{Model: model, name: name}, nil
 }
 
 // toolScope names the tools that a declared agent may use, and whoever it hands tasks to;
@@ -191,7 +197,7 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, err
 	names = append(names, subagent.InvokeTool) // which an extension brings
 	for _, wanted := range d.Tools {
 		if !slices.Contains(names, wanted) {
-			return nil, fmt.Errorf("%s: tools: there is no tool %q%s: there are %s", d.Path, wanted, near.Hint(wanted, names), strings.Join(names, ", "))
+			return nil, fmt.Errorf("%s: tools: %s", d.Path, unknownTool(wanted, names))
 		}
 	}
 	return tools, nil
@@ -254,6 +260,15 @@ type agentLine struct {
 	Skills      []string `json:"skills"`
 	Mode        string   `json:"mode,omitempty"`
 	Path        string   `json:"path"`
+	Mistakes    []string `json:"mistakes,omitempty"`
+}
+
+func messages(problems []subagent.Problem) []string {
+	var all []string
+	for i := range problems {
+		all = append(all, problems[i].Message)
+	}
+	return all
 }
 
 func (a *app) listAgentsCommand() *cobra.Command {
@@ -264,17 +279,24 @@ func (a *app) listAgentsCommand() *cobra.Command {
 		Long:    "Lists the agents that are declared, and what is wrong with the files of others.",
 		Example: "  belay agents list",
 		Args:    arguments(0, 0, "agents list takes none"),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
 			if err != nil {
 				return err
 			}
 			declared, problems := openAgents(settings)
+			check, err := newAgentCheck(cmd.Context(), settings)
+			if err != nil {
+				return err
+			}
+			var mistakes []subagent.Problem
 			var t table
 			t.add("AGENT", "MODEL", "TOOLS", "FROM", "WHAT FOR")
 			for _, d := range declared {
+				wrong := check.mistakes(d)
+				mistakes = append(mistakes, wrong...)
 				if asJSON {
-					if err := a.printJSON(agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path}); err != nil {
+					if err := a.printJSON(agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path, messages(wrong)}); err != nil {
 						return err
 					}
 					continue
@@ -285,7 +307,8 @@ func (a *app) listAgentsCommand() *cobra.Command {
 				}
 				t.add(d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(a.shownPath(settings, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
 			}
-			a.tellAgentProblems(settings, problems)
+			a.tellAgentProblems(settings, "not loaded", problems)
+			a.tellAgentProblems(settings, "mistaken", mistakes)
 			switch {
 			case asJSON:
 				return nil
@@ -300,12 +323,42 @@ func (a *app) listAgentsCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) tellAgentProblems(s *config.Loaded, problems []subagent.Problem) {
+func (a *app) tellAgentProblems(s *config.Loaded, kind string, problems []subagent.Problem) {
 	for i := range problems {
 		p := problems[i]
 		p.Path = a.shownPath(s, p.Path)
-		a.remarkf("%s %s", a.onErr.yellow("not loaded:"), oneLine(p.Error()))
+		a.remarkf("%s %s", a.onErr.yellow(kind+":"), oneLine(p.Error()))
 	}
+}
+
+// usableAgents are the declared agents that work can be handed to. What is wrong with the
+// others is told; of those that are declared for another agent, in a line.
+func (a *app) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
+	declared, problems := openAgents(s)
+	check, err := newAgentCheck(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	odd := 0
+	declared = slices.DeleteFunc(declared, func(d *subagent.Declaration) bool {
+		unfit := foreign(s, d.Path) && len(check.mistakes(d)) > 0
+		if unfit {
+			odd++
+		}
+		return unfit
+	})
+	problems = slices.DeleteFunc(problems, func(p subagent.Problem) bool {
+		if foreign(s, p.Path) {
+			odd++
+			return true
+		}
+		return false
+	})
+	a.tellAgentProblems(s, "not loaded", problems)
+	if odd > 0 {
+		a.remarkf("%s %s of .claude/agents: `belay agents list` says why", a.onErr.yellow("not used:"), counted(odd, "agent"))
+	}
+	return declared, nil
 }
 
 // errNoAgent says that there is no agent of a name.

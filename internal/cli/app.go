@@ -29,6 +29,7 @@ type app struct {
 	// Flags of all commands.
 	dir, store string
 	debug      bool
+	mcp        []string // files that declare MCP servers
 
 	// Where settings are read from besides the project; empty and nil mean the
 	// user's directory and the process's environment.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/near"
-	"github.com/belay-run/belay/store/sqlite"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
@@ -27,9 +27,10 @@ show the call it is about, and decide. "belay resume" then goes on with the turn
   belay approvals show ap-2k
   belay approvals approve ap-2k
   belay approvals approve ap-2k --scope 'shell(git push *)'
-  belay approvals deny ap-2k --reason "use the staging host"`,
+  belay approvals deny ap-2k --reason "use the staging host"
+  belay approvals answer ap-2k "on Thursday"`,
 	})
-	approvals.AddCommand(a.approvalsList(), a.approvalsShow(), a.approvalsApprove(), a.approvalsDeny(), a.approvalsGrants(), a.approvalsRevoke())
+	approvals.AddCommand(a.approvalsList(), a.approvalsShow(), a.approvalsApprove(), a.approvalsDeny(), a.approvalsAnswer(), a.approvalsGrants(), a.approvalsRevoke())
 	return approvals
 }
 
@@ -44,7 +45,7 @@ func (a *app) approvalsList() *cobra.Command {
   belay approvals list --all --json`,
 		Args: arguments(0, 0, "list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store *sqlite.Store) error {
+			err := a.look(cmd.Context(), func(store sessionStore) error {
 				return a.listApprovals(cmd.Context(), store, session, all, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -118,7 +119,7 @@ func (a *app) approvalsShow() *cobra.Command {
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.look(ctx, func(store *sqlite.Store) error {
+			return a.look(ctx, func(store sessionStore) error {
 				approval, err := findApproval(ctx, store, args[0])
 				if err != nil {
 					return err
@@ -156,7 +157,11 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 	if err := errors.Join(t.write(a.out, nil), err); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\n    %s\n", strings.Join(inputLines(s, input), "\n    "))
+	lines := inputLines(s, input)
+	if question, words := asksInWords(ctx, store, approval); words {
+		lines = strings.Split(visible.All(question.String()), "\n")
+	}
+	_, err = fmt.Fprintf(a.out, "\n    %s\n", strings.Join(lines, "\n    "))
 	return err
 }
 
@@ -232,7 +237,7 @@ calls that the pattern covers. What is denied stays denied. "belay approvals sho
   belay approvals approve ap-2k --scope session
   belay approvals approve ap-2k --scope 'shell(git push *)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+			return a.look(cmd.Context(), func(store sessionStore) error {
 				return a.decide(cmd.Context(), store, args[0], belay.Decision{Allow: true, Reason: reason, Scope: scopeOf(scope)})
 			})
 		},
@@ -250,7 +255,7 @@ func (a *app) approvalsDeny() *cobra.Command {
 		Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn.",
 		Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+			return a.look(cmd.Context(), func(store sessionStore) error {
 				return a.decide(cmd.Context(), store, args[0], belay.Decision{Reason: reason})
 			})
 		},
@@ -288,10 +293,18 @@ func (a *app) decide(ctx context.Context, store belay.ListStore, word string, d 
 			return err
 		}
 	}
+	if _, words := asksInWords(ctx, store, &approval); words && d.Allow && approval.Decided == nil {
+		return wantsAnswer(&approval)
+	}
+	return a.decideOn(ctx, store, &approval, d)
+}
+
+// decideOn stores the decision of an approval, and says how to go on.
+func (a *app) decideOn(ctx context.Context, store belay.ListStore, approval *belay.Approval, d belay.Decision) error {
 	d.Approval, d.Hash, d.By, d.Time = approval.ID, approval.Hash, who(), time.Now()
 	stored, err := store.Decide(ctx, d)
 	if errors.Is(err, belay.ErrDecided) && stored.Decided != nil {
-		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), decidedAs(stored.Decided.Allow))
+		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), settledAs(approval, stored.Decided.Allow))
 	}
 	if errors.Is(err, belay.ErrExpired) {
 		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + parentOf(approval.Session) + ": the call is refused, and the model may ask anew"}
@@ -299,7 +312,7 @@ func (a *app) decide(ctx context.Context, store belay.ListStore, word string, d 
 	if err != nil {
 		return err
 	}
-	a.remarkf("%s%s: %s in session %s", decidedAs(d.Allow), reaching(d.Scope), approval.Tool, approval.Session)
+	a.remarkf("%s%s: %s in session %s", settledAs(approval, d.Allow), reaching(d.Scope), approval.Tool, approval.Session)
 	waiting := 0
 	for other, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: approval.Session, Pending: true}) {
 		if err != nil {
@@ -332,7 +345,7 @@ func (a *app) completeApprovals(_ *cobra.Command, args []string, word string) ([
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = a.look(ctx, func(store *sqlite.Store) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
 		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
 			if err != nil {
 				return err

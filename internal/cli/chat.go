@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/internal/chat"
+	"github.com/belay-run/belay/toolbox"
 )
 
 func (a *app) chatCommand() *cobra.Command {
@@ -67,11 +68,11 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 		return err
 	}
 	c := chat.New(&chat.Options{
-		History: filepath.Join(filepath.Dir(settings.Store), "history"),
-		Store:   w.store, Model: modelName(settings), Person: who(), Tools: w.tools, Advise: w.floor.advise,
+		History: filepath.Join(settings.Home(), "history"),
+		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.tools, Advise: w.floor.advise,
 		Directives: w.typeable(),
 	})
-	person.Approver = c
+	person.Approver = toolbox.Answering(who(), c, c)
 	if err := c.Run(ctx, w.agent, id); err != nil {
 		return err
 	}
@@ -85,11 +86,8 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 // typeable are the names that can be typed with a slash in front.
 func (w *work) typeable() []chat.Directive {
 	var all []chat.Directive
-	for _, d := range w.agent.Directives() {
-		all = append(all, chat.Directive{Name: d.Name, About: d.Description})
-	}
-	for _, s := range w.skills.List() {
-		all = append(all, chat.Directive{Name: s.Name, About: s.Description})
+	for _, n := range w.agent.TypedNames() {
+		all = append(all, chat.Directive{Name: n.Name, About: n.Description})
 	}
 	return all
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
@@ -101,7 +102,7 @@ func (a *app) examine(ctx context.Context) *report {
 		for _, path := range config.Paths() {
 			r.Settings = append(r.Settings, settingInForce{path, shownValue(settings.Value(path)), settings.From(path)})
 		}
-		r.add(modelFinding(settings))
+		r.add(modelFinding(ctx, settings))
 		r.add(providersFinding(settings))
 		r.add(a.storeFinding(ctx, settings))
 		r.add(floorFinding(settings))
@@ -134,7 +135,9 @@ func settingsFinding(s *config.Loaded) finding {
 	return f
 }
 
-func modelFinding(s *config.Loaded) finding {
+// modelFinding says which model would be asked. Of servers elsewhere none is asked
+// anything; one on this machine is asked whether it is there and has the model.
+func modelFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "model", Status: found, Essential: true}
 	model, err := openModel(s)
 	if err != nil {
@@ -152,6 +155,11 @@ func modelFinding(s *config.Loaded) finding {
 	}
 	if s.From("providers."+p.Name+".url").Kind != "default" {
 		f.Detail += ", at " + p.URL
+	}
+	if near, ok := model.(belay.ReachModel); ok && isHere(p.URL) {
+		if err := near.Reach(ctx); err != nil {
+			f.Status, f.Remedy = broken, err.Error()
+		}
 	}
 	return f
 }
@@ -191,7 +199,13 @@ func providersFinding(s *config.Loaded) finding {
 // storeFinding checks the store, if there is one. It makes none.
 func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding {
 	path := settings.Store
-	f := finding{Name: "store", Status: found, Detail: path, Essential: true}
+	f := finding{Name: "store", Status: found, Detail: config.MaskDSN(path), Essential: true}
+	if config.IsDSN(path) {
+		if problem := a.checkStore(ctx, settings); problem != nil {
+			f.Status, f.Remedy = broken, problem.Error()
+		}
+		return f
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.Detail += " (the first run makes it)"
@@ -401,6 +415,8 @@ func shownValue(pointer any) any {
 	switch v := reflect.ValueOf(pointer).Elem().Interface().(type) {
 	case time.Duration:
 		return v.String()
+	case string:
+		return config.MaskDSN(v)
 	case []permit.Rule:
 		return namesOf(v, func(r permit.Rule) string { return r.String() })
 	case []config.Guard:
@@ -443,7 +459,7 @@ func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	health, err := store.Check(ctx)
+	health, err := healthOf(ctx, store)
 	if err != nil {
 		return err
 	}

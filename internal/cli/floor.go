@@ -15,10 +15,12 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/toolbox"
 )
 
 // floor judges calls in the mode of their turn; see package permit. It remembers
@@ -53,7 +55,11 @@ func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*fl
 	o.Protect = ownFiles(s)
 	o.Sandboxed = f.box != nil
 	o.Tools = withProfiles(o.Tools)
-	var err error
+	keys, err := keyGuard(s, o)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	o.Guards = append(o.Guards, keys...)
 	if f.Floor, err = permit.New(s.Project, o); err != nil {
 		return nil, usage("%w", err)
 	}
@@ -64,6 +70,10 @@ func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*fl
 // the project has, and the calls of a child are judged one by one.
 func withProfiles(tools map[string]permit.Profile) map[string]permit.Profile {
 	all := map[string]permit.Profile{skill.ReadTool: {}, skill.InvokeTool: {}, subagent.InvokeTool: {}, subagent.DelegateTool: {}}
+	for _, tool := range []string{memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool} {
+		all[tool] = permit.Profile{} // the user has switched them on
+	}
+	all[toolbox.AskUserTool] = permit.Profile{} // asking is all it does
 	maps.Copy(all, tools)
 	return all
 }
@@ -74,8 +84,18 @@ func ownFiles(s *config.Loaded) []string {
 	if s.UserDir != "" {
 		own = append(own, s.UserDir)
 	}
+	if spaces, err := readRegistry(s); err == nil { // openPlaces tells what is wrong with it
+		for _, r := range spaces {
+			own = append(own, r.Dir)
+		}
+	}
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-holders"} {
-		own = append(own, s.Store+suffix)
+		if !config.IsDSN(s.Store) {
+			own = append(own, s.Store+suffix)
+		}
+		if s.Memory.File != "" {
+			own = append(own, s.Memory.File+suffix)
+		}
 	}
 	return own
 }
@@ -93,7 +113,7 @@ func present(dirs []string) []string {
 }
 
 // spillDir is where results are kept that are too long.
-func spillDir(s *config.Loaded) string { return filepath.Join(filepath.Dir(s.Store), "spill") }
+func spillDir(s *config.Loaded) string { return filepath.Join(s.Home(), "spill") }
 
 // Authorize judges a call in the mode of its turn.
 func (f *floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/scripted"
-	"github.com/belay-run/belay/store/sqlite"
 )
 
 func (a *app) forkCommand() *cobra.Command {
@@ -29,7 +28,7 @@ The old session stays as it is. Calls without a result at that point get aborted
 			if cmd.Flags().Changed("at") && at < 1 {
 				return usage("--at: messages are counted from 1")
 			}
-			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+			return a.look(cmd.Context(), func(store sessionStore) error {
 				return a.fork(cmd.Context(), store, args[0], at, as)
 			})
 		},
@@ -39,7 +38,7 @@ The old session stays as it is. Calls without a result at that point get aborted
 	return cmd
 }
 
-func (a *app) fork(ctx context.Context, store *sqlite.Store, word string, at int64, as string) error {
+func (a *app) fork(ctx context.Context, store sessionStore, word string, at int64, as string) error {
 	from, err := findSession(ctx, store, word)
 	if err != nil {
 		return err

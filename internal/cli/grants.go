@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/provider/scripted"
-	"github.com/belay-run/belay/store/sqlite"
 )
 
 func (a *app) approvalsGrants() *cobra.Command {
@@ -29,7 +28,7 @@ ends with its session, or when it is revoked.`,
   belay approvals grants --session 20261115-k3f9x --json`,
 		Args: arguments(0, 0, "grants takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store *sqlite.Store) error {
+			err := a.look(cmd.Context(), func(store sessionStore) error {
 				return a.listGrants(cmd.Context(), store, session, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -122,7 +121,7 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			var words []string
 			if len(args) == 0 {
 				ctx := context.Background()
-				_ = a.look(ctx, func(store *sqlite.Store) error { // what cannot be completed is typed
+				_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
 					all, err := grants(ctx, store, "")
 					for _, g := range all {
 						if strings.HasPrefix(g.Approval, word) {
@@ -135,12 +134,12 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			return words, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store *sqlite.Store) error { return a.revoke(cmd.Context(), store, args[0]) })
+			return a.look(cmd.Context(), func(store sessionStore) error { return a.revoke(cmd.Context(), store, args[0]) })
 		},
 	}
 }
 
-func (a *app) revoke(ctx context.Context, store *sqlite.Store, word string) (err error) {
+func (a *app) revoke(ctx context.Context, store sessionStore, word string) (err error) {
 	all, err := grants(ctx, store, "")
 	if err != nil {
 		return err

@@ -14,13 +14,16 @@ import (
 func (a *app) hooksCommand() *cobra.Command {
 	hooks := parent(&cobra.Command{
 		Use:   "hooks",
-		Short: "Look at phases, their inputs and answers, and diagnostic codes",
-		Long:  "A hook is a handler on a phase. These commands tell which phases there are, what a handler gets and may answer,\nand what the codes in records and diagnostics mean.",
-		Example: `  belay hooks phases
-  belay hooks schema tool.pre
-  belay hooks codes hook.timeout`,
+		Short: "Look at hooks: which there are, their order, what they say, and what they are made of",
+		Long: `A hook is a handler on a phase, in Go or declared in a file. These commands tell which hooks an agent has here, in which
+order they are asked and what they say, which phases there are, what a handler gets and may answer, and what the codes in
+records and diagnostics mean.`,
+		Example: `  belay hooks list
+  belay hooks plan tool.pre
+  belay hooks explain --tool write --input '{"path": "/srv/prod/notes.md"}'
+  belay hooks schema tool.pre`,
 	})
-	hooks.AddCommand(a.phasesCommand(), a.schemaCommand(), a.codesCommand())
+	hooks.AddCommand(a.listHooksCommand(), a.planHooksCommand(), a.newHookCommand(), a.tryHookCommand(), a.explainHooksCommand(), a.phasesCommand(), a.schemaCommand(), a.codesCommand())
 	return hooks
 }
 

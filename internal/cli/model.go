@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // noModel is the one line for whoever has neither a key nor a model.
-const noModel = "there is no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or have a local server and set BELAY_MODEL=ollama/NAME; or try `belay demo`, which needs neither"
+const noModel = "there is no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or have a local server and name its model, with BELAY_MODEL=ollama/NAME or `belay run --model ollama/NAME`; or try `belay demo`, which needs neither"
 
 // openModel makes the model that the settings name, or else the one that the first
 // key stands for.
@@ -47,7 +48,41 @@ func findModel(settings *config.Loaded, name string) (belay.Model, error) { //no
 	if key == "" && p.NeedsKey() {
 		return nil, usage("there is no key for %s: set %s, or say in the user's %s, under providers, which key_file of %s holds it", p.Name, strings.Join(p.KeyEnv, " or "), config.Name, p.Name)
 	}
-	return makeModel(p, model, key), nil
+	called := &calledModel{Model: makeModel(p, model, key), name: name, at: p, model: model}
+	if key != "" {
+		called.key = masked(key)
+	}
+	return called, nil
+}
+
+// heedKept has the settings name the model that a session keeps where they have none
+// that can be asked. It tells that a flag comes before what is kept.
+func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
+	kept := info.State.Model
+	switch {
+	case kept == "":
+		return nil
+	case settings.From("model").Kind == "flag":
+		if name := fullModelName(settings); name != kept {
+			a.remarkf("%s", a.onErr.dim(fmt.Sprintf("model: %s (%s); the session keeps %s", modelName(settings), settings.From("model"), kept)))
+		}
+		return nil
+	}
+	if _, err := openModel(settings); err == nil {
+		return nil
+	}
+	if err := settings.Recall("model", "session "+info.ID, kept); err != nil {
+		return usage("it keeps a model that there is no more, and there is no other: %w; name one with --model PROVIDER/NAME", err)
+	}
+	return nil
+}
+
+// answering is the model that answers in a session, for showing it.
+func (w *work) answering() string {
+	if w.session != nil && w.session.State.Model != "" && w.settings.From("model").Kind != "flag" {
+		return w.session.State.Model
+	}
+	return modelName(w.settings)
 }
 
 // servedModel is a model of a service that can be asked which it has.
@@ -112,7 +147,7 @@ func chosenModel(settings *config.Loaded) (string, error) {
 		}
 	}
 	if served != "" {
-		return "", usage("which model? There is no key for a model by default, and %s is set (%s): set BELAY_MODEL=%s/NAME, or model in a %s, with a name that it knows; `belay models %s --check` asks it", served, settings.From("providers."+served), served, config.Name, served)
+		return "", usage("which model? There is no key for a model by default, and %s is set (%s): set BELAY_MODEL=%s/NAME or model in a %s, or say `belay run --model %s/NAME`, with a name that it knows; `belay models %s --check` asks it", served, settings.From("providers."+served), served, config.Name, served, served)
 	}
 	return "", usage(noModel)
 }

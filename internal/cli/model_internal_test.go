@@ -199,8 +199,8 @@ providers:
 	for name, want := range map[string]belay.ModelInfo{
 		"ollama/qwen3":     {Name: "ollama/qwen3"},
 		"vllm/Qwen/Qwen3":  {Name: "vllm/Qwen/Qwen3"},
-		"claude/of-a-test": {Name: "anthropic/of-a-test", Window: 5},
-		"google/m":         {Name: "gemini/m", Price: belay.Price{In: 1, Out: 2, CacheRead: 1, CacheWrite: 1}},
+		"claude/of-a-test": {Name: "claude/of-a-test", Window: 5},
+		"google/m":         {Name: "google/m", Price: belay.Price{In: 1, Out: 2, CacheRead: 1, CacheWrite: 1}},
 	} {
 		model, err := findModel(settings, name)
 		if err != nil {

@@ -53,27 +53,37 @@ const shortestKey = 8
 // confiner confines a command that is about to run.
 type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
 
-// withoutKeys takes the keys of all providers out of what a command is given, before
-// it is confined: variables that hold one, whatever they are called. The toolbox
-// knows secrets by their names, and the user may have called a key otherwise.
-func withoutKeys(settings *config.Loaded, confine confiner) confiner {
-	variables := settings.KeyVariables()
+// holdsKey tells the variables that hold the key of a provider, whatever they are called:
+// the user may have called one otherwise.
+func holdsKey(settings *config.Loaded) func(variable string) bool {
+	names, keys := settings.KeyVariables(), providerKeys(settings)
+	return func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		return slices.Contains(names, name) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
+	}
+}
+
+// providerKeys are the keys that there are.
+func providerKeys(settings *config.Loaded) []string {
 	var keys []string
 	for _, name := range settings.ProviderNames() {
 		p, err := settings.Provider(name)
 		if err != nil {
 			continue // there is none of that name
 		}
-		if key, _, err := keyOf(settings, p); err == nil && len(key) >= shortestKey {
+		if key, _, err := keyOf(settings, p); err == nil && key != "" {
 			keys = append(keys, key)
 		}
 	}
-	holdsKey := func(variable string) bool {
-		name, value, _ := strings.Cut(variable, "=")
-		return slices.Contains(variables, name) || slices.ContainsFunc(keys, func(key string) bool { return strings.Contains(value, key) })
-	}
+	return keys
+}
+
+// withoutKeys takes the keys of all providers out of what a command is given, before
+// it is confined. The toolbox knows secrets by their names alone.
+func withoutKeys(settings *config.Loaded, confine confiner) confiner {
+	holds := holdsKey(settings)
 	return func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
-		run.Env = slices.DeleteFunc(slices.Clone(run.Env), holdsKey)
+		run.Env = slices.DeleteFunc(slices.Clone(run.Env), holds)
 		return confine(ctx, call, run)
 	}
 }

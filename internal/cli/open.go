@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
-	"github.com/belay-run/belay/store/sqlite"
 )
 
 // settings reads the configuration, with the flags that all commands have.
@@ -37,13 +35,13 @@ func (a *app) settings() (*config.Loaded, error) {
 
 // look opens the store that is there, for as long as f looks at it. It makes
 // none.
-func (a *app) look(ctx context.Context, f func(*sqlite.Store) error) (err error) {
+func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(settings.Store); errors.Is(err, fs.ErrNotExist) {
-		return &noStoreError{settings.Store}
+	if err := missingStore(settings); err != nil {
+		return err
 	}
 	store, err := a.openStore(ctx, settings)
 	if err != nil {
@@ -151,7 +149,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 	}
 	ctx := context.Background()
 	var words []string
-	_ = a.look(ctx, func(store *sqlite.Store) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
 		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
 			if err != nil {
 				return err

@@ -225,6 +225,9 @@ func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
 	if d.Allow {
 		word = p.a.onErr.green("allowed") + reaching(d.Scope)
 	}
+	if settledAs(a, d.Allow) == "answered" {
+		word = p.a.onErr.green("answered")
+	}
 	line := fmt.Sprintf("  %s by %s", word, oneLine(d.By))
 	if d.Reason != "" {
 		line += ": " + oneLine(d.Reason)

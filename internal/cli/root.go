@@ -34,7 +34,8 @@ What an agent says and does is kept in a file of the project and survives a cras
 	root.SetErr(a.err)
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.dir, "dir", "C", "", "work in this directory instead of the current one")
-	flags.StringVar(&a.store, "store", "", "keep sessions in this file")
+	flags.StringVar(&a.store, "store", "", "keep sessions in this file, or in this database: postgres://…")
+	flags.StringArrayVar(&a.mcp, "mcp", nil, "use the MCP servers that this file declares, too")
 	flags.BoolVar(&a.debug, "debug", false, "log what the runtime does to standard error")
 	root.SetFlagErrorFunc(unknownFlag)
 	group := func(id, title string, commands ...*cobra.Command) {
@@ -44,9 +45,9 @@ What an agent says and does is kept in a file of the project and survives a cras
 			root.AddCommand(c)
 		}
 	}
-	group("work", "work", a.runCommand(), a.chatCommand(), a.resumeCommand(), a.approvalsCommand())
-	group("look", "look back", a.sessionsCommand(), a.showCommand(), a.runsCommand(), a.forkCommand())
-	group("set", "set up", a.initCommand(), a.doctorCommand(), a.modelsCommand(), a.skillsCommand(), a.agentsCommand(), a.permitCommand(), a.storeCommand(), a.hooksCommand(), a.demoCommand(), a.completionCommand(), a.versionCommand())
+	group("work", "work", a.runCommand(), a.chatCommand(), a.resumeCommand(), a.approvalsCommand(), a.submitCommand(), a.workerCommand())
+	group("look", "look back", a.sessionsCommand(), a.showCommand(), a.runsCommand(), a.watchCommand(), a.workersCommand(), a.forkCommand(), a.memoryCommand())
+	group("set", "set up", a.initCommand(), a.doctorCommand(), a.checkCommand(), a.configCommand(), a.modelsCommand(), a.skillsCommand(), a.agentsCommand(), a.mcpCommand(), a.permitCommand(), a.storeCommand(), a.hooksCommand(), a.spaceCommand(), a.trustCommand(), a.demoCommand(), a.completionCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID("set")
 	return root
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/toolbox"
 )
 
 // runOptions are the flags of run and resume.
@@ -118,6 +119,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	}
 	o.resumes = task == ""
 	return a.atWork(cmd.Context(), settings, o, func(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
+		a.tellHint(w, task)
 		return a.chooseTurn(ctx, w, o, task)
 	})
 }
@@ -215,7 +217,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
-	late.Approver = approver{p, w}
+	late.Approver = toolbox.Answering(who(), terminalAsker{p}, approver{p, w})
 	defer func() {
 		if closing := w.close(); closing != nil && err == nil {
 			err = closing
@@ -352,8 +354,7 @@ func afterwards(end *ended) []string {
 			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(about(q.Input), 60)))
 		}
 		if len(end.Waits) > 0 {
-			id := end.Waits[0].ID
-			lines = append(lines, "decide:  belay approvals approve "+id, "    or:  belay approvals deny "+id+` --reason "why not"`)
+			lines = append(lines, toDecide(end.Waits)...)
 		}
 		return append(lines, "go on:   belay resume "+end.session)
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:

@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/timeline"
-	"github.com/belay-run/belay/store/sqlite"
 )
 
 // runsOptions are the flags of runs.
@@ -46,7 +45,7 @@ States: started, completed, skipped, failed, timed_out, backgrounded, interrupte
 			if err := o.complete(time.Now()); err != nil {
 				return err
 			}
-			return a.look(cmd.Context(), func(store *sqlite.Store) error { return a.runs(cmd.Context(), store, &o) })
+			return a.look(cmd.Context(), func(store sessionStore) error { return a.runs(cmd.Context(), store, &o) })
 		},
 	}
 	flags := cmd.Flags()
@@ -79,7 +78,7 @@ func stateNames() []string {
 	return names
 }
 
-func (a *app) runs(ctx context.Context, store *sqlite.Store, o *runsOptions) error {
+func (a *app) runs(ctx context.Context, store sessionStore, o *runsOptions) error {
 	if o.filter.Session != "" {
 		info, err := findSession(ctx, store, o.filter.Session)
 		if err != nil {

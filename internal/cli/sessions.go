@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/store/sqlite"
 )
 
 // listed is a session as `belay sessions --json` tells it.
@@ -41,7 +40,7 @@ The state is running, parked or interrupted while a turn is open, and else how t
   belay sessions --json --limit 1`,
 		Args: arguments(0, 0, "sessions takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store *sqlite.Store) error {
+			err := a.look(cmd.Context(), func(store sessionStore) error {
 				return a.sessions(cmd.Context(), store, &sessionsShown{open, children, limit}, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {

@@ -33,7 +33,7 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 			if len(args) == 1 {
 				word = args[0]
 			}
-			return a.look(cmd.Context(), func(store *sqlite.Store) error {
+			return a.look(cmd.Context(), func(store sessionStore) error {
 				return a.showSession(cmd.Context(), store, word, full, asJSON)
 			})
 		},
@@ -43,7 +43,7 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 	return cmd
 }
 
-func (a *app) showSession(ctx context.Context, store *sqlite.Store, word string, full, asJSON bool) error {
+func (a *app) showSession(ctx context.Context, store sessionStore, word string, full, asJSON bool) error {
 	info, err := findSession(ctx, store, word)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 }
 
 // unanswered says how the calls stand that no results follow on.
-func (t *transcript) unanswered(ctx context.Context, store *sqlite.Store, last *belay.Message) error {
+func (t *transcript) unanswered(ctx context.Context, store sessionStore, last *belay.Message) error {
 	var exported bytes.Buffer
 	if err := store.Export(ctx, &exported, t.session); err != nil {
 		return err

@@ -6,22 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/toolbox"
 )
 
 // skillDirs are where skills are looked for, in rising precedence: the user's, and the
 // project's. Skills that a project has for another agent are skills too.
 func skillDirs(s *config.Loaded) []string {
 	var dirs []string
-	if s.UserDir != "" {
-		dirs = append(dirs, filepath.Join(s.UserDir, "skills"))
+	for _, dir := range []string{s.SystemDir, s.UserDir} {
+		if dir != "" {
+			dirs = append(dirs, filepath.Join(dir, "skills"))
+		}
 	}
 	for _, of := range []string{".claude", ".belay"} {
 		if dir := filepath.Join(s.Project, of, "skills"); staysInside(s.Project, dir) {
@@ -82,7 +88,7 @@ type skillLine struct {
 	Path        string   `json:"path"`
 }
 
-func lineOf(s *skill.Skill) skillLine {
+func skillLineOf(s *skill.Skill) skillLine {
 	l := skillLine{
 		Name: s.Name, ID: s.ID, Description: s.Description, Priority: s.Priority, Hidden: s.Hidden, Triggers: len(s.Triggers), Agents: s.Agents, Path: s.Path,
 	}
@@ -110,14 +116,14 @@ func (a *app) listSkillsCommand() *cobra.Command {
 			t.add("SKILL", "GETS IN", "FROM", "WHAT FOR")
 			for _, s := range catalog.List() {
 				if asJSON {
-					if err := a.printJSON(lineOf(s)); err != nil {
+					if err := a.printJSON(skillLineOf(s)); err != nil {
 						return err
 					}
 					continue
 				}
 				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(a.shownPath(settings, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
 			}
-			a.tellProblems(settings, catalog.Problems())
+			a.tellProblems(settings, append(catalog.Problems(), clashes(catalog)...))
 			switch {
 			case asJSON:
 				return nil
@@ -135,8 +141,11 @@ func (a *app) listSkillsCommand() *cobra.Command {
 // waysIn says how a skill gets into a conversation, besides /NAME.
 func waysIn(s *skill.Skill) string {
 	var ways []string
-	if !s.Hidden {
+	if !s.Hidden && !s.UserOnly {
 		ways = append(ways, "read")
+	}
+	if s.ModelOnly {
+		ways = append(ways, "not /name")
 	}
 	if len(s.Triggers) > 0 {
 		ways = append(ways, counted(len(s.Triggers), "trigger"))
@@ -150,6 +159,40 @@ func (a *app) shownPath(s *config.Loaded, path string) string {
 		return rel
 	}
 	return path
+}
+
+// tellUnused tells of the skills that an agent here does not have, or not as it may seem:
+// what cannot be loaded, what another stands in front of, and whose name is a directive's.
+func (a *app) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
+	unused := slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool {
+		return p.Kind != skill.NotLoaded && p.Kind != skill.Shadowed
+	})
+	a.tellProblems(s, append(unused, clashes(catalog)...))
+}
+
+// clashes are the skills whose names are those of directives too, which come first.
+func clashes(catalog *skill.Catalog) []skill.Problem {
+	var found []skill.Problem
+	for _, d := range slices.Concat(toolbox.Directives(), chatDirectives()) {
+		for _, s := range catalog.List() {
+			if s.Name == d.Name && !s.ModelOnly && !slices.ContainsFunc(found, func(p skill.Problem) bool { return p.Skill == s.Name }) {
+				found = append(found, skill.Problem{
+					Kind: skill.Shadowed, Path: s.Path, Skill: s.Name,
+					Message: fmt.Sprintf("/%s is a directive, so that the skill cannot be named as /%s: give it another name", d.Name, d.Name),
+				})
+			}
+		}
+	}
+	return found
+}
+
+// chatDirectives are the commands of the chat, as directives.
+func chatDirectives() []belay.Directive {
+	var all []belay.Directive
+	for _, d := range chat.Commands() {
+		all = append(all, belay.Directive{Name: d.Name, Description: d.About})
+	}
+	return all
 }
 
 // tellProblems tells people what is wrong with skills.
@@ -184,7 +227,11 @@ func (a *app) showSkillCommand() *cobra.Command {
 			catalog := openSkills(cmd.Context(), settings)
 			reading, err := catalog.Read(cmd.Context(), args[0], section)
 			if errors.Is(err, skill.ErrNotFound) {
-				return usage("%w%s", err, near.Hint(args[0], skillNames(catalog)))
+				hint := near.Hint(args[0], skillNames(catalog)) // which has those too that the model is not told of
+				if strings.Contains(err.Error(), "did you mean") {
+					hint = ""
+				}
+				return usage("%w%s", err, hint)
 			}
 			if err != nil {
 				return err
@@ -213,12 +260,12 @@ func skillNames(c *skill.Catalog) []string {
 func (a *app) checkSkillsCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
-		Use:   "check [DIR]",
+		Use:   "check [DIR|FILE]",
 		Short: "Hold skills against the Agent Skills specification",
-		Long: "Holds the skills of a directory, or the skill that it is, against the Agent Skills specification, and tells each\nviolation with file and line. Without --strict the fields that Belay reads beyond it are allowed. Without DIR it\n" +
+		Long: "Holds the skills of a directory, or the skill that it or a file is, against the Agent Skills specification, and tells each\nviolation with file and line. Without --strict the fields that Belay reads beyond it are allowed. Without DIR it\n" +
 			"checks all directories that are looked for skills. The exit code is 1 if something is wrong.",
 		Example: "  belay skills check\n  belay skills check --strict ./my-skill",
-		Args:    arguments(0, 1, "name at most one DIR"),
+		Args:    arguments(0, 1, "name at most one DIR or FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			settings, err := a.settings()
 			if err != nil {

@@ -13,9 +13,12 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// openStore opens the store in a file, and makes it if there is none. What was
-// settled of what a process left behind is told in a line.
-func (a *app) openStore(ctx context.Context, settings *config.Loaded) (*sqlite.Store, error) {
+// openStore opens the store: in a file, which is made if there is none, or in a
+// database. What was settled of what a process left behind is told in a line.
+func (a *app) openStore(ctx context.Context, settings *config.Loaded) (sessionStore, error) { //nolint:ireturn // which one it is, the settings say
+	if config.IsDSN(settings.Store) {
+		return a.openDatabase(ctx, settings, nil)
+	}
 	if err := storeDir(settings); err != nil {
 		return nil, err
 	}

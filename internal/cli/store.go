@@ -14,19 +14,22 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/store/postgres"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
 func (a *app) storeCommand() *cobra.Command {
 	store := parent(&cobra.Command{
 		Use:   "store",
-		Short: "Check, export and prune the file that sessions are kept in",
-		Long:  "The store is one SQLite file, .belay/belay.db in the project unless the settings say otherwise.",
+		Short: "Migrate, check, export, prune and vacuum what sessions are kept in",
+		Long: `The store is one SQLite file, .belay/belay.db in the project unless the settings say otherwise. For several machines it is a
+PostgreSQL database: store: postgres://… in the user's settings, --store, or BELAY_STORE.`,
 		Example: `  belay store check
   belay store export 20261115-k3f9x > session.jsonl
-  belay store prune --older-than 90d --keep 20`,
+  belay store prune --older-than 90d --keep 20
+  belay --store postgres://belay@db.example/belay store migrate`,
 	})
-	store.AddCommand(a.storeCheck(), a.storeExport(), a.storePrune())
+	store.AddCommand(a.storeMigrate(), a.storeCheck(), a.storeExport(), a.storePrune(), a.storeVacuum())
 	return store
 }
 
@@ -34,18 +37,19 @@ func (a *app) storeCheck() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check whether the file is sound, and tell what is in it",
-		Long:  "Reads the whole file: is it sound, how large is it, what is in it, which processes have it open, what is queued.",
+		Short: "Check whether the store is sound, and tell what is in it",
+		Long: `Is it sound, how large is it, what is in it, which processes have it open, what is queued. A file is read as a whole; of
+a database it is told whether its server keeps what it says it keeps.`,
 		Example: `  belay store check
   belay store check --json`,
 		Args: arguments(0, 0, "check takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.look(cmd.Context(), func(store *sqlite.Store) error {
-				health, err := store.Check(cmd.Context())
+			return a.look(cmd.Context(), func(store sessionStore) error {
+				health, err := healthOf(cmd.Context(), store)
 				if err != nil {
 					return err
 				}
-				if err := a.showHealth(&health, asJSON); err != nil {
+				if err := a.showHealth(health, asJSON); err != nil {
 					return err
 				}
 				if len(health.Problems) > 0 {
@@ -59,7 +63,7 @@ func (a *app) storeCheck() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showHealth(h *sqlite.Health, asJSON bool) error {
+func (a *app) showHealth(h *health, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(h)
 	}
@@ -67,13 +71,24 @@ func (a *app) showHealth(h *sqlite.Health, asJSON bool) error {
 	verdict := s.green("sound")
 	if len(h.Problems) > 0 {
 		verdict = s.red("damaged")
+		if h.Database != "" {
+			verdict = s.red("in danger")
+		}
 	}
 	var t table
-	t.add(s.dim("file"), h.Path+"  "+verdict)
+	if h.Database != "" {
+		t.add(s.dim("database"), h.Database+", PostgreSQL "+h.Server+"  "+verdict)
+	} else {
+		t.add(s.dim("file"), h.Path+"  "+verdict)
+	}
 	for _, p := range h.Problems {
 		t.add("", s.red(oneLine(p)))
 	}
-	t.add(s.dim("size"), fmt.Sprintf("%s, %s of it free, log %s", bytesOf(h.Bytes), bytesOf(h.Free), bytesOf(h.Log)))
+	size := bytesOf(h.Bytes)
+	if h.Path != "" {
+		size = fmt.Sprintf("%s, %s of it free, log %s", size, bytesOf(h.Free), bytesOf(h.Log))
+	}
+	t.add(s.dim("size"), size)
 	t.add(s.dim("holds"), fmt.Sprintf("%s, %s, %s pending", counted(int(h.Sessions), "session"), counted(int(h.Runs), "record"), counted(int(h.Pending), "approval")))
 	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting, %d running, room for %s", h.Jobs.Waiting, h.Jobs.Running, grouped(h.Jobs.Capacity)))
 	for _, o := range h.Holders {
@@ -95,7 +110,7 @@ calls, approvals and records of hooks. It holds what was said; mind whom you giv
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.look(ctx, func(store *sqlite.Store) error {
+			return a.look(ctx, func(store sessionStore) error {
 				info, err := findSession(ctx, store, args[0])
 				if err != nil {
 					return err
@@ -145,8 +160,15 @@ to a copy, and what would be removed is told.`,
 			if r.Age == 0 && r.Size == 0 {
 				return usage("nothing says what to remove: pass --older-than or --max-size, or set retention in %s", config.Name)
 			}
-			return a.look(cmd.Context(), func(store *sqlite.Store) error {
-				return a.prune(cmd.Context(), store, sqlite.Retention{Age: r.Age, MaxBytes: r.Size, Keep: keep}, dry, asJSON)
+			return a.look(cmd.Context(), func(store sessionStore) error {
+				switch store := store.(type) {
+				case *sqlite.Store:
+					return a.prune(cmd.Context(), store, sqlite.Retention{Age: r.Age, MaxBytes: r.Size, Keep: keep}, dry, asJSON)
+				case *postgres.Store:
+					return a.pruneDatabase(cmd.Context(), store, r, keep, dry, asJSON)
+				default:
+					return fmt.Errorf("a store of type %T cannot be pruned", store)
+				}
 			})
 		},
 	}

@@ -44,6 +44,7 @@ func openTools(settings *config.Loaded, floor *floor, spill string) (tools []bel
 			tools = append(tools, tool)
 		}
 	}
+	names = append(names, toolbox.AskUserTool) // which an extension brings
 	for _, wanted := range settings.Tools {
 		if !slices.Contains(names, wanted) {
 			problem := usage("%s: there is no tool %q%s: there are %s", settings.From("tools"), wanted, near.Hint(wanted, names), strings.Join(names, ", "))

@@ -6,10 +6,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/user"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +19,6 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/skill"
-	"github.com/belay-run/belay/store/sqlite"
 	"github.com/belay-run/belay/subagent"
 	"github.com/belay-run/belay/toolbox"
 )
@@ -28,13 +27,14 @@ import (
 type work struct {
 	settings *config.Loaded
 	session  *belay.SessionInfo // to go on with; nil for a new one
-	store    *sqlite.Store
+	store    sessionStore
 	agent    *belay.Agent
 	floor    *floor
 	tools    []belay.Tool
 	skills   *skill.Catalog
 	declared *subagent.Declaration // what the agent is made of, if it is a declared one
-	closers  []func() error        // the last one first
+	places   *places
+	closers  []func() error // the last one first
 }
 
 // begin opens the store and makes the agent that the settings describe, or that
@@ -56,7 +56,7 @@ func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions,
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	w.closers = append(w.closers, func() error { return w.agent.Close(context.WithoutCancel(ctx)) }, startJobs(ctx, w.agent, a))
+	w.closers = append(w.closers, func() error { return w.agent.Close(context.WithoutCancel(ctx)) }, startJobs(ctx, w.agent, a), a.settleMemory(ctx, w))
 	return w, nil
 }
 
@@ -76,8 +76,8 @@ func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay
 // beginOld opens the store for a session that is there, and the model that its
 // open turn was begun with.
 func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
-	if _, err := os.Stat(w.settings.Store); errors.Is(err, fs.ErrNotExist) {
-		return nil, &noStoreError{w.settings.Store}
+	if err := missingStore(w.settings); err != nil {
+		return nil, err
 	}
 	if w.store, err = a.openStore(ctx, w.settings); err != nil {
 		return nil, err
@@ -106,6 +106,9 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	}
 	if o.abandons {
 		return scripted.New(nil, nil), nil
+	}
+	if err := a.heedKept(w.settings, &info); err != nil {
+		return nil, err
 	}
 	return openModel(w.settings)
 }
@@ -139,8 +142,19 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	}
 	w.closers = append(w.closers, closeTools)
 	w.tools, w.skills = tools, openSkills(ctx, s)
-	declared := &declaredAgents{settings: s, model: model, floor: w.floor, tools: tools, skills: w.skills, spill: spill}
-	extensions, err := a.extensions(w, declared)
+	if w.places = a.openPlaces(ctx, s); w.places.err != nil {
+		return usage("hooks, spaces or agents have mistakes, and what cannot be read may be a gate:\n%w", w.places.err)
+	}
+	declared := &declaredAgents{settings: s, model: model, floor: w.floor, tools: tools, skills: w.skills, spill: spill, places: w.places}
+	extensions, subagents, err := a.extensions(w, declared)
+	if err != nil {
+		return err
+	}
+	servers, err := a.useMCP(ctx, w)
+	if err != nil {
+		return err
+	}
+	memories, err := a.useMemory(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -152,6 +166,11 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 			return usage("%w", err)
 		}
 		scope = toolScope(d)
+		own, err := declared.ownHooks(d)
+		if err != nil {
+			return usage("%w", err)
+		}
+		extensions = append(extensions, own...)
 	}
 	w.agent, err = belay.New(model, &belay.Options{
 		Name:           name,
@@ -160,13 +179,15 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		Scope:          scope,
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
-		Extensions:     extensions,
+		OwnModelFirst:  s.From("model").Kind == "flag",
+		Extensions:     slices.Concat(extensions, servers, memories, questions(s)),
 		Hooks:          append([]hook.Subscription{rememberTurn(s), environment(s)}, a.hooks...),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
 		ApprovalExpiry: s.Approvals.Expiry,
 		Store:          w.store,
+		Runtime:        &hook.RuntimeOptions{Grants: w.places.host.Grants},
 		Busy:           belay.BusyRefuse,
 		Limits: belay.Limits{
 			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool,
@@ -175,7 +196,15 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		SpillDir: spill,
 		Logger:   a.logger(),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	unload, err := a.installPlaces(ctx, w.places, w.agent, w.skills, subagents, declared)
+	if err != nil {
+		return errors.Join(err, w.agent.Close(context.WithoutCancel(ctx)))
+	}
+	w.closers = append(w.closers, unload)
+	return nil
 }
 
 // budget is what the settings allow, or less if the agent's own file says so.
@@ -212,29 +241,27 @@ func (w *work) takeDeclared(name string) error {
 }
 
 // extensions are the agent's skills and subagents.
-func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, error) {
+func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, *subagent.Extension, error) {
 	catalog := w.skills
 	if w.declared != nil {
 		catalog = declared.chosenSkills(w.declared)
 	}
-	skills, err := skill.New(catalog, &skill.Options{Project: w.settings.Project, Mode: w.settings.Mode, Patterns: w.floor})
+	skills, err := skill.New(catalog, &skill.Options{
+		Project: w.settings.Project, Mode: w.settings.Mode, EnforceAllowedTools: w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.floor,
+	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	agents, problems := openAgents(w.settings)
-	a.tellAgentProblems(w.settings, problems)
-	var notLoaded []skill.Problem
-	for _, p := range catalog.Problems() {
-		if p.Kind == skill.NotLoaded {
-			notLoaded = append(notLoaded, p)
-		}
+	agents, err := a.usableAgents(context.Background(), w.settings)
+	if err != nil {
+		return nil, nil, err
 	}
-	a.tellProblems(w.settings, notLoaded)
+	a.tellUnused(w.settings, catalog)
 	subagents, err := subagent.New(&subagent.Options{Subagents: declared.subagents(agents)})
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, nil, usage("%w", err)
 	}
-	return []belay.Extension{skills, subagents}, nil
+	return []belay.Extension{skills, subagents}, subagents, nil
 }
 
 // mainAgent is the name of the agent that the settings describe.

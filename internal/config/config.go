@@ -26,7 +26,8 @@ type Config struct {
 	Model string `json:"model"`
 	// Mode is the name of a mode of package permit.
 	Mode string `json:"mode"`
-	// Store is the path of the file that keeps sessions, absolute.
+	// Store is the path of the file that keeps sessions, absolute, or the URL of a
+	// database: see [IsDSN].
 	Store string `json:"store"`
 	// Instructions are the agent's own part of the system prompt.
 	Instructions string `json:"instructions"`
@@ -38,6 +39,7 @@ type Config struct {
 	Retention Retention `json:"retention"`
 	Permit    Permit    `json:"permit"`
 	Sandbox   Sandbox   `json:"sandbox"`
+	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
 	// Providers are what the settings say about providers, by their names:
 	// [Loaded.Provider] knows the rest.
@@ -131,6 +133,8 @@ func fields() []field {
 		{path: "hooks.disable", value: func(c *Config) any { return &c.Hooks.Disable }, private: "which hooks do not run", variable: "BELAY_DISABLE_HOOKS"},
 		{path: "hooks.allow_commands", value: func(c *Config) any { return &c.Hooks.AllowCommands }, private: "whether commands run", variable: "BELAY_ALLOW_COMMANDS"},
 		{path: "hooks.webhook_allowlist", value: func(c *Config) any { return &c.Hooks.WebhookAllowlist }, private: "where webhooks go", variable: "BELAY_WEBHOOK_ALLOWLIST"},
+		{path: "memory.mode", value: func(c *Config) any { return &c.Memory.Mode }, check: func(c *Config) error { return oneOf(c.Memory.Mode, memoryModes()) }, looser: looserMemory},
+		{path: "memory.file", value: func(c *Config) any { return &c.Memory.File }, private: "where memories are kept"},
 		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are and go", inFiles: always},
 	}
 }

@@ -54,6 +54,8 @@ func TestDefaults(t *testing.T) {
 		Limits:    config.Limits{Steps: 100, Parallel: 16, ResultCharacters: 50_000, Tool: 5 * time.Minute},
 		Approvals: config.Approvals{OnAsk: "wait", Expiry: 24 * time.Hour},
 		Sandbox:   config.Sandbox{Mode: "auto"},
+		Hooks:     config.Hooks{AllowCommands: true},
+		Memory:    config.Memory{Mode: "off", File: filepath.Join(o.UserDir, "belay", "memory.db")},
 	}
 	if diff := cmp.Diff(want, l.Config); diff != "" {
 		t.Error(diff)
@@ -89,6 +91,8 @@ permit:
     deploy: {zone: external, reads: [from], writes: [to], urls: [at], command: run}
     "x_*": {zone: 0}
 sandbox: {mode: off, write: [~/cache]}
+memory: {mode: propose, file: ~/memory.db}
+hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com]}
 providers:
   anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
   work:
@@ -132,6 +136,8 @@ providers:
 			},
 		},
 		Sandbox: config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}},
+		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
+		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
 			"work": {
@@ -295,7 +301,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are the settings that a project's file cannot have.
-var forUsers = []string{"permit.relax", "permit.roots", "permit.tools", "sandbox.write", "providers"}
+var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "memory.file", "providers"}
 
 // Rules and guards of both files hold together.
 func TestRulesAddUp(t *testing.T) {
@@ -346,6 +352,9 @@ func TestUnknownVariables(t *testing.T) {
 		{"BELAY_MODDE=read-only", `did you mean "BELAY_MODE"`},
 		{"BELAY_MODDE=", ""},
 		{"BELAY_DISABLE_HOOKS=1", ""},
+		{"BELAY_HOOKS_DISABLE=1", "BELAY_HOOKS_DISABLE: there is no such setting"},
+		{"BELAY_ALLOW_COMMANDS=0", ""},
+		{"BELAY_ALLOW_COMMANDS=maybe", `BELAY_ALLOW_COMMANDS: "maybe" is neither true nor false`},
 		{"BELAY_DEMO_DIR=x", ""},
 		{"BELAY_CHAT_TEST_HISTORY=x", ""},
 		{"BELAYTEST_X=x", ""},
@@ -368,5 +377,41 @@ func TestVariable(t *testing.T) {
 		if got := config.Variable(path); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
+	}
+}
+
+// What hooks may do is not for a project to say, and its hooks make a directory a project.
+//
+// SPEC W-07
+func TestHooksAreTheOperators(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"hooks: {disable: [all]}", "hooks: {allow_commands: true}", "hooks: {webhook_allowlist: [evil.test]}"} {
+		if _, err := config.Load(files(t, "", line+"\n")); err == nil || !strings.Contains(err.Error(), "it is not for a project to say") {
+			t.Errorf("%s: the error is %v", line, err)
+		}
+	}
+	o := files(t, "", "")
+	below := filepath.Join(o.Dir, "src", "deep")
+	for _, dir := range []string{below, filepath.Join(o.Dir, ".belay", "hooks")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := load(t, &config.Options{Dir: below, UserDir: o.UserDir, Environ: []string{}}); l.Project != o.Dir {
+		t.Errorf("the project is %s, want %s, which has hooks", l.Project, o.Dir)
+	}
+}
+
+// A machine's file comes first, and the user's above it.
+func TestTheMachinesFile(t *testing.T) {
+	t.Parallel()
+	o := files(t, "mode: strict\n", "")
+	o.SystemDir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(o.SystemDir, config.Name), []byte("mode: build\nhooks: {allow_commands: false}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := load(t, o)
+	if l.Mode != "strict" || l.Hooks.AllowCommands || l.From("hooks.allow_commands").Kind != "system" {
+		t.Errorf("mode %s, commands %t from %s", l.Mode, l.Hooks.AllowCommands, l.From("hooks.allow_commands"))
 	}
 }

@@ -170,7 +170,7 @@ func (r *reading) userPaths(path string, into any) {
 		return
 	}
 	switch path {
-	case "store":
+	case "store", "memory.file":
 		word := into.(*string) //nolint:forcetypeassert // it is text
 		*word = atHome(*word)
 	case "permit.roots", "sandbox.write":

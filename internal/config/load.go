@@ -124,7 +124,8 @@ func Load(opts *Options) (*Loaded, error) {
 	if err := l.checkProvider(); err != nil {
 		problems = append(problems, fmt.Errorf("%s: model: %w", l.From("model"), err))
 	}
-	l.Store = absolute(l.Store, l.Project)
+	l.Store = located(l.Store, l.Project)
+	l.placeMemory()
 	for _, dirs := range [][]string{l.Permit.Roots, l.Sandbox.Write} {
 		for i := range dirs {
 			dirs[i] = absolute(dirs[i], l.Project)
@@ -145,6 +146,7 @@ func (l *Loaded) fillIn() {
 	l.Limits.Tool = cmp.Or(l.Limits.Tool, 5*time.Minute)
 	l.Approvals.OnAsk = cmp.Or(l.Approvals.OnAsk, "wait")
 	l.Sandbox.Mode = cmp.Or(l.Sandbox.Mode, SandboxAuto)
+	l.Memory.Mode = cmp.Or(l.Memory.Mode, MemoryOff)
 	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 
@@ -172,7 +174,7 @@ func (l *Loaded) Override(path, flag, word string) error {
 	err := l.set(path, Source{"flag", "--" + flag}, func(into any) error { return assign(into, word) })
 	switch {
 	case err != nil:
-	case path == "store":
+	case path == "store" && !IsDSN(l.Store):
 		l.Store, err = filepath.Abs(l.Store)
 	case path == "model":
 		err = l.checkProvider()
@@ -237,6 +239,8 @@ func (l *Loaded) forProject(f *field, changed *Config) error {
 		return fmt.Errorf("it is not for a project to say %s: %s", f.private, elsewhere)
 	case f.looser != nil && f.looser(changed, &l.Config):
 		return fmt.Errorf("a project may tighten it and not loosen it: %s", elsewhere)
+	case f.path == "store" && IsDSN(changed.Store):
+		return fmt.Errorf("it is not for a project to say on which server sessions are kept: %s", elsewhere)
 	case f.path == "store" && !filepath.IsLocal(changed.Store):
 		return fmt.Errorf("%q is outside the project: %s", changed.Store, elsewhere)
 	default:
@@ -305,11 +309,11 @@ func (l *Loaded) readEnvironment() error {
 }
 
 // findUp looks for a project in a directory and those above it: it has a file
-// of settings. A store alone makes none: whoever ran one task in their home
+// of settings, or hooks. A store alone makes none: whoever ran one task in their home
 // directory would have made all of it a project.
 func findUp(start string) string {
 	for dir := start; ; {
-		if isFile(filepath.Join(dir, Name)) {
+		if isFile(filepath.Join(dir, Name)) || isDir(filepath.Join(dir, ".belay", "hooks")) {
 			return dir
 		}
 		above := filepath.Dir(dir)
@@ -322,6 +326,11 @@ func findUp(start string) string {
 
 // isFile reports whether there is something to read. What cannot be looked at is
 // read too: the error says why it cannot.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir() || errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist)

@@ -99,6 +99,9 @@ func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 		}
 		r.refusef(at, "providers.%s: there is no url%s: say where it is; or say its kind, for another account with a vendor", name, near.Hint(name, names))
 	}
+	if err := checkVersion(kind, p.URL); err != nil {
+		r.refusef(at, "providers.%s: url: %w", name, err)
+	}
 	for _, w := range words {
 		if !slices.Contains(w.vendors, vendorOf(kind).Name) {
 			r.refusef(w.node, "%s: %s: there is no such thing with kind %s: it is for %s", w.what, w.key, kind, strings.Join(w.vendors, " and "))

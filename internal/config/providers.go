@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -251,9 +252,28 @@ func checkURL(address string) error {
 		return errors.New("there is a name or a password in it: a key comes from key_env or key_file")
 	case u.RawQuery != "" || u.Fragment != "":
 		return errors.New("there is something behind its path: write https://host/path")
-	default:
-		return nil
 	}
+	for _, request := range requestPaths {
+		if rest, ok := strings.CutSuffix(strings.TrimRight(address, "/"), request); ok {
+			return fmt.Errorf("%s is the address of one sort of request, which is added to it: write %s", address, rest)
+		}
+	}
+	return nil
+}
+
+// requestPaths are what providers add to an address.
+var requestPaths = []string{"/chat/completions", "/completions", "/responses", "/v1/messages", "/messages", "/models"}
+
+// checkVersion says what is wrong with an address for a kind that adds the version
+// to it by itself.
+func checkVersion(kind, address string) error {
+	versions := map[string][]string{KindAnthropic: {"/v1"}, KindGemini: {"/v1beta", "/v1"}}
+	for _, version := range versions[kind] {
+		if rest, ok := strings.CutSuffix(strings.TrimRight(address, "/"), version); ok {
+			return fmt.Errorf("with kind %s the version is added to the address: write %s", kind, rest)
+		}
+	}
+	return nil
 }
 
 // checkKeyEnv says what is wrong with the name of a variable, without showing it.
@@ -291,11 +311,14 @@ func (l *Loaded) setProvider(v providerVariable, word string) error {
 	var err error
 	switch v.key {
 	case "url":
-		p.URL, err = word, checkURL(word)
+		known, _ := builtInOf(v.provider)
+		if p.URL, err = word, checkURL(word); err == nil {
+			err = checkVersion(cmp.Or(p.Kind, known.Kind, KindChat), word)
+		}
 	case "key_env":
 		p.KeyEnv, err = []string{word}, checkKeyEnv(word)
 	case "key_file":
-		p.KeyFile = word
+		p.KeyFile, err = filepath.Abs(atHome(word))
 	}
 	if err != nil {
 		return err

@@ -118,6 +118,10 @@ func TestProviderMistakes(t *testing.T) {
 		{"an address is one of a web server", "providers: {work: {url: \"localhost:8080\"}}\n", []string{"providers.work: url: it is not the address of a web server"}},
 		{"an address holds no password", "providers: {work: {url: \"https://me:hunter2@host\"}}\n", []string{"providers.work: url: there is a name or a password in it"}},
 		{"an address ends with its path", "providers: {work: {url: \"https://host/v1?key=hunter2\"}}\n", []string{"providers.work: url: there is something behind its path"}},
+		{"an address is not that of a request", "providers: {work: {url: \"https://host/v1/chat/completions\"}}\n", []string{"providers.work: url: https://host/v1/chat/completions is the address of one sort of request, which is added to it: write https://host/v1"}},
+		{"nor of any other", "providers:\n  a: {kind: openai, url: \"https://host/v1/responses/\"}\n  b: {kind: anthropic, url: \"https://host/v1/messages\"}\n  c: {url: \"https://host/v1/models\"}\n", []string{"belay.yaml:2: providers.a: url: https://host/v1/responses/ is", "write https://host/v1\n", "belay.yaml:3: providers.b: url: https://host/v1/messages is", "write https://host\n", "belay.yaml:4: providers.c: url: "}},
+		{"a version is not told to those who add it", "providers:\n  anthropic: {url: \"https://host/claude/v1\"}\n  google: {kind: gemini, url: \"https://host/v1beta\"}\n", []string{"belay.yaml:2: providers.anthropic: url: with kind anthropic the version is added to the address: write https://host/claude\n", "belay.yaml:3: providers.google: url: with kind gemini the version is added to the address: write https://host"}},
+		{"it is to others", "providers: {work: {url: \"https://host/v1\"}, vllm: {kind: openai, url: \"https://host/v1/\"}}\n", nil},
 		{"a key in place of a variable", "providers: {openai: {key_env: sk-hunter2}}\n", []string{"providers.openai: key_env: it is not the name of a variable"}},
 		{"a window is a number", "providers: {ollama: {window: big}}\n", []string{`providers.ollama: window: "big" is not a number`}},
 		{"a price has parts", "providers: {ollama: {price: 3}}\n", []string{"providers.ollama.price: expected keys with values"}},
@@ -177,11 +181,13 @@ func TestProviderVariables(t *testing.T) {
 		}
 	}
 	for variable, want := range map[string]string{
-		"BELAY_PROVIDERS_OLAMA_URL=http://x":     `there is no such setting (did you mean "BELAY_PROVIDERS_OLLAMA_URL"?)`,
-		"BELAY_PROVIDERS_OLLAMA_URL=localhost":   "BELAY_PROVIDERS_OLLAMA_URL: it is not the address of a web server",
-		"BELAY_PROVIDERS_OPENAI_KEY_ENV=sk-abcd": "BELAY_PROVIDERS_OPENAI_KEY_ENV: it is not the name of a variable",
-		"BELAY_PROVIDERS=x":                      "it is set in a belay.yaml and not by a variable",
-		"BELAY_MODEL=nobody/m":                   `BELAY_MODEL: model: "nobody" is no provider of models`,
+		"BELAY_PROVIDERS_OLAMA_URL=http://x":                         `there is no such setting (did you mean "BELAY_PROVIDERS_OLLAMA_URL"?)`,
+		"BELAY_PROVIDERS_OLLAMA_URL=localhost":                       "BELAY_PROVIDERS_OLLAMA_URL: it is not the address of a web server",
+		"BELAY_PROVIDERS_OLLAMA_URL=http://host/v1/chat/completions": "write http://host/v1",
+		"BELAY_PROVIDERS_ANTHROPIC_URL=https://host/v1":              "BELAY_PROVIDERS_ANTHROPIC_URL: with kind anthropic the version is added to the address: write https://host",
+		"BELAY_PROVIDERS_OPENAI_KEY_ENV=sk-abcd":                     "BELAY_PROVIDERS_OPENAI_KEY_ENV: it is not the name of a variable",
+		"BELAY_PROVIDERS=x":                                          "it is set in a belay.yaml and not by a variable",
+		"BELAY_MODEL=nobody/m":                                       `BELAY_MODEL: model: "nobody" is no provider of models`,
 	} {
 		o := files(t, "", "")
 		o.Environ = []string{variable}

@@ -18,7 +18,7 @@ func Template() string {
 
 const template = `# Settings of this project for belay. Every line is optional; "belay doctor" shows what is in force and from where.
 # The user's own file comes first, then this one, then variables (limits.steps is BELAY_LIMITS_STEPS), then flags.
-# What loosens (mode, budget, floor, sandbox) or tells where keys are counts only in the user's own file, as a variable or as a flag.
+# What loosens (mode, budget, floor, sandbox, memory) or tells where keys are counts only in the user's own file, as a variable or as a flag.
 
 # Which model to ask: PROVIDER/NAME, of anthropic, openai, gemini, openrouter, ollama, llama.cpp, vllm, lmstudio, or of one that
 # the user's own file sets under "providers", which says where servers and keys are. With a key in the environment there is a
@@ -59,6 +59,12 @@ const template = `# Settings of this project for belay. Every line is optional; 
 
 # sandbox:                     # confines the commands of the shell
 #   mode: require              # auto (where the machine can), require (else they do not run), off (user's own file only)
+
+# memory:                      # whether facts are remembered across sessions, in a file of the user's
+#   mode: off                  # off, read (recall alone), propose (what is new waits for "belay memory accept") or on
+
+# Switches about hooks that files declare are the user's alone: hooks.disable, hooks.allow_commands and
+# hooks.webhook_allowlist. "belay hooks list" shows which hooks run here.
 
 # approvals:
 #   on_ask: wait               # wait (at a terminal, else park), park, or deny

@@ -1,4 +1,4 @@
-package toolbox_test
+package diff_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/belay-run/belay/toolbox"
+	"github.com/belay-run/belay/internal/diff"
 )
 
 // patch applies a unified diff as patch does, and fails where it does not fit.
@@ -74,7 +74,7 @@ func checkDiff(t interface {
 	Fatalf(format string, args ...any)
 }, before, after string,
 ) {
-	diff, added, removed := toolbox.Unified(before, after)
+	diff, added, removed := diff.Unified("f", "f", before, after)
 	got, err := patch(before, diff)
 	if err != nil || got != after {
 		t.Fatalf("patch(%q) = %q, %v, want %q; the diff is\n%s", before, got, err, after, diff)
@@ -117,7 +117,7 @@ func TestDiffIsShort(t *testing.T) {
 	t.Parallel()
 	before := strings.Repeat("x\ny\n", 100)
 	after := strings.Replace(before, "y\n", "new\ny\n", 50)
-	if _, added, removed := toolbox.Unified(before, after); added != 50 || removed != 0 {
+	if _, added, removed := diff.Unified("f", "f", before, after); added != 50 || removed != 0 {
 		t.Errorf("added %d, removed %d, want 50 and 0", added, removed)
 	}
 }

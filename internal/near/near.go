@@ -35,8 +35,11 @@ func Names(name string, known []string, n int) []string {
 			like = append(like, candidate{k, d})
 		}
 	}
+	far := func(other string) int { // letters that are swapped are a likelier slip than one too many
+		return max(len(name)-len(other), len(other)-len(name))
+	}
 	slices.SortFunc(like, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.edits, b.edits), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.edits, b.edits), cmp.Compare(far(a.name), far(b.name)), strings.Compare(a.name, b.name))
 	})
 	names := make([]string, 0, n)
 	for _, c := range like[:min(n, len(like))] {
@@ -52,6 +55,35 @@ func Hint(name string, known []string) string {
 		return fmt.Sprintf(" (did you mean %q?)", names[0])
 	}
 	return ""
+}
+
+// Slash says which name was meant by /name, if nobody answers to it and a known one is two
+// edits away at most. Else it returns nothing.
+func Slash(name string, known []string) string {
+	if name == "" || slices.Contains(known, name) {
+		return ""
+	}
+	if meant := Within(name, known, 2); meant != "" {
+		return fmt.Sprintf("there is no /%s (did you mean /%s?): the message goes to the model as it is", name, meant)
+	}
+	return ""
+}
+
+// Within returns the known name that takes the fewest edits to make of another: so many
+// at most, and at most one for every two letters. Case does not count. It returns nothing
+// if there is none.
+func Within(name string, known []string, most int) string {
+	found, fewest := "", most+1
+	lower := strings.ToLower(name)
+	for _, k := range known {
+		if max(len(k)-len(name), len(name)-len(k)) > most {
+			continue
+		}
+		if d := edits(lower, strings.ToLower(k)); d < fewest && d <= min(len(name), len(k))/2 {
+			found, fewest = k, d
+		}
+	}
+	return found
 }
 
 // edits is how many letters have to be added, dropped, changed, or swapped with

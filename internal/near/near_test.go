@@ -46,4 +46,33 @@ func TestHint(t *testing.T) {
 	if got := near.Hint("shell", []string{"write", "read"}); got != "" {
 		t.Errorf("Hint = %q, want nothing", got)
 	}
+	if got := near.Hint("modle", []string{"mode", "model"}); got != ` (did you mean "model"?)` {
+		t.Errorf("Hint = %q, want the name of the same length", got)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	known := []string{"help", "compact", "review", "go", "stop"}
+	for name, want := range map[string]string{
+		"hlep": "help", "compct": "compact", "REVIEW": "review", "reviewer": "review", "reviewers": "", "usr": "", "tmp": "", "x": "", "to": "go", "gone": "", "": "",
+	} {
+		if got := near.Within(name, known, 2); got != want {
+			t.Errorf("Within(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestSlash(t *testing.T) {
+	t.Parallel()
+	known := []string{"help", "compact", "review", "stop"}
+	for name, want := range map[string]string{
+		"hlep":   "there is no /hlep (did you mean /help?): the message goes to the model as it is",
+		"Compct": "there is no /Compct (did you mean /compact?): the message goes to the model as it is",
+		"help":   "", "": "", "deploy": "",
+	} {
+		if got := near.Slash(name, known); got != want {
+			t.Errorf("Slash(%q) = %q, want %q", name, got, want)
+		}
+	}
 }

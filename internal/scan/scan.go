@@ -132,3 +132,11 @@ func spaceAfter(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return unicode.IsSpace(r)
 }
+
+// Leading is the name at the very beginning of a text, or nothing.
+func Leading(text string) string {
+	if tokens := Tokens(text); len(tokens) > 0 && tokens[0].Start == 0 {
+		return tokens[0].Name
+	}
+	return ""
+}

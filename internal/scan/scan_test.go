@@ -282,3 +282,14 @@ func BenchmarkTokens(b *testing.B) {
 		}
 	})
 }
+
+func TestLeading(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"/help": "help", "/Compct now, please": "Compct", "see /help": "", "/usr/bin/env": "", "help": "", "": "", "/help, please": "", " /help": "",
+	} {
+		if got := scan.Leading(text); got != want {
+			t.Errorf("Leading(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const asksUser = `
+follow_transcript: true
+steps:
+  - calls: [{tool: ask_user, input: {question: "Where to?", options: [staging, production]}}]
+  - expect: {results: [{tool: ask_user, text: production}]}
+    text: To production.
+`
+
+// Questions of the model are asked at a terminal, and an answer that will not do is told.
+//
+// SPEC E-07
+func TestQuestionsAreAskedAtATerminal(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asksUser})
+	answers := []string{"the moon\n", "2\n"}
+	answer := func(string) string {
+		if len(answers) == 0 {
+			return "\n"
+		}
+		next := answers[0]
+		answers = answers[1:]
+		return next
+	}
+	seen, code := atTerminal(t, dir, "1\n", answer, []string{"NO_COLOR=1"}, "run", "--model", "scripted/asks.yaml", "--as", "first", "ship it")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"? the agent asks: Where to?\n    1. staging\n    2. production\n  your answer, or enter for none: the moon\n",
+		"? the agent asks: the answer will not do: it is none of the options: staging, production, or a number from 1 to 2\n  Where to?\n    1. staging\n",
+		"answered by ada (belay): production", "To production.\n",
+	} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the screen has no %q:\n%s", want, seen)
+		}
+	}
+}
+
+// A question outlives the process that asks it: it is killed while somebody is asked,
+// the answer comes from another process, and a third goes on, once.
+//
+// SPEC E-07
+func TestAQuestionOutlivesItsProcess(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asksUser})
+	keyboard, screen := openTerminal(t)
+	cmd := command(t, dir, "run", "--model", "scripted/asks.yaml", "--as", "first", "ship it")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if err := screen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	from, seen := bufio.NewReader(keyboard), ""
+	for !strings.Contains(seen, "your answer") {
+		b, err := from.ReadByte()
+		if err != nil {
+			t.Fatalf("nobody was asked (%v), but:\n%s", err, seen)
+		}
+		seen += string(b)
+	}
+	if err := cmd.Process.Kill(); err != nil { // SIGKILL
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+
+	must := func(want int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		stdout, stderr, code := belay(t, dir, args...)
+		if code != want {
+			t.Fatalf("belay %s: exit code %d, want %d:\n%s%s", strings.Join(args, " "), code, want, stdout, stderr)
+		}
+		return stdout, stderr
+	}
+	listed, _ := must(0, "approvals", "list")
+	if n := strings.Count(listed, "pending"); n != 1 {
+		t.Fatalf("%d questions are pending, want 1:\n%s", n, listed)
+	}
+	must(0, "approvals", "answer", "ap-", "2")
+	_, again := must(1, "approvals", "answer", "ap-", "1")
+	if !strings.Contains(again, "has been decided, by ada (belay): answered") {
+		t.Errorf("a second answer is told:\n%s", again)
+	}
+	if out, _ := must(0, "resume", "first", "--model", "scripted/asks.yaml"); out != "To production.\n" {
+		t.Errorf("the turn went on with:\n%s", out)
+	}
+	must(2, "resume", "first", "--model", "scripted/asks.yaml") // it is over
+	shown, _ := must(0, "show", "first", "--full")
+	if n := len(regexp.MustCompile(`(?m)^\s*production$`).FindAllString(shown, -1)); n != 1 {
+		t.Errorf("the answer is in the transcript %d times, want once:\n%s", n, shown)
+	}
+}
+
+// In a chat questions are answered where they come up.
+//
+// SPEC E-07
+func TestQuestionsAreAskedInAChat(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asksUser})
+	keyboard, screen := openTerminal(t)
+	cmd := command(t, dir, "chat", "--model", "scripted/asks.yaml", "--as", "first")
+	cmd.Env = append(cmd.Env, "TERM=dumb", "NO_COLOR=1") // line by line
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if err := screen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	from := bufio.NewReader(keyboard)
+	await := func(text string) {
+		t.Helper()
+		seen := ""
+		for !strings.HasSuffix(seen, text) {
+			b, err := from.ReadByte()
+			if err != nil {
+				t.Fatalf("%q did not come (%v), but:\n%s", text, err, seen)
+			}
+			seen += string(b)
+		}
+	}
+	types := func(line string) {
+		t.Helper()
+		if _, err := keyboard.WriteString(line + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await("> ")
+	types("ship it")
+	await("2. production")
+	await("your answer, or enter for none: ")
+	types("the moon")
+	await("the answer will not do")
+	await("your answer, or enter for none: ")
+	types("Production")
+	await("To production.")
+	await("> ")
+	types("/quit")
+	_ = cmd.Wait()
+	if state := stateOf(t, dir); state != "done" {
+		t.Errorf("the session is %s", state)
+	}
+}

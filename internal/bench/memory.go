@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay/memory"
+)
+
+func memoryPromises() []promise {
+	times := sync.OnceValues(func() (took recallTimes, err error) { // filling a store takes long
+		_, err = inScratch(func(dir string) (_ float64, err error) {
+			took, err = measureRecall(dir)
+			return 0, err
+		})()
+		return took, err
+	})
+	return []promise{
+		{"memory/recall-100k-vs-10k", 3, func() (float64, error) {
+			took, err := times()
+			return took.many / took.few, err
+		}},
+		{"memory/recall-100k-ms", 20, func() (float64, error) {
+			took, err := times()
+			return took.many / 1e6, err
+		}},
+	}
+}
+
+// recallTimes is what recall takes among 10,000 memories, and among 100,000.
+type recallTimes struct{ few, many float64 }
+
+// memoryTexts are what users say, more or less: some words are in many memories, most
+// in few.
+type memoryTexts struct {
+	random *rand.Rand
+	zipf   *rand.Zipf
+	words  []string
+}
+
+func newMemoryTexts() *memoryTexts {
+	random := rand.New(rand.NewPCG(3, 4))
+	syllables := []string{"ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu", "lan", "ter", "mon"}
+	words := make([]string, 30_000)
+	for i := range words {
+		var b strings.Builder
+		for range 2 + random.IntN(3) {
+			b.WriteString(syllables[random.IntN(len(syllables))])
+		}
+		words[i] = b.String()
+	}
+	return &memoryTexts{random, rand.NewZipf(random, 1.1, 8, uint64(len(words)-1)), words}
+}
+
+func (m *memoryTexts) sentence(words int) string {
+	said := make([]string, words)
+	for i := range said {
+		said[i] = m.words[m.zipf.Uint64()]
+	}
+	return strings.Join(said, " ")
+}
+
+// fill makes a store of so many memories, in scopes as a user has them: most are the
+// user's own, the others those of projects.
+func (m *memoryTexts) fill(path string, count int) (*memory.Store, error) {
+	store, err := memory.Open(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for done := 0; done < count; {
+		drafts := make([]memory.Draft, 0, 10_000)
+		for range min(cap(drafts), count-done) {
+			d := memory.Draft{Text: fmt.Sprintf("%s %d", m.sentence(8+m.random.IntN(8)), done+len(drafts))}
+			if m.random.IntN(5) == 0 {
+				d.Scope = memory.Scope{Kind: memory.Project, Name: fmt.Sprint("p", m.random.IntN(4))}
+			}
+			drafts = append(drafts, d)
+		}
+		if _, err := store.Add(ctx, drafts...); err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+		done += len(drafts)
+	}
+	return store, nil
+}
+
+// recalls is the median time of recalling for texts, as a turn does it, in nanoseconds.
+func (m *memoryTexts) recalls(store *memory.Store, texts []string) (float64, error) {
+	best := make([]float64, len(texts))
+	for i, text := range texts {
+		best[i] = math.Inf(1)
+		for range 2 {
+			start := time.Now()
+			found, err := store.Search(ctx, memory.Query{Text: text, Limit: 6, Scopes: []memory.Scope{
+				{Kind: memory.User}, {Kind: memory.Project, Name: "p1"}, {Kind: memory.Agent, Name: "main"},
+			}})
+			if err != nil {
+				return 0, err
+			}
+			if len(found) == 0 {
+				return 0, errors.New("nothing was recalled")
+			}
+			best[i] = min(best[i], float64(time.Since(start).Nanoseconds()))
+		}
+	}
+	return median(best), nil
+}
+
+// questions are texts of users: short ones and long ones.
+func (m *memoryTexts) questions() []string {
+	var texts []string
+	for i := range 60 {
+		texts = append(texts, m.sentence(4+i%30))
+	}
+	return texts
+}
+
+// measureRecall recalls for the same texts from a small store and from a large one, in
+// turns, so that both see the same machine.
+func measureRecall(dir string) (took recallTimes, err error) {
+	m := newMemoryTexts()
+	var stores []*memory.Store
+	defer func() {
+		for _, s := range stores {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for _, count := range []int{10_000, 100_000} {
+		store, err := m.fill(filepath.Join(dir, fmt.Sprint(count, ".db")), count)
+		if err != nil {
+			return took, err
+		}
+		stores = append(stores, store)
+	}
+	texts := m.questions()
+	took = recallTimes{math.Inf(1), math.Inf(1)}
+	for range 5 {
+		for i, best := range []*float64{&took.few, &took.many} {
+			now, err := m.recalls(stores[i], texts)
+			if err != nil {
+				return took, err
+			}
+			*best = min(*best, now)
+		}
+	}
+	return took, nil
+}

@@ -1,0 +1,448 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/internal/pgtest"
+	"github.com/belay-run/belay/store/postgres"
+)
+
+// workerPromises are those of workers that share a PostgreSQL store.
+func workerPromises() []promise {
+	return []promise{
+		{"postgres-four-workers", 1 / 3.3, fourWorkers},
+		{"postgres-submit-to-model", 5, submitToModel},
+		{"postgres-parked-goroutines", 0, parkedGoroutines},
+		{"postgres-parked-idle-rows", 10, parkedRows},
+	}
+}
+
+// workerDSN tells a process that it is a worker, and of which database.
+const workerDSN = "BELAY_BENCH_TEST_WORKER"
+
+// waitsFor is how long the tool of a turn waits, and together how many turns a worker
+// takes at once.
+const (
+	waitsFor = 50 * time.Millisecond
+	together = 1
+)
+
+// serveWorker is a worker, if this process is to be one.
+func serveWorker() bool {
+	dsn := os.Getenv(workerDSN)
+	if dsn == "" {
+		return false
+	}
+	ending, cancel := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer cancel()
+	go func() { // a worker does not outlive the benchmark
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	store, err := postgres.Open(ctx, dsn, &postgres.Options{MaxConns: 4})
+	must(err)
+	wait := belay.NewRawTool(belay.ToolDeclaration{Name: "wait", Description: "waits"}, func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
+		select {
+		case <-time.After(waitsFor):
+		case <-ctx.Done():
+		}
+		return belay.Result{Text: "done"}, nil
+	}, nil)
+	agent, err := belay.New(callsOnce{}, &belay.Options{Store: store, Tools: []belay.Tool{wait}})
+	must(err)
+	w, err := engine.New(store, engine.Of(agent), &engine.Options{Turns: together})
+	must(err)
+	_, err = os.Stdout.WriteString("ready\n")
+	must(err)
+	must(w.Run(ending))
+	must(errors.Join(agent.Close(ctx), store.Close()))
+	return true
+}
+
+// callsOnce is a model that calls a tool and then ends.
+type callsOnce struct{}
+
+// Stream implements belay.Model.
+func (callsOnce) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		answer := belay.Response{Parts: []belay.Part{belay.Text("done")}, StopReason: belay.StopEnd}
+		if req.Messages[len(req.Messages)-1].Kind == belay.KindUser {
+			answer.StopReason = belay.StopToolUse
+			answer.Parts = []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "c", Tool: "wait", Input: json.RawMessage(`{}`)}}}
+		}
+		yield(belay.Chunk{Response: &answer}, nil)
+	}
+}
+
+// sharedServer is a server that waits for its disk, with an empty store.
+func sharedServer() (server *pgtest.Server, dsn string, err error) {
+	if server, err = pgtest.Start(&pgtest.Options{Durable: true}); err != nil {
+		return nil, "", err
+	}
+	if dsn, err = server.Create(ctx, "belay", "template1"); err != nil {
+		return nil, "", errors.Join(err, server.Stop())
+	}
+	return server, dsn, nil
+}
+
+// fourWorkers is how long four worker processes take for turns whose tool waits,
+// against one.
+func fourWorkers() (figure float64, err error) {
+	server, dsn, err := sharedServer()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	store, err := postgres.Open(ctx, dsn, &postgres.Options{MaxConns: 4})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	var ones, fours []float64
+	for round := range 3 { // they take turns, so that both see the same machine
+		one, err := turnsWith(store, dsn, fmt.Sprint("one-", round), 1)
+		if err != nil {
+			return 0, err
+		}
+		four, err := turnsWith(store, dsn, fmt.Sprint("four-", round), 4)
+		if err != nil {
+			return 0, err
+		}
+		ones, fours = append(ones, one), append(fours, four)
+	}
+	return median(fours) / median(ones), nil
+}
+
+// turnsWith is the seconds that a turn takes with so many workers, begun before the
+// first is submitted.
+func turnsWith(store *postgres.Store, dsn, name string, workers int) (seconds float64, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	var stops []func() error
+	defer func() {
+		for _, stop := range stops {
+			err = errors.Join(err, stop())
+		}
+	}()
+	for range workers {
+		stop, err := startWorker(self, dsn)
+		if err != nil {
+			return 0, err
+		}
+		stops = append(stops, stop)
+	}
+	turns := 24 * workers
+	start := time.Now()
+	for i := range turns {
+		turn, err := belay.NewQueuedTurn(fmt.Sprint(name, "-", i), "main", "go")
+		if err == nil {
+			err = store.Submit(ctx, turn)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	for {
+		load, err := store.Load(ctx)
+		if err != nil {
+			return 0, err
+		}
+		left := load.Waiting
+		for _, h := range load.Holders {
+			left += len(h.Turns)
+		}
+		if left == 0 {
+			return time.Since(start).Seconds() / float64(turns), nil
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+}
+
+// startWorker starts a worker process, and returns when it is ready.
+func startWorker(self, dsn string) (stop func() error, err error) {
+	w := exec.CommandContext(ctx, self)
+	w.Env = append(os.Environ(), workerDSN+"="+dsn)
+	w.Stderr = os.Stderr
+	in, errIn := w.StdinPipe()
+	out, errOut := w.StdoutPipe()
+	if err := errors.Join(errIn, errOut, w.Start()); err != nil {
+		return nil, err
+	}
+	stop = func() error {
+		err := errors.Join(w.Process.Signal(syscall.SIGTERM), w.Wait())
+		_ = in.Close() // Wait may have done it
+		return err
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		return nil, errors.Join(fmt.Errorf("a worker does not start: %w", err), stop())
+	}
+	return stop, nil
+}
+
+// asked is a model that tells when it is asked.
+type asked chan struct{}
+
+// Stream implements belay.Model.
+func (a asked) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {
+	a <- struct{}{}
+	return func(yield func(belay.Chunk, error) bool) {
+		yield(belay.Chunk{Response: &belay.Response{Parts: []belay.Part{belay.Text("done")}, StopReason: belay.StopEnd}}, nil)
+	}
+}
+
+// roundTrips is how many round trips are measured.
+const roundTrips = 40
+
+// submitToModel is how long it takes from submitting a message to the first request to
+// the model, with a worker that is idle, against a job of River from inserting to
+// working it, on the same server.
+func submitToModel() (figure float64, err error) {
+	server, dsn, err := sharedServer()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	store, err := postgres.Open(ctx, dsn, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	submitter, err := postgres.Open(ctx, dsn, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, submitter.Close()) }()
+	model := make(asked)
+	idle := make(chan struct{}, 1)
+	stop, err := idleWorker(store, model, func() { idle <- struct{}{} })
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	bare, err := newBareRiver(dsn)
+	if err != nil {
+		return 0, err
+	}
+	defer bare.stop()
+	var ours, floor []float64
+	for i := range roundTrips {
+		turn, err := belay.NewQueuedTurn(fmt.Sprint("s", i), "main", "go")
+		if err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		if err := submitter.Submit(ctx, turn); err != nil {
+			return 0, err
+		}
+		<-model
+		ours = append(ours, time.Since(start).Seconds())
+		<-idle
+		took, err := bare.roundTrip()
+		if err != nil {
+			return 0, err
+		}
+		floor = append(floor, took)
+	}
+	return median(ours) / median(floor), nil
+}
+
+// idleWorker runs a worker on a store until it is stopped.
+func idleWorker(store *postgres.Store, model belay.Model, told func()) (stop func() error, err error) {
+	agent, err := belay.New(model, &belay.Options{Store: store})
+	if err != nil {
+		return nil, err
+	}
+	w, err := engine.New(store, engine.Of(agent), &engine.Options{Told: func(engine.Taken) { told() }})
+	if err != nil {
+		return nil, err
+	}
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(running) }()
+	return func() error {
+		cancel()
+		return errors.Join(<-ended, agent.Close(ctx))
+	}, nil
+}
+
+// bareRiver is River by itself: a job is inserted and worked.
+type bareRiver struct {
+	pool   *pgxpool.Pool
+	client *river.Client[pgx.Tx]
+	worked chan struct{}
+	cancel func()
+}
+
+type bareJob struct{}
+
+func (bareJob) Kind() string { return "bare" }
+
+type bareWorker struct {
+	river.WorkerDefaults[bareJob]
+	worked chan struct{}
+}
+
+func (w *bareWorker) Work(context.Context, *river.Job[bareJob]) error {
+	w.worked <- struct{}{}
+	return nil
+}
+
+func newBareRiver(dsn string) (*bareRiver, error) {
+	b := &bareRiver{worked: make(chan struct{}, 1)}
+	var err error
+	if b.pool, err = pgxpool.New(ctx, dsn); err != nil {
+		return nil, fmt.Errorf("bare River: %w", err)
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &bareWorker{worked: b.worked})
+	b.client, err = river.NewClient(riverpgxv5.New(b.pool), &river.Config{
+		Queues: map[string]river.QueueConfig{"bare": {MaxWorkers: 4}}, Workers: workers, FetchCooldown: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bare River: %w", err)
+	}
+	running, cancel := context.WithCancel(ctx)
+	b.cancel = cancel
+	if err := b.client.Start(running); err != nil {
+		return nil, fmt.Errorf("bare River: %w", err)
+	}
+	return b, nil
+}
+
+func (b *bareRiver) roundTrip() (seconds float64, err error) {
+	start := time.Now()
+	if _, err := b.client.Insert(ctx, bareJob{}, &river.InsertOpts{Queue: "bare"}); err != nil {
+		return 0, fmt.Errorf("bare River: %w", err)
+	}
+	<-b.worked
+	return time.Since(start).Seconds(), nil
+}
+
+func (b *bareRiver) stop() {
+	b.cancel()
+	<-b.client.Stopped()
+	b.pool.Close()
+}
+
+// parkedTurns is how many turns wait for somebody.
+const parkedTurns = 10_000
+
+// parkMany has as many turns parked as there may be, each with an approval that nobody
+// has decided.
+func parkMany(dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	const from = " FROM generate_series(1, %[1]d) i"
+	for _, statement := range []string{
+		`INSERT INTO sessions (id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state)
+			SELECT 'p' || i, 0, '', 1, 1, 0, 0, 0, 0, 'parked', '{"turn":{"id":"t","parked":true}}'` + from,
+		`INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision)
+			SELECT 'ap-' || i, 'p' || i, 0, 't', 'c', 'wait', 'h', 'floor', TRUE, 1, 0, ''` + from,
+		"INSERT INTO approval_words (id, reason, answer, pattern) SELECT 'ap-' || i, '', '', ''" + from,
+		"INSERT INTO due_turns (session, agent, model, parked, due, holder, claimed, mark) SELECT 'p' || i, 'main', '', TRUE, 7000000000000000000, '', 0, 1" + from,
+		"VACUUM (ANALYZE)",
+	} {
+		if _, err := conn.Exec(ctx, strings.ReplaceAll(statement, "%[1]d", fmt.Sprint(parkedTurns))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warmUp is how long a worker takes until all of it runs: River elects a leader.
+const warmUp = 7 * time.Second
+
+// withParked measures an idle worker without parked turns and with many.
+func withParked(measure func(dsn string) (float64, error)) (before, after float64, err error) {
+	server, dsn, err := sharedServer()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	store, err := postgres.Open(ctx, dsn, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	stop, err := idleWorker(store, make(asked), func() {})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	time.Sleep(warmUp)
+	if before, err = measure(dsn); err != nil {
+		return 0, 0, err
+	}
+	if err := parkMany(dsn); err != nil {
+		return 0, 0, err
+	}
+	after, err = measure(dsn)
+	return before, after, err
+}
+
+// parkedGoroutines is how many goroutines 10,000 parked turns take.
+func parkedGoroutines() (float64, error) {
+	before, after, err := withParked(func(string) (float64, error) {
+		least := runtime.NumGoroutine()
+		for range 100 { // some come and go
+			time.Sleep(10 * time.Millisecond)
+			least = min(least, runtime.NumGoroutine())
+		}
+		return float64(least), nil
+	})
+	return after - before, err
+}
+
+// idleFor is how long an idle worker is looked at.
+const idleFor = 5 * time.Second
+
+// parkedRows is how many rows a second the server reads more for an idle worker if
+// 10,000 turns are parked.
+func parkedRows() (float64, error) {
+	before, after, err := withParked(func(dsn string) (float64, error) {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		read := func() (rows float64, err error) {
+			time.Sleep(1500 * time.Millisecond) // what is counted is told once a second
+			err = conn.QueryRow(ctx, `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables
+				WHERE relname IN ('sessions', 'approvals', 'approval_words', 'due_turns', 'queued_turns', 'holders', 'runs')`).Scan(&rows)
+			return rows, err
+		}
+		from, err := read()
+		if err != nil {
+			return 0, err
+		}
+		time.Sleep(idleFor)
+		to, err := read()
+		return to - from, err
+	})
+	return (after - before) / idleFor.Seconds(), err
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/scan"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// elsewhere are the names that other agents have for tools that are here too.
+var elsewhere = map[string]string{
+	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
+	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
+}
+
+// unknownTool says that there is no tool of a name, and which one may be meant.
+func unknownTool(wanted string, names []string) string {
+	bare, _, _ := strings.Cut(wanted, "(") // as in Bash(git log:*)
+	if ours, ok := elsewhere[strings.ToLower(bare)]; ok && slices.Contains(names, ours) {
+		return fmt.Sprintf("there is no tool %q: it is called %s here", wanted, ours)
+	}
+	return fmt.Sprintf("there is no tool %q%s: there are %s", wanted, near.Hint(wanted, names), strings.Join(names, ", "))
+}
+
+// agentCheck finds the mistakes of declared agents that show only when they are made.
+type agentCheck struct {
+	settings *config.Loaded
+	tools    []string
+	skills   []string
+}
+
+func newAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
+	root, err := os.OpenRoot(s.Project)
+	if err != nil {
+		return nil, fmt.Errorf("look for the tools: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing is done with the tools
+	c := &agentCheck{settings: s, skills: skillNames(openSkills(ctx, s))}
+	for _, tool := range toolbox.All(root, nil) {
+		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
+			c.tools = append(c.tools, name)
+		}
+	}
+	c.tools = append(c.tools, subagent.InvokeTool)
+	return c, nil
+}
+
+// mistakes are what is wrong with an agent. It can be named and would fail, or would not
+// do what its file says.
+func (c *agentCheck) mistakes(d *subagent.Declaration) []subagent.Problem {
+	var found []subagent.Problem
+	wrongf := func(format string, args ...any) {
+		found = append(found, subagent.Problem{Path: d.Path, Message: fmt.Sprintf(format, args...)})
+	}
+	if d.Model != "" {
+		if _, err := findModel(c.settings, d.Model); err != nil {
+			wrongf("model: %v", err)
+		}
+	}
+	for _, name := range d.Tools {
+		if !slices.Contains(c.tools, name) {
+			wrongf("tools: %s", unknownTool(name, c.tools))
+		}
+	}
+	for _, name := range d.Skills {
+		if !slices.Contains(c.skills, name) {
+			wrongf("skills: there is no skill %q%s", name, near.Hint(name, c.skills))
+		}
+	}
+	own, err := permit.ModeOf(d.Mode)
+	general, other := permit.ModeOf(c.settings.Mode)
+	if d.Mode != "" && err == nil && other == nil && own.Tighter(general) != own {
+		wrongf("mode: %s lets it do more than %s does, which the settings say: an agent's mode only tightens, so %s holds", own.Name, general.Name, own.Tighter(general).Name)
+	}
+	return found
+}
+
+// foreign reports whether a file is declared for another agent: what is wrong with it
+// there is no mistake.
+func foreign(s *config.Loaded, path string) bool {
+	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
+}
+
+// tellHint tells of a name at the beginning of a message that nobody answers to, if one
+// that is known is like it. The message goes to the model as it is.
+func (a *app) tellHint(w *work, text string) {
+	var names []string
+	for _, n := range w.agent.TypedNames() {
+		names = append(names, n.Name)
+	}
+	if hint := near.Slash(scan.Leading(text), names); hint != "" {
+		a.remarkf("%s", a.onErr.yellow(hint))
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// questions are the extension by which the model can ask the user, unless the settings
+// leave its tool out.
+func questions(s *config.Loaded) []belay.Extension {
+	if s.Tools != nil && !slices.Contains(s.Tools, toolbox.AskUserTool) {
+		return nil
+	}
+	return []belay.Extension{toolbox.AskUser()}
+}
+
+// terminalAsker puts questions to the person at the terminal, one at a time.
+type terminalAsker struct{ p *printer }
+
+var _ belay.Asker = terminalAsker{}
+
+// Ask shows the question and waits for a line. An empty one, or Ctrl-D, is no answer.
+func (v terminalAsker) Ask(ctx context.Context, in belay.Inquiry) (answer string, err error) {
+	v.p.asking(func() {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+			return
+		}
+		a, who := v.p.a, "the agent"
+		if in.Depth > 0 {
+			who = oneLine(in.Agent)
+		}
+		first, rest, _ := strings.Cut(visible.All(in.Text), "\n")
+		a.remarkf("\n%s %s asks: %s", a.onErr.bold(a.onErr.yellow("?")), a.onErr.bold(who), first)
+		for line := range strings.Lines(rest) {
+			a.remarkf("  %s", strings.TrimSuffix(line, "\n"))
+		}
+		a.forgetTyped()
+		a.write(a.err, "  "+a.onErr.dim("your answer, or enter for none:")+" ")
+		answer, _, err = approver{p: v.p}.line(ctx)
+	})
+	return answer, err
+}
+
+func (a *app) approvalsAnswer() *cobra.Command {
+	return &cobra.Command{
+		Use:   "answer APPROVAL TEXT",
+		Short: "Answer a question of the model",
+		Long: `Answers a question that the model asked with the tool ask_user: in words, or with one of its options, by its words or
+its number. "belay resume" then goes on with the turn. "belay approvals deny" gives no answer, and "show" shows the question.`,
+		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
+  belay approvals answer ap-2k 1`,
+		Args: arguments(2, 2, "name the APPROVAL, and give the answer as one argument, in quotes: `belay approvals list` lists what waits"),
+		ValidArgsFunction: a.completeApprovals,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.look(cmd.Context(), func(store sessionStore) error { return a.answer(cmd.Context(), store, args[0], args[1]) })
+		},
+	}
+}
+
+// answer answers a question of the model.
+func (a *app) answer(ctx context.Context, store belay.ListStore, word, said string) error {
+	approval, err := findApproval(ctx, store, word)
+	if err != nil {
+		return err
+	}
+	input, err := askedAbout(ctx, store, &approval)
+	if err != nil {
+		return err
+	}
+	d, err := toolbox.Answer(belay.Question{Approval: approval, Input: input}, who(), said)
+	switch {
+	case errors.Is(err, toolbox.ErrAnswer):
+		return usage("approval %s: %s", approval.ID, oneLine(strings.TrimPrefix(err.Error(), "toolbox: ")))
+	case err != nil:
+		return usage("%w", err)
+	}
+	return a.decideOn(ctx, store, &approval, d)
+}
+
+// asksInWords reports whether an approval is a question that wants words for an answer.
+func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approval) (toolbox.UserQuestion, bool) {
+	if approval.Tool != toolbox.AskUserTool {
+		return toolbox.UserQuestion{}, false
+	}
+	input, err := askedAbout(ctx, store, approval)
+	if err != nil {
+		return toolbox.UserQuestion{}, false
+	}
+	return toolbox.ReadQuestion(belay.Question{Approval: *approval, Input: input})
+}
+
+// wantsAnswer says how a question is answered that somebody wants to approve.
+func wantsAnswer(approval *belay.Approval) error {
+	return usage("approval %s is a question, and a yes does not answer it: belay approvals answer %s TEXT", approval.ID, approval.ID)
+}
+
+// settledAs is a decision in a word.
+func settledAs(approval *belay.Approval, allow bool) string {
+	if allow && approval.Tool == toolbox.AskUserTool {
+		return "answered"
+	}
+	return decidedAs(allow)
+}
+
+// toDecide are the commands that decide what a turn waits for: for the first call, and
+// for the first question.
+func toDecide(waits []belay.Question) []string {
+	inWords := func(q belay.Question) bool { _, ok := toolbox.ReadQuestion(q); return ok }
+	var lines []string
+	if i := slices.IndexFunc(waits, func(q belay.Question) bool { return !inWords(q) }); i >= 0 {
+		id := waits[i].ID
+		lines = append(lines, "decide:  belay approvals approve "+id, "    or:  belay approvals deny "+id+` --reason "why not"`)
+	}
+	if i := slices.IndexFunc(waits, inWords); i >= 0 {
+		lines = append(lines, "answer:  belay approvals answer "+waits[i].ID+" TEXT")
+	}
+	return lines
+}

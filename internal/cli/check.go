@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/skill"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Look for mistakes in everything that would be loaded, without running anything",
+		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and tells every mistake with file
+and line. Nothing runs. Hooks that would not run because nobody trusts them yet are no mistake, and are told.`,
+		Example: "  belay check",
+		Args:    arguments(0, 0, "check takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			var problems []string
+			add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+			places := a.openPlaces(cmd.Context(), settings)
+			if places.err != nil {
+				add("%v", places.err)
+			}
+			agents, found := openAgents(settings)
+			for i := range found {
+				add("%s", found[i].Error())
+			}
+			for _, d := range agents {
+				if place := places.of(d.Path); place != nil {
+					if own, _, err := places.host.AgentHooks(place, d.Name); err != nil {
+						add("%v", err)
+					} else if err := own.Close(cmd.Context()); err != nil {
+						add("%v", err)
+					}
+				}
+			}
+			catalog := openSkills(cmd.Context(), settings)
+			for _, p := range catalog.Problems() {
+				if p.Kind == skill.NotLoaded {
+					add("%s", p.Error())
+				}
+			}
+			hooks, ofSpaces := 0, 0
+			if places.err == nil {
+				v, err := a.seeHooks(cmd.Context()) // their order, and what each may do
+				if err != nil {
+					add("%v", err)
+				} else {
+					for _, s := range places.all {
+						if hooks += len(s.Hooks); s.Origin.Kind == hook.OriginSpace {
+							ofSpaces += len(s.Agents)
+						}
+					}
+					for _, l := range v.leases {
+						a.tellNotes(l.Notes())
+					}
+					if err := v.close(cmd.Context()); err != nil {
+						add("%v", err)
+					}
+				}
+			}
+			if len(problems) > 0 {
+				return &exitError{code: exitFailed, err: fmt.Errorf("%s", strings.Join(slices.Compact(problems), "\n"))}
+			}
+			fmt.Fprintf(a.out, "no mistakes: %d declared hooks, %d agents, %d skills\n", hooks, len(agents)+ofSpaces, len(catalog.List()))
+			return nil
+		},
+	}
+}
+
+func (a *app) configCommand() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "config [KEY]",
+		Short: "Show the settings that are in force, and where each is from",
+		Long: `Shows the settings that are in force and where each is from: the machine's file, the user's, the project's, a variable or a
+flag. Those that nobody set are shown with --all.`,
+		Example: `  belay config
+  belay config mode
+  belay config --all`,
+		Args: arguments(0, 1, "name one KEY at most"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return config.Paths(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			return a.showConfig(settings, args, all, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "show those that nobody set too")
+	jsonFlag(cmd, &asJSON, "print one JSON object for each setting")
+	return cmd
+}
+
+// showConfig shows settings, one to a line.
+func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) error {
+	paths := config.Paths()
+	if len(args) == 1 {
+		paths = slices.DeleteFunc(paths, func(path string) bool { return path != args[0] && !strings.HasPrefix(path, args[0]+".") })
+		if len(paths) == 0 {
+			return usage("there is no setting %q%s", args[0], near.Hint(args[0], config.Paths()))
+		}
+	}
+	var t table
+	t.add("SETTING", "VALUE", "FROM")
+	for _, path := range paths {
+		line := settingInForce{path, shownValue(s.Value(path)), s.From(path)}
+		if line.From.Kind == "default" && !all && len(args) == 0 {
+			continue
+		}
+		if asJSON {
+			if err := a.printJSON(line); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := json.Marshal(line.Value)
+		if err != nil {
+			return err
+		}
+		text := string(value)
+		if word, ok := line.Value.(string); ok {
+			text = word
+		}
+		t.add(path, visible.All(short(oneLine(text), 60)), line.From.String())
+	}
+	if asJSON {
+		return nil
+	}
+	if len(t.rows) == 1 {
+		fmt.Fprintln(a.out, "nothing is set: `belay config --all` shows what holds then")
+		return nil
+	}
+	return t.write(a.out, a.onOut.dim)
+}

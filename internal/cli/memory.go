@@ -1,0 +1,488 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/memory"
+)
+
+// useMemory gives the agent its memories, if the settings say so.
+func (a *app) useMemory(ctx context.Context, w *work) ([]belay.Extension, error) {
+	s := w.settings
+	if s.Memory.Mode == config.MemoryOff {
+		return nil, nil
+	}
+	memories, err := openMemory(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, memories.Close)
+	extension, err := memory.New(memories, &memory.Options{
+		Project: s.Project, Transcript: w.store, ReadOnly: s.Memory.Mode == config.MemoryRead, Propose: s.Memory.Mode == config.MemoryPropose,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []belay.Extension{extension}, nil
+}
+
+// openMemory opens the file that the settings name, and makes it if there is none.
+func openMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
+	if s.Memory.File == "" {
+		return nil, usage("there is no place for memories: set memory.file in the user's %s, or %s", config.Name, config.Variable("memory.file"))
+	}
+	if err := os.MkdirAll(filepath.Dir(s.Memory.File), 0o700); err != nil {
+		return nil, fmt.Errorf("make a place for memories: %w", err)
+	}
+	return memory.Open(ctx, s.Memory.File, nil)
+}
+
+// settling is how long a command waits at its end for what its turns are to be
+// remembered by. What is not done then, the next command does.
+const settling = 5 * time.Second
+
+// settleMemory has what was said remembered before the command ends, so that the next one
+// recalls it.
+func (a *app) settleMemory(ctx context.Context, w *work) func() error {
+	began := time.Now()
+	return func() error {
+		journal, ok := w.store.Journal().(hook.ListJournal)
+		if !ok || ctx.Err() != nil || w.settings.Memory.Mode == config.MemoryOff {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, settling)
+		defer cancel()
+		look := time.NewTicker(20 * time.Millisecond)
+		defer look.Stop()
+		for {
+			open, err := extracting(ctx, journal, began)
+			if err != nil || !open {
+				return nil // the work is on record, and is done by whoever comes next
+			}
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// extracting reports whether a turn since then is still to be gone through.
+func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) (bool, error) {
+	open := make(map[string]bool)
+	var over []string
+	for run, err := range journal.List(ctx, hook.Filter{Subscription: "memory.extract", Since: since}) {
+		switch {
+		case err != nil:
+			return false, err
+		case run.State == hook.Backgrounded:
+			open[run.Job] = true
+		case run.State.Final():
+			over = append(over, run.Job) // one that failed is tried again later
+		}
+	}
+	for _, job := range over {
+		delete(open, job)
+	}
+	return len(open) > 0, nil
+}
+
+func (a *app) memoryCommand() *cobra.Command {
+	cmd := parent(&cobra.Command{
+		Use:   "memory",
+		Short: "List, show, search, accept and forget what was remembered",
+		Long: `What is worth knowing in later sessions is remembered if memory.mode is set, in the user's belay.yaml or as
+BELAY_MEMORY_MODE: read recalls and adds nothing, propose has what is new wait until it is accepted, on keeps it at once.
+Memories are the user's: they are in one file for all projects, beside the user's settings unless memory.file says otherwise.
+Those of another project are not recalled.`,
+		Example: `  belay memory list
+  belay memory search "staging server"
+  belay memory accept --all
+  belay memory forget m-k3f9x`,
+	})
+	cmd.AddCommand(a.listMemoriesCommand(), a.showMemoryCommand(), a.searchMemoriesCommand(), a.acceptMemoriesCommand(), a.forgetMemoriesCommand())
+	return cmd
+}
+
+// noMemoriesError says that nothing was remembered yet.
+type noMemoriesError struct{ path, mode string }
+
+func (e *noMemoriesError) Error() string {
+	text := fmt.Sprintf("there are no memories yet: %s does not exist", e.path)
+	if e.mode == config.MemoryOff {
+		text += ". `memory: {mode: on}` in the user's " + config.Name + " has sessions remembered"
+	}
+	return text
+}
+
+// memories opens the file that is there, for as long as f looks at it. It makes none.
+func (a *app) memories(ctx context.Context, f func(*config.Loaded, *memory.Store) error) (err error) {
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(settings.Memory.File); errors.Is(err, fs.ErrNotExist) {
+		return &noMemoriesError{settings.Memory.File, settings.Memory.Mode}
+	}
+	store, err := openMemory(ctx, settings)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return f(settings, store)
+}
+
+// recalledIn reports whether a memory is one for this project.
+func recalledIn(s *config.Loaded, m *memory.Memory) bool {
+	return m.Scope.Kind != memory.Project || m.Scope.Name == s.Project
+}
+
+// memoryStates are what --state takes.
+func memoryStates() []string {
+	return []string{string(memory.Active), string(memory.Proposed), string(memory.Forgotten)}
+}
+
+func (a *app) listMemoriesCommand() *cobra.Command {
+	var asJSON, everywhere bool
+	var states []string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List what is remembered, the newest first",
+		Long:  "Lists what is remembered of the user and of this project, and what waits to be accepted.",
+		Example: `  belay memory list
+  belay memory list --state proposed
+  belay memory list --all --json`,
+		Args: arguments(0, 0, "memory list takes flags only"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			filter := memory.Filter{States: []memory.State{memory.Active, memory.Proposed}}
+			if len(states) > 0 {
+				filter.States = nil
+			}
+			for _, s := range states {
+				if !slices.Contains(memoryStates(), s) {
+					return usage("--state: there is no state %q%s: use one of %s", s, near.Hint(s, memoryStates()), strings.Join(memoryStates(), ", "))
+				}
+				filter.States = append(filter.States, memory.State(s))
+			}
+			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
+				return a.listMemories(cmd.Context(), store, filter, limit, asJSON, func(m *memory.Memory) bool { return everywhere || recalledIn(settings, m) })
+			})
+			if none := (*noMemoriesError)(nil); errors.As(err, &none) {
+				a.remarkf("%s", none)
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&states, "state", nil, "in this state: "+strings.Join(memoryStates(), ", ")+"; may be given again")
+	cmd.Flags().BoolVar(&everywhere, "all", false, "those of other projects too")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "list so many; 0 for all")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	complete(cmd, "state", memoryStates())
+	return cmd
+}
+
+func (a *app) listMemories(ctx context.Context, store *memory.Store, filter memory.Filter, limit int, asJSON bool, shown func(*memory.Memory) bool) error {
+	t := a.newMemoryTable()
+	for m, err := range store.List(ctx, filter) {
+		if err != nil {
+			return err
+		}
+		if !shown(&m) {
+			continue
+		}
+		if asJSON {
+			if err := a.printJSON(m); err != nil {
+				return err
+			}
+		}
+		t.memory(&m)
+		if limit > 0 && t.count == limit {
+			break
+		}
+	}
+	switch {
+	case asJSON:
+		return nil
+	case t.count == 0:
+		a.remarkf("nothing is remembered")
+		return nil
+	}
+	return t.write(a.out, a.onOut.dim)
+}
+
+// memoryTable lists memories.
+type memoryTable struct {
+	table
+	a     *app
+	now   time.Time
+	count int
+}
+
+func (a *app) newMemoryTable() *memoryTable {
+	t := &memoryTable{a: a, now: time.Now()}
+	t.add("MEMORY", "STATE", "WHOSE", "CHANGED", "TEXT")
+	return t
+}
+
+func (t *memoryTable) memory(m *memory.Memory) {
+	t.count++
+	state := string(m.State)
+	switch m.State {
+	case memory.Proposed:
+		state = t.a.onOut.yellow(state)
+	case memory.Forgotten:
+		state = t.a.onOut.dim(state)
+	case memory.Active:
+		state = t.a.onOut.green(state)
+	}
+	whose := string(m.Scope.Kind)
+	if m.Scope.Name != "" {
+		whose += " " + filepath.Base(m.Scope.Name)
+	}
+	t.add(m.ID, state, oneLine(whose), t.a.onOut.dim(ago(t.now, m.Updated)), short(oneLine(m.Text), max(t.a.width-60, 30)))
+}
+
+// findMemory finds a memory by its id, or by the beginning of it if that is enough.
+func findMemory(ctx context.Context, store *memory.Store, word string) (memory.Memory, error) {
+	var found []memory.Memory
+	if word == "" {
+		return memory.Memory{}, usage("name a memory: `belay memory list` lists them")
+	}
+	for m, err := range store.List(ctx, memory.Filter{Prefix: word, Limit: 6}) {
+		if err != nil {
+			return memory.Memory{}, err
+		}
+		if m.ID == word {
+			return m, nil
+		}
+		found = append(found, m)
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return memory.Memory{}, fmt.Errorf("there is no memory %q: `belay memory list` lists them", word)
+	}
+	var ids []string
+	for _, m := range found {
+		ids = append(ids, m.ID)
+	}
+	return memory.Memory{}, fmt.Errorf("%q begins the ids of several memories: %s", word, strings.Join(ids, ", "))
+}
+
+func (a *app) showMemoryCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:               "show ID",
+		Short:             "Print a memory, and where it is from",
+		Long:              "Prints a memory in full, with its tags, the session and the turn that it is from, and when it was last told.",
+		Example:           "  belay memory show m-k3f9x",
+		Args:              arguments(1, 1, "name one memory: `belay memory list` lists them"),
+		ValidArgsFunction: a.completeMemories,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.memories(cmd.Context(), func(_ *config.Loaded, store *memory.Store) error {
+				m, err := findMemory(cmd.Context(), store, args[0])
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(m)
+				}
+				return a.showMemory(&m)
+			})
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	return cmd
+}
+
+func (a *app) showMemory(m *memory.Memory) error {
+	dim := a.onOut.dim
+	var t table
+	t.add(dim("memory"), m.ID)
+	t.add(dim("state"), string(m.State))
+	t.add(dim("whose"), oneLine(m.Scope.String()))
+	if len(m.Tags) > 0 {
+		t.add(dim("tags"), oneLine(strings.Join(m.Tags, ", ")))
+	}
+	if m.Session != "" {
+		t.add(dim("from"), oneLine("session "+m.Session+", turn "+m.Turn))
+	}
+	t.add(dim("created"), m.Created.Local().Format(time.DateTime))
+	t.add(dim("changed"), m.Updated.Local().Format(time.DateTime))
+	if err := t.write(a.out, nil); err != nil {
+		return err
+	}
+	if m.Text == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.out, "\n%s\n", visible.All(m.Text))
+	return err
+}
+
+func (a *app) searchMemoriesCommand() *cobra.Command {
+	var asJSON, everywhere bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   `search "TEXT"`,
+		Short: "Tell what a text brings to mind, the best first",
+		Long:  "Looks through what is remembered of the user and of this project as a turn does: by the words of the text, of which\nrare ones count more. Nothing in it is syntax. What waits to be accepted is not found.",
+		Example: `  belay memory search "which server is staging?"
+  belay memory search --all --json zeus`,
+		Args: arguments(1, 1, "give the text as one argument, in quotes"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usage("--limit: want 1 or more")
+			}
+			return a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
+				q := memory.Query{Text: args[0], Limit: limit}
+				if !everywhere {
+					q.Scopes = []memory.Scope{{Kind: memory.User}, {Kind: memory.Project, Name: settings.Project}, {Kind: memory.Agent, Name: mainAgent}}
+				}
+				found, err := store.Search(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				t := a.newMemoryTable()
+				for i := range found {
+					if asJSON {
+						if err := a.printJSON(found[i]); err != nil {
+							return err
+						}
+					}
+					t.memory(&found[i].Memory)
+				}
+				switch {
+				case asJSON:
+					return nil
+				case t.count == 0:
+					a.remarkf("nothing comes to mind")
+					return nil
+				}
+				return t.write(a.out, a.onOut.dim)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&everywhere, "all", false, "those of other projects and agents too")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "tell so many at most")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	return cmd
+}
+
+func (a *app) acceptMemoriesCommand() *cobra.Command {
+	var asJSON, every bool
+	cmd := &cobra.Command{
+		Use:   "accept ID...",
+		Short: "Have what was proposed remembered",
+		Long:  "Makes proposals active, so that they are recalled. To turn one down, forget it.",
+		Example: `  belay memory accept m-k3f9x
+  belay memory accept --all`,
+		Args:              arguments(0, 1000, "name memories"),
+		ValidArgsFunction: a.completeMemories,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if every == (len(args) > 0) {
+				return usage("name the memories to accept, or pass --all: `belay memory list --state proposed` lists them")
+			}
+			return a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
+				if every {
+					for m, err := range store.List(cmd.Context(), memory.Filter{States: []memory.State{memory.Proposed}}) {
+						if err != nil {
+							return err
+						}
+						if recalledIn(settings, &m) {
+							args = append(args, m.ID)
+						}
+					}
+				}
+				return a.changeMemories(cmd.Context(), store, args, "accepted", store.Accept, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&every, "all", false, "all that wait, of the user and of this project")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	return cmd
+}
+
+func (a *app) forgetMemoriesCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:               "forget ID...",
+		Short:             "Forget for good, or turn down what was proposed",
+		Long:              "Removes the text of memories and all that they are found by, from the file and from its log. What is left is that there\nwas one, and when. Sessions and backups keep what was said in them.",
+		Example:           "  belay memory forget m-k3f9x m-9adxq",
+		Args:              arguments(1, 1000, "name memories: `belay memory list` lists them"),
+		ValidArgsFunction: a.completeMemories,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.memories(cmd.Context(), func(_ *config.Loaded, store *memory.Store) error {
+				return a.changeMemories(cmd.Context(), store, args, "forgotten", store.Forget, asJSON)
+			})
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	return cmd
+}
+
+// changeMemories finds all memories first, so that a mistyped id changes nothing.
+func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []string, did string, change func(context.Context, string) (memory.Memory, error), asJSON bool) error {
+	var ids []string
+	for _, word := range words {
+		m, err := findMemory(ctx, store, word)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, m.ID)
+	}
+	for _, id := range ids {
+		m, err := change(ctx, id)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = a.printJSON(m)
+		} else {
+			_, err = fmt.Fprintf(a.out, "%s %s\n", did, m.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(ids) == 0 {
+		a.remarkf("nothing waits")
+	}
+	return nil
+}
+
+// completeMemories completes the ids of memories.
+func (a *app) completeMemories(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	var words []string
+	_ = a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error { // what cannot be completed is typed
+		for m, err := range store.List(cmd.Context(), memory.Filter{Prefix: word, States: []memory.State{memory.Active, memory.Proposed}, Limit: 50}) {
+			if err != nil {
+				return err
+			}
+			if recalledIn(settings, &m) {
+				words = append(words, m.ID+"\t"+short(oneLine(m.Text), 60))
+			}
+		}
+		return nil
+	})
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/space"
+	"github.com/belay-run/belay/subagent"
+)
+
+func (a *app) spaceCommand() *cobra.Command {
+	cmd := parent(&cobra.Command{
+		Use:   "space",
+		Short: "Load directories of hooks, skills and agents",
+		Long: `A space is a directory with a manifest.json, hooks/, skills/ and agents/. A loaded space is part of every agent from its
+next start on; what its hooks may run is said by "belay trust".`,
+		Example: `  belay space check ./acme
+  belay space load ./acme
+  belay trust acme`,
+	})
+	cmd.AddCommand(a.listSpacesCommand(), a.loadSpaceCommand(), a.unloadSpaceCommand(), a.checkSpaceCommand())
+	return cmd
+}
+
+// spaceLine is a space as it is listed.
+type spaceLine struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Dir     string   `json:"dir"`
+	Project string   `json:"project,omitempty"`
+	Hooks   int      `json:"hooks"`
+	Agents  int      `json:"agents"`
+	Trusted bool     `json:"trusted"`
+	Grants  []string `json:"grants,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+func (a *app) listSpacesCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the spaces that are loaded",
+		Long:    "Lists the spaces that are loaded with every agent, or with those of one project, and whether they are trusted.",
+		Example: "  belay space list",
+		Args:    arguments(0, 0, "list takes none"),
+		RunE: func(*cobra.Command, []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			list, err := readRegistry(settings)
+			if err != nil {
+				return err
+			}
+			host := space.NewHost(&space.Options{Trust: openTrust(settings)})
+			var t table
+			t.add("SPACE", "VERSION", "HOOKS", "AGENTS", "STATE", "FOR", "DIRECTORY")
+			for _, r := range list {
+				line := lineOfSpace(host, r)
+				if asJSON {
+					if err := a.printJSON(line); err != nil {
+						return err
+					}
+					continue
+				}
+				state := "trusted" + withGrants(line.Grants)
+				switch {
+				case line.Error != "":
+					state = "has mistakes"
+				case !line.Trusted:
+					state = "not trusted"
+				}
+				forWhom := "all projects"
+				if r.Project != "" {
+					forWhom = shownPath(settings, r.Project)
+				}
+				t.add(line.ID, visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom, shownPath(settings, r.Dir))
+			}
+			if asJSON {
+				return nil
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(a.out, "no space is loaded: `belay space load DIR` loads one")
+				return nil
+			}
+			return t.write(a.out, a.onOut.dim)
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object for each space")
+	return cmd
+}
+
+func lineOfSpace(host *space.Host, r registered) spaceLine {
+	loaded, err := space.Load(r.Dir, hook.OriginSpace)
+	line := spaceLine{ID: loaded.Manifest.ID, Name: loaded.Manifest.Name, Version: loaded.Manifest.Version, Dir: r.Dir, Project: r.Project, Hooks: len(loaded.Hooks), Agents: len(loaded.Agents)}
+	if err != nil {
+		line.Error = err.Error()
+		return line
+	}
+	st, err := host.Standing(loaded)
+	if err != nil {
+		line.Error = err.Error()
+	}
+	if line.Trusted = st.Trusted; st.Trusted && st.Record != nil {
+		line.Grants = st.Record.Grants
+	}
+	return line
+}
+
+func (a *app) loadSpaceCommand() *cobra.Command {
+	var here bool
+	cmd := &cobra.Command{
+		Use:   "load DIR",
+		Short: "Have a space be part of every agent",
+		Long: `Has the space in DIR be part of every agent from its next start on, or with --here only of those in this project. It is
+checked first. The directory stays where it is.`,
+		Example: "  belay space load ./acme",
+		Args:    arguments(1, 1, "name the DIR of the space"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			loaded, err := a.installable(cmd.Context(), settings, args[0])
+			if err != nil {
+				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: mend these first"}
+			}
+			entry := registered{Dir: loaded.Dir}
+			if here {
+				entry.Project = realDir(settings.Project)
+			}
+			return a.register(settings, loaded, entry)
+		},
+	}
+	cmd.Flags().BoolVar(&here, "here", false, "only for this project")
+	return cmd
+}
+
+func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) error {
+	list, err := readRegistry(s)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.Dir == entry.Dir {
+			return fmt.Errorf("space %s is loaded already: unload it first", loaded.Manifest.ID)
+		}
+		other, _ := space.Load(r.Dir, hook.OriginSpace) //nolint:errcheck // only its id counts
+		if other.Manifest.ID == loaded.Manifest.ID && r.Dir != entry.Dir {
+			return fmt.Errorf("there is a space %s already, from %s: unload it first, or change the id in one manifest", loaded.Manifest.ID, r.Dir)
+		}
+	}
+	if err := writeRegistry(s, append(list, entry)); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "space %s is loaded: %d hooks, %d agents\n", loaded.Manifest.ID, len(loaded.Hooks), len(loaded.Agents))
+	st, err := space.NewHost(&space.Options{Trust: openTrust(s)}).Standing(loaded)
+	if err != nil {
+		return err
+	}
+	if !st.Trusted && len(loaded.Programs()) > 0 {
+		a.remarkf("%s", st.Reason)
+	}
+	return nil
+}
+
+// installable loads a space and sees whether it can be installed, with what is here
+// already. Nothing runs.
+func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*space.Space, error) {
+	loaded, err := space.Load(dir, hook.OriginSpace)
+	if err = errors.Join(err, unfit(loaded)); err != nil {
+		return loaded, err
+	}
+	host := a.newHost(ctx, s)
+	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants, Queue: noQueue{}})
+	if err != nil {
+		return loaded, err
+	}
+	subagents, err := subagent.New(nil)
+	if err != nil {
+		return loaded, err
+	}
+	lease, err := host.Install(ctx, loaded, &space.Target{Hooks: runtime, Subagents: subagents, Idle: true, Build: func(context.Context, *subagent.Task, *subagent.Declaration, belay.Extension) (*belay.Agent, error) {
+		return nil, errors.New("nothing is run here")
+	}})
+	if err != nil {
+		return loaded, err
+	}
+	return loaded, lease.Unload(context.WithoutCancel(ctx))
+}
+
+func (a *app) unloadSpaceCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "unload SPACE",
+		Short:   "Have a space be part of no agent any more",
+		Long:    "Has a space, named by its id or its directory, be part of no agent any more. Agents that run keep it until they end.",
+		Example: "  belay space unload acme",
+		Args:    arguments(1, 1, "name the SPACE: `belay space list` lists them"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			list, err := readRegistry(settings)
+			if err != nil {
+				return err
+			}
+			dir, err := findSpace(settings, args[0])
+			if err != nil {
+				return err
+			}
+			kept := slices.DeleteFunc(slices.Clone(list), func(r registered) bool { return r.Dir == dir })
+			if len(kept) == len(list) {
+				return fmt.Errorf("%s is not loaded", args[0])
+			}
+			if err := writeRegistry(settings, kept); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "%s is unloaded\n", args[0])
+			return nil
+		},
+	}
+}
+
+func (a *app) checkSpaceCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "check DIR...",
+		Short:   "Look for mistakes in spaces, without running anything",
+		Long:    "Reads spaces as they would be loaded and tells every mistake with file and line. Nothing runs.",
+		Example: "  belay space check ./acme",
+		Args:    arguments(1, 100, "name the DIR of a space"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			var problems []error
+			for _, dir := range args {
+				loaded, err := a.installable(cmd.Context(), settings, dir)
+				if err != nil {
+					problems = append(problems, err)
+					continue
+				}
+				fmt.Fprintf(a.out, "%s: no mistakes in %d hooks and %d agents", loaded.Manifest.ID, len(loaded.Hooks), len(loaded.Agents))
+				if needs := loaded.Needs(); len(needs) > 0 {
+					fmt.Fprintf(a.out, "; they need the grants %s", strings.Join(needs, ", "))
+				}
+				fmt.Fprintln(a.out)
+			}
+			if err := errors.Join(problems...); err != nil {
+				return &exitError{code: exitFailed, err: err}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/store/postgres"
+)
+
+// pruneDatabase removes old sessions from a database.
+func (a *app) pruneDatabase(ctx context.Context, store *postgres.Store, r config.Retention, keep int, dry, asJSON bool) error {
+	switch {
+	case dry:
+		return usage("--dry-run is for files: it is done to a copy, and a database has none")
+	case r.Age == 0:
+		return usage("a database is pruned by age: pass --older-than, or set retention.age in %s", config.Name)
+	}
+	pruned, err := store.Prune(ctx, postgres.Retention{Age: r.Age, Keep: keep})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(pruned)
+	}
+	line := fmt.Sprintf("removed %s and %s", counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"))
+	if len(pruned.Sessions) > 0 {
+		line += "\n" + a.onOut.dim(strings.Join(pruned.Sessions, "  "))
+	}
+	_, err = fmt.Fprintln(a.out, line)
+	return err
+}
+
+func (a *app) storeMigrate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Make the store's tables, or bring them up to date",
+		Long: `Every command does this when it opens a store; this one does nothing else. With several machines run it once before the workers of a new
+version start. Workers of the version before go on meanwhile.`,
+		Example: `  belay store migrate
+  belay --store postgres://belay@db.example/belay store migrate`,
+		Args: arguments(0, 0, "migrate takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			store, err := a.openStore(cmd.Context(), settings)
+			if err != nil {
+				return err
+			}
+			from, to := store.Migrated()
+			line := fmt.Sprintf("the tables are up to date: version %d", to)
+			switch {
+			case from == 0 && to > 0:
+				line = fmt.Sprintf("the tables are made: version %d", to)
+			case from < to:
+				line = fmt.Sprintf("the tables are brought up to date: version %d, before %d", to, from)
+			}
+			if err := store.Close(); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.out, line)
+			return err
+		},
+	}
+}
+
+func (a *app) storeVacuum() *cobra.Command {
+	return &cobra.Command{
+		Use:   "vacuum",
+		Short: "Give back the room that removed sessions took",
+		Long: `Writes a file anew, without what is free in it; it needs room for a second copy meanwhile, and others wait. Has a database's server
+clean up its tables while others go on; it keeps the room for what comes next.`,
+		Example: "  belay store vacuum",
+		Args:    arguments(0, 0, "vacuum takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.look(cmd.Context(), func(store sessionStore) error {
+				before, after, err := store.Vacuum(cmd.Context())
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.out, "%s before, %s now\n", bytesOf(before), bytesOf(after))
+				return err
+			})
+		},
+	}
+}

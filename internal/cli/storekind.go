@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/store/postgres"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// sessionStore is a store as commands use it: a file of one machine, or a database that
+// several share.
+type sessionStore interface {
+	belay.JournalStore
+	belay.ListStore
+	belay.TurnStore
+	Export(ctx context.Context, to io.Writer, session string) error
+	Migrated() (from, to int64)
+	Vacuum(ctx context.Context) (before, after int64, err error)
+	Close() error
+}
+
+var (
+	_ sessionStore = (*sqlite.Store)(nil)
+	_ sessionStore = (*postgres.Store)(nil)
+)
+
+// openDatabase opens a store on a server.
+func (a *app) openDatabase(ctx context.Context, settings *config.Loaded, opts *postgres.Options) (*postgres.Store, error) {
+	if err := makeHome(settings.Home()); err != nil {
+		return nil, err
+	}
+	var o postgres.Options
+	if opts != nil {
+		o = *opts
+	}
+	o.Logger = a.logger()
+	store, err := postgres.Open(ctx, settings.Store, &o)
+	if err != nil {
+		return nil, err
+	}
+	r := store.Recovery()
+	if line := recovered(sqlite.Recovery{Sessions: r.Sessions, Open: r.Open, Runs: r.Runs}); line != "" {
+		a.remarkf("%s", a.onErr.yellow(line))
+	}
+	return store, nil
+}
+
+// missingStore says that nothing was kept yet. Whether there is a database its server
+// knows.
+func missingStore(settings *config.Loaded) error {
+	if config.IsDSN(settings.Store) {
+		return nil
+	}
+	if _, err := os.Stat(settings.Store); errors.Is(err, fs.ErrNotExist) {
+		return &noStoreError{settings.Store}
+	}
+	return nil
+}
+
+// health is what a check finds, of whatever store.
+type health struct {
+	// Path is the file, or Database says which database and Server what serves it.
+	Path     string `json:"path,omitempty"`
+	Database string `json:"database,omitempty"`
+	Server   string `json:"server,omitempty"`
+
+	Version  int64           `json:"version"`
+	Problems []string        `json:"problems,omitempty"`
+	Bytes    int64           `json:"bytes"`
+	Free     int64           `json:"free,omitempty"`
+	Log      int64           `json:"log,omitempty"`
+	Sessions int64           `json:"sessions"`
+	Runs     int64           `json:"runs"`
+	Pending  int64           `json:"pending"`
+	Holders  []holder        `json:"holders,omitempty"`
+	Jobs     hook.QueueStats `json:"jobs"`
+}
+
+// holder is a process that has a store open.
+type holder struct {
+	PID   int64     `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+	Self  bool      `json:"self,omitempty"`
+	Gone  bool      `json:"gone,omitempty"`
+}
+
+// healthOf has a store look at itself.
+func healthOf(ctx context.Context, store sessionStore) (*health, error) {
+	switch store := store.(type) {
+	case *sqlite.Store:
+		h, err := store.Check(ctx)
+		of := &health{
+			Path: h.Path, Version: h.Version, Problems: h.Problems, Bytes: h.Bytes, Free: h.Free, Log: h.Log,
+			Sessions: h.Sessions, Runs: h.Runs, Pending: h.Pending, Jobs: h.Jobs,
+		}
+		for _, o := range h.Holders {
+			of.Holders = append(of.Holders, holder{o.PID, o.Host, o.Since, o.Self, o.Gone})
+		}
+		return of, err
+	case *postgres.Store:
+		h, err := store.Check(ctx)
+		of := &health{
+			Database: h.Database, Server: h.Server, Version: h.Version, Problems: h.Problems, Bytes: h.Bytes,
+			Sessions: h.Sessions, Runs: h.Runs, Pending: h.Pending, Jobs: h.Jobs,
+		}
+		for _, o := range h.Holders {
+			of.Holders = append(of.Holders, holder{o.PID, o.Host, o.Since, o.Self, o.Gone})
+		}
+		return of, err
+	default:
+		return nil, fmt.Errorf("a store of type %T cannot be checked", store)
+	}
+}

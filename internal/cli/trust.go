@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/diff"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/space"
+)
+
+func (a *app) trustCommand() *cobra.Command {
+	var grants []string
+	var showDiff, forget, list, yes, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "trust [DIR|SPACE]",
+		Short: "Look at the hooks of a project or a space, and trust them as they are",
+		Long: `A project's hooks, and those of a space, run programs only once a person has trusted the directory that declares them: that
+of the project if none is named. What is trusted is every file in it, as it is: when one changes, gates are closed and other
+hooks do not run until it is trusted again.
+
+With --grant they may also do, by name, what trust alone does not give: ` + strings.Join(space.GrantNames(), ", ") + `.`,
+		Example: `  belay trust --diff
+  belay trust
+  belay trust --grant rewrite_input
+  belay trust ./spaces/acme --grant webhook
+  belay trust --forget`,
+		Args: arguments(0, 1, "name one directory or space at most"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := a.settings()
+			if err != nil {
+				return err
+			}
+			if settings.UserDir == "" {
+				return usage("there is no directory for the user's settings, where trust is kept: set HOME")
+			}
+			if list {
+				return a.listTrust(settings, asJSON)
+			}
+			if err := space.CheckGrants(grants); err != nil {
+				return usage("--grant: %w", err)
+			}
+			s, err := a.trustable(settings, args, !forget && !showDiff)
+			if err != nil {
+				return err
+			}
+			switch {
+			case forget:
+				return a.forgetTrust(settings, s)
+			case showDiff:
+				return a.showChanges(settings, s)
+			default:
+				return a.giveTrust(cmd.Context(), settings, s, grants, yes)
+			}
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&showDiff, "diff", false, "show what is different from what was trusted, and trust nothing")
+	flags.StringSliceVar(&grants, "grant", nil, "let it do this as well, by name")
+	flags.BoolVar(&forget, "forget", false, "take trust back")
+	flags.BoolVar(&list, "list", false, "list what is trusted")
+	flags.BoolVarP(&yes, "yes", "y", false, "do not ask: it was looked at")
+	jsonFlag(cmd, &asJSON, "with --list, print one JSON object for each")
+	complete(cmd, "grant", space.GrantNames())
+	exclusive(cmd, "diff", "forget", "list", "grant")
+	return cmd
+}
+
+// trustable loads what trust is about: the project, or a directory, or a space by its id.
+// Strictly it has no mistakes.
+func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Space, error) {
+	dir, kind := projectPlace(s), hook.OriginProject
+	if len(args) == 1 {
+		found, err := findSpace(s, args[0])
+		if err != nil {
+			return nil, err
+		}
+		if dir = found; realDir(found) != realDir(projectPlace(s)) {
+			kind = hook.OriginSpace
+		}
+	}
+	if _, err := os.Stat(dir); err != nil && len(args) == 0 {
+		return nil, fmt.Errorf("the project has no hooks: there is no %s. `belay hooks new ID` writes one", shownPath(s, filepath.Join(dir, "hooks")))
+	}
+	loaded, err := space.Load(dir, kind)
+	if err != nil && strict {
+		return nil, &exitError{code: exitFailed, err: err, hint: "mend these first: what cannot be read cannot be trusted"}
+	}
+	return loaded, nil
+}
+
+// findSpace finds the directory of a space by its id, or by its path.
+func findSpace(s *config.Loaded, word string) (string, error) {
+	list, err := readRegistry(s)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, r := range list {
+		if loaded, _ := space.Load(r.Dir, hook.OriginSpace); loaded.Manifest.ID != "" { //nolint:errcheck // mistakes are told by whoever uses it
+			if ids = append(ids, loaded.Manifest.ID); loaded.Manifest.ID == word {
+				return r.Dir, nil
+			}
+		}
+	}
+	dir, err := filepath.Abs(word)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range list { // its directory may be gone
+		if r.Dir == dir || r.Dir == realDir(dir) || filepath.Base(r.Dir) == word {
+			return r.Dir, nil
+		}
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", usage("there is neither a directory nor a loaded space %q%s", word, near.Hint(word, ids))
+	}
+	return realDir(dir), nil
+}
+
+func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Space, grants []string, yes bool) error {
+	trust := openTrust(s)
+	record, err := trust.Lookup(loaded.Dir)
+	if err != nil {
+		return err
+	}
+	changes := loaded.Changes(record)
+	if record == nil && len(changes) == 0 {
+		return fmt.Errorf("there is nothing to trust in %s: it has no hooks, agents or servers", shownPath(s, loaded.Dir))
+	}
+	if record != nil {
+		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
+			a.remarkf("it had the grants %s, and has them no more unless they are given again: --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
+		}
+	}
+	a.tellPrograms(s, loaded)
+	for _, c := range changes {
+		fmt.Fprintf(a.out, "  %s %s\n", changeWord(c), visible.All(c.Name))
+	}
+	if missing := slices.DeleteFunc(loaded.Needs(), func(name string) bool { return slices.Contains(grants, name) }); len(missing) > 0 {
+		a.remarkf("some of its hooks do nothing without a grant: --grant %s", strings.Join(missing, ","))
+	}
+	if !yes {
+		if !a.inTerminal {
+			return usage("nobody is here to say yes: look at it with `belay trust --diff`, and add --yes")
+		}
+		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", shownPath(s, loaded.Dir), withGrants(grants))
+		line, err := a.readLine(ctx)
+		if err != nil {
+			return err
+		}
+		if word := strings.ToLower(strings.TrimSpace(line)); word != "y" && word != "yes" {
+			return &exitError{code: exitFailed, err: errors.New("nothing was trusted")}
+		}
+	}
+	if _, err := trust.Add(loaded, who(), grants...); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "%s is trusted as it is%s\n", shownPath(s, loaded.Dir), withGrants(grants))
+	return nil
+}
+
+func withGrants(grants []string) string {
+	if len(grants) == 0 {
+		return ""
+	}
+	return ", with " + strings.Join(grants, ", ")
+}
+
+func changeWord(c space.Change) string {
+	switch {
+	case c.New:
+		return "new     "
+	case c.Gone:
+		return "gone    "
+	default:
+		return "changed "
+	}
+}
+
+// tellPrograms tells what would run.
+func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
+	for _, d := range loaded.Programs() {
+		what := strings.Join(d.Argv, " ")
+		if d.Webhook != nil {
+			what = "calls " + d.Webhook.URL
+		}
+		var names []string
+		for _, e := range d.Env {
+			name, _, _ := strings.Cut(e, "=")
+			names = append(names, name)
+		}
+		if d.Webhook != nil && d.Webhook.Secret != "" {
+			names = append(names, d.Webhook.Secret)
+		}
+		if len(names) > 0 {
+			what += "  is given " + strings.Join(names, ", ")
+		}
+		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, d.File), d.Line), "\n", "␊")
+		fmt.Fprintf(a.out, "%s at %s: %s  %s\n", d.ID, d.Phase, visible.All(what), a.onOut.dim(visible.All(where)))
+	}
+}
+
+func (a *app) showChanges(s *config.Loaded, loaded *space.Space) error {
+	record, err := openTrust(s).Lookup(loaded.Dir)
+	if err != nil {
+		return err
+	}
+	changes := loaded.Changes(record)
+	if record == nil && len(changes) == 0 {
+		fmt.Fprintln(a.out, "there is nothing to trust: no hooks, agents or servers")
+		return nil
+	}
+	if len(changes) == 0 {
+		fmt.Fprintf(a.out, "nothing has changed since %s trusted it, %s\n", record.By, record.At.Local().Format(time.DateTime))
+		return nil
+	}
+	for _, c := range changes {
+		before, after := "a/"+c.Name, "b/"+c.Name
+		if c.New {
+			before = ""
+		}
+		if c.Gone {
+			after = ""
+		}
+		if c.Opaque {
+			fmt.Fprintf(a.out, "%s%s: it cannot be shown\n", changeWord(c), visible.All(c.Name))
+			continue
+		}
+		text, _, _ := diff.Unified(visible.All(before), visible.All(after), c.Before, c.After)
+		if text == "" {
+			text = fmt.Sprintf("%s%s: whether it can be executed\n", changeWord(c), visible.All(c.Name))
+		}
+		fmt.Fprint(a.out, visible.All(text))
+	}
+	return nil
+}
+
+func (a *app) forgetTrust(s *config.Loaded, loaded *space.Space) error {
+	had, err := openTrust(s).Remove(loaded.Dir)
+	if err != nil {
+		return err
+	}
+	if !had {
+		return fmt.Errorf("%s was not trusted", shownPath(s, loaded.Dir))
+	}
+	fmt.Fprintf(a.out, "%s is no longer trusted\n", shownPath(s, loaded.Dir))
+	return nil
+}
+
+func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
+	records, err := openTrust(s).Records()
+	if err != nil {
+		return err
+	}
+	var t table
+	t.add("DIRECTORY", "AS", "STATE", "GRANTS", "BY", "SINCE")
+	host := space.NewHost(&space.Options{Trust: openTrust(s)})
+	for _, r := range records {
+		r.Files = nil
+		if asJSON {
+			if err := a.printJSON(r); err != nil {
+				return err
+			}
+			continue
+		}
+		state := "as trusted"
+		loaded, err := space.Load(r.Dir, r.Origin)
+		if err != nil {
+			state = "has mistakes"
+		} else if st, err := host.Standing(loaded); err != nil || !st.Trusted {
+			state = "changed"
+		}
+		t.add(shownPath(s, r.Dir), r.Origin.String(), state, strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
+	}
+	if asJSON {
+		return nil
+	}
+	return t.write(a.out, a.onOut.dim)
+}

@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/store/postgres"
+)
+
+// workerOptions are the flags of worker.
+type workerOptions struct {
+	run                runOptions
+	turns              int
+	perAgent, perModel []string
+	grace, takeover    time.Duration
+	once, json         bool
+}
+
+func (a *app) workerCommand() *cobra.Command {
+	var o workerOptions
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Take the turns that were submitted, and do background jobs",
+		Long: `Takes turns from the store and does its background jobs until it is told to stop. Any number of workers share a store: a file
+on one machine, or a PostgreSQL database on many. Calls that need a person's word park their turn; deciding makes it due again.
+SIGTERM or Ctrl-C: turns under way are handed over at the end of their steps, for other workers or the next one, and those that
+take longer than --grace where they stand. What a worker was at that was killed is taken up by others within --takeover.`,
+		Example: `  belay worker
+  belay --store postgres://belay@db.example/belay worker --turns 8 --per-model anthropic/claude-sonnet-4-5=4
+  belay submit "tidy the changelog" && belay worker --once`,
+		Args: arguments(0, 0, "worker takes flags only"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, &o) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.turns, "turns", 8, "take so many turns at once")
+	flags.StringSliceVar(&o.perAgent, "per-agent", nil, "of an agent no more than so many: NAME=COUNT, * for all others")
+	flags.StringSliceVar(&o.perModel, "per-model", nil, "of a model no more than so many: PROVIDER/NAME=COUNT, * for all others")
+	flags.DurationVar(&o.grace, "grace", 30*time.Second, "how long a step may go on when the worker is told to stop")
+	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take up what this worker was at if it is killed; for a database")
+	flags.BoolVar(&o.once, "once", false, "end when no turn is due and no job is left")
+	jsonFlag(cmd, &o.json, "print each turn as a JSON line")
+	o.run.settingFlags(cmd)
+	return cmd
+}
+
+// bounds reads NAME=COUNT.
+func bounds(flag string, words []string) (map[string]int, error) {
+	all := make(map[string]int, len(words))
+	for _, word := range words {
+		name, count, ok := strings.Cut(word, "=")
+		n, err := strconv.Atoi(count)
+		if !ok || name == "" || err != nil || n < 1 {
+			return nil, usage("--%s: %q is not NAME=COUNT, with a count from 1 up", flag, word)
+		}
+		all[name] = n
+	}
+	return all, nil
+}
+
+// serve takes turns until it is told to stop.
+func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
+	ctx := cmd.Context()
+	if o.turns < 1 || o.grace <= 0 || o.takeover <= 0 {
+		return usage("--turns, --grace and --takeover must be more than 0")
+	}
+	perAgent, err := bounds("per-agent", o.perAgent)
+	if err != nil {
+		return err
+	}
+	perModel, err := bounds("per-model", o.perModel)
+	if err != nil {
+		return err
+	}
+	settings, err := a.overruled(cmd, &o.run)
+	if err != nil {
+		return err
+	}
+	if _, err := openModel(settings); err != nil { // without a model no store is made
+		return err
+	}
+	store, err := a.openShared(ctx, settings, o.takeover)
+	if err != nil {
+		return err
+	}
+	c := &crew{app: a, store: store, works: make(map[string]*work), settings: func() (*config.Loaded, error) { return a.overruled(cmd, &o.run) }}
+	defer func() { err = errors.Join(err, c.close(), store.Close()) }()
+	if _, err := c.find(ctx, mainAgent); err != nil { // mistakes are found before a turn is
+		return err
+	}
+	worker, err := engine.New(store, c.find, &engine.Options{
+		Turns: o.turns, PerAgent: perAgent, PerModel: perModel, Grace: o.grace, Logger: a.logger(), Told: func(taken engine.Taken) { a.tellTaken(&taken, o.json) },
+	})
+	if err != nil {
+		return err
+	}
+	defer a.onInterrupt(func() {
+		a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; again to force"))
+	})()
+	a.remarkf("%s", a.onErr.dim("working on "+config.MaskDSN(settings.Store)))
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	if o.once {
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		watching.Go(func() { // until nothing is due, or the worker ends
+			defer stop()
+			a.untilIdle(working, store)
+		})
+	}
+	err = worker.Run(working)
+	stop()
+	return err
+}
+
+// openShared opens a store for a worker.
+func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover time.Duration) (sessionStore, error) { //nolint:ireturn // which one it is, the settings say
+	if config.IsDSN(settings.Store) {
+		return a.openDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
+	}
+	return a.openStore(ctx, settings)
+}
+
+// idlePoll is how often it is looked whether anything is left.
+const idlePoll = 50 * time.Millisecond
+
+// untilIdle returns when no turn is due and no job is left.
+func (a *app) untilIdle(ctx context.Context, store sessionStore) {
+	often := time.NewTicker(idlePoll)
+	defer often.Stop()
+	for {
+		if load, err := store.Load(ctx); err == nil {
+			left := load.Waiting
+			for _, h := range load.Holders {
+				left += len(h.Turns)
+			}
+			stats, err := store.Queue().(hook.StatQueue).Stats(ctx)
+			if err == nil && left+stats.Waiting+stats.Running == 0 {
+				return
+			}
+		}
+		select {
+		case <-often.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// takenLine is a turn as --json tells it.
+type takenLine struct {
+	Session string          `json:"session"`
+	Agent   string          `json:"agent"`
+	Reason  belay.EndReason `json:"reason,omitempty"`
+	Steps   int             `json:"steps,omitempty"`
+	Usage   belay.Usage     `json:"usage,omitzero"`
+	Error   string          `json:"error,omitempty"`
+}
+
+// tellTaken tells of a turn that was taken.
+func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
+	if errors.Is(taken.Err, belay.ErrNoTurn) {
+		return // there was nothing to do
+	}
+	l := takenLine{Session: taken.Session, Agent: taken.Agent}
+	if taken.Turn != nil {
+		l.Reason, l.Steps, l.Usage = taken.Turn.Reason, taken.Turn.Steps, taken.Turn.Usage
+	}
+	if taken.Err != nil {
+		l.Error = told(taken.Err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if asJSON {
+		_ = a.printJSON(l) // a worker goes on without a reader
+		return
+	}
+	what := string(l.Reason)
+	switch {
+	case errors.Is(taken.Err, belay.ErrHandedOver):
+		what = "handed over"
+	case l.Error != "":
+		what = a.onErr.red(oneLine(l.Error))
+	case l.Reason != belay.EndTurn:
+		what = a.onErr.yellow(what)
+	}
+	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, counted(l.Steps, "step"))
+}
+
+// crew are the agents of a worker, on one store.
+type crew struct {
+	app      *app
+	store    sessionStore
+	settings func() (*config.Loaded, error)
+
+	mu    sync.Mutex
+	works map[string]*work
+}
+
+// find finds the agent that the settings describe, or a declared one.
+func (c *crew) find(ctx context.Context, name string) (*belay.Agent, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.works[name]; w != nil {
+		return w.agent, nil
+	}
+	ctx = context.WithoutCancel(ctx) // it lives as long as the worker
+	settings, err := c.settings()
+	if err != nil {
+		return nil, err
+	}
+	w := &work{settings: settings, store: c.store}
+	if name != mainAgent {
+		if err := w.takeDeclared(name); err != nil {
+			return nil, err
+		}
+	}
+	model, err := openModel(settings)
+	if err == nil {
+		err = c.app.makeAgent(ctx, w, model, nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	w.closers = append(w.closers, func() error { return w.agent.Close(ctx) })
+	c.works[name] = w
+	return w.agent, nil
+}
+
+// close ends all agents.
+func (c *crew) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var problems []error
+	for _, w := range c.works {
+		problems = append(problems, w.close())
+	}
+	return errors.Join(problems...)
+}
+
+// submitOptions are the flags of submit.
+type submitOptions struct {
+	session, as, agent, model string
+	json                      bool
+}
+
+func (a *app) submitCommand() *cobra.Command {
+	var o submitOptions
+	cmd := &cobra.Command{
+		Use:   "submit TASK",
+		Short: "Leave a task for a worker, and go",
+		Long: `Stores the task in the store, for whichever "belay worker" takes it, and prints the session's id. The worker's settings say how far it
+may go. A session takes one turn at a time, in the order in which its tasks came.`,
+		Example: `  belay submit "tidy the changelog"
+  belay submit --session 20261115-k3f9x "now do the same for the readme"
+  belay watch "$(belay submit 'list the open ends')" --end`,
+		Args: arguments(1, 1, "give the task as one argument, in quotes, or - to read it from standard input"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.submit(cmd.Context(), &o, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.StringVar(&o.as, "as", "", "give the new session this id")
+	flags.StringVar(&o.agent, "agent", "", "have this declared agent take it; without it, the one that the settings describe")
+	flags.StringVar(&o.model, "model", "", "have this model answer: PROVIDER/NAME; without it, the worker's own")
+	jsonFlag(cmd, &o.json, "print one JSON object")
+	exclusive(cmd, "session", "as")
+	return cmd
+}
+
+func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err error) {
+	task, err := a.task(&runOptions{}, args)
+	if err != nil {
+		return err
+	}
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
+	agent := mainAgent
+	if o.agent != "" {
+		if _, err := declaration(settings, o.agent); err != nil {
+			return err
+		}
+		agent = o.agent
+	}
+	if o.model != "" {
+		if _, _, err := settings.ModelOf(o.model); err != nil {
+			return usage("--model: %w", err)
+		}
+	}
+	store, err := a.openStore(ctx, settings)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	id := newSessionID(time.Now())
+	switch {
+	case o.session != "":
+		info, err := findSession(ctx, store, o.session)
+		if err != nil {
+			return err
+		}
+		if isChild(info.ID) {
+			return usage("session %s is a subagent's, which has no turns but those that its parent gives it", info.ID)
+		}
+		id = info.ID
+		if o.agent == "" && info.State.Agent != "" {
+			agent = info.State.Agent
+		}
+	case o.as != "":
+		if err := a.free(ctx, store, o.as); err != nil {
+			return err
+		}
+		id = o.as
+	}
+	turn, err := belay.NewQueuedTurn(id, agent, task)
+	if err != nil {
+		return usage("%w", err)
+	}
+	turn.Model = o.model
+	if err := store.Submit(ctx, turn); err != nil {
+		return err
+	}
+	if o.json {
+		return a.printJSON(struct {
+			Session string `json:"session"`
+			ID      string `json:"id"`
+			Agent   string `json:"agent"`
+		}{id, turn.ID, agent})
+	}
+	if _, err := fmt.Fprintln(a.out, id); err != nil {
+		return err
+	}
+	a.remarkf("%s", a.onErr.dim("submitted; see: belay watch "+id))
+	return nil
+}

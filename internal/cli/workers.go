@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/hook"
+)
+
+func (a *app) workersCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "Show who holds what, and how much waits",
+		Long: `Lists the processes that have the store open, with the turns each has claimed, and tells how many turns and jobs wait and for how
+long the oldest.`,
+		Example: `  belay workers
+  belay workers --json | jq .turns.waiting`,
+		Args: arguments(0, 0, "workers takes none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.look(cmd.Context(), func(store sessionStore) error { return a.workers(cmd.Context(), store, asJSON) })
+		},
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	return cmd
+}
+
+// workload is what `belay workers --json` tells.
+type workload struct {
+	Turns belay.Load      `json:"turns"`
+	Jobs  hook.QueueStats `json:"jobs"`
+}
+
+func (a *app) workers(ctx context.Context, store sessionStore, asJSON bool) error {
+	var l workload
+	var err error
+	if l.Turns, err = store.Load(ctx); err != nil {
+		return err
+	}
+	queue, ok := store.Queue().(hook.StatQueue)
+	if !ok {
+		return errors.New("the store's jobs cannot be counted")
+	}
+	if l.Jobs, err = queue.Stats(ctx); err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(l)
+	}
+	s := a.onOut
+	var t table
+	t.add(s.dim("turns"), fmt.Sprintf("%d waiting%s, %d parked", l.Turns.Waiting, oldest(l.Turns.Waiting, l.Turns.OldestAge), l.Turns.Parked))
+	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting%s, %d running", l.Jobs.Waiting, oldest(l.Jobs.Waiting, l.Jobs.OldestAge), l.Jobs.Running))
+	others := 0
+	for _, h := range l.Turns.Holders {
+		if h.Self {
+			continue
+		}
+		others++
+		line := fmt.Sprintf("process %d on %s, since %s, holds %s", h.PID, oneLine(h.Host), h.Since.Local().Format(time.DateTime), counted(int(h.Sessions), "session"))
+		if h.Gone {
+			line += ", " + s.yellow("gone")
+		}
+		t.add(s.dim("worker"), line)
+		for _, turn := range h.Turns {
+			t.add("", fmt.Sprintf("%s  %s  for %s", turn.Session, turn.Agent, took(time.Since(turn.Since))))
+		}
+	}
+	if others == 0 {
+		t.add(s.dim("workers"), "none: `belay worker` starts one")
+	}
+	return t.write(a.out, nil)
+}
+
+func oldest(waiting int, age time.Duration) string {
+	if waiting == 0 {
+		return ""
+	}
+	return ", the oldest for " + took(age)
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	var from int64
+	var asJSON, full, end bool
+	cmd := &cobra.Command{
+		Use:   "watch SESSION",
+		Short: "Follow a session, whichever process takes its turns",
+		Long: `Shows the messages of a session and those that come, as they are stored, until it is interrupted. A connection that is lost is made
+again and nothing is left out. What the model says before its response is whole is not shown: that is told where the turn is taken.`,
+		Example: `  belay watch 20261115-k3f9x
+  belay watch 20261115-k3f9x --from 12 --json
+  belay watch 20261115-k3f9x --end`,
+		Args:              arguments(1, 1, "name the SESSION: `belay sessions` lists them"),
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if from < 0 {
+				return usage("--from: messages are counted from 1")
+			}
+			w := &watcher{app: a, asJSON: asJSON, end: end}
+			w.transcript = &transcript{a: a, w: a.out, s: a.onOut, full: full}
+			return a.look(cmd.Context(), func(store sessionStore) error { return w.watch(cmd.Context(), store, args[0], max(from-1, 0)) })
+		},
+	}
+	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
+	cmd.Flags().BoolVar(&end, "end", false, "leave when no turn is under way or queued, with its exit code, or when it parks")
+	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
+	jsonFlag(cmd, &asJSON, "print one message a line as JSON")
+	return cmd
+}
+
+// watcher shows a session as it goes on.
+type watcher struct {
+	app         *app
+	transcript  *transcript
+	asJSON, end bool
+}
+
+func (w *watcher) watch(ctx context.Context, store sessionStore, word string, after int64) error {
+	info, err := findSession(ctx, store, word)
+	if err != nil {
+		return err
+	}
+	w.transcript.session = info.ID
+	for update, err := range engine.Watch(ctx, store, info.ID, after) {
+		if err != nil {
+			return err
+		}
+		if update.Message != nil {
+			if err := w.show(update.Message); err != nil {
+				return err
+			}
+			continue
+		}
+		over, err := w.state(ctx, store, update.Info)
+		if err != nil || over {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *watcher) show(m *belay.Message) error {
+	if w.asJSON {
+		return w.app.printJSON(m)
+	}
+	w.transcript.message(m)
+	return w.transcript.err
+}
+
+// state tells how the session stands, and whether that is all.
+func (w *watcher) state(ctx context.Context, store sessionStore, info belay.SessionInfo) (over bool, err error) {
+	if !w.asJSON {
+		w.app.remarkf("%s", w.app.onErr.dim(strings.TrimSpace(fmt.Sprintf("session %s: %s", info.ID, stateOf(info)))))
+	}
+	if !w.end {
+		return false, nil
+	}
+	if turn := info.State.Turn; turn != nil {
+		if turn.Parked {
+			return true, &exitError{code: exitParked}
+		}
+		return false, nil
+	}
+	queued, err := store.Queued(ctx, info.ID)
+	if err != nil || len(queued) > 0 {
+		return false, err
+	}
+	if code := endCode(info.State.Last); info.State.Last != "" && code != exitOK {
+		return true, &exitError{code: code}
+	}
+	return true, nil
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// IsDSN reports whether a store is a database on a server, by its URL, and not a file.
+func IsDSN(store string) bool {
+	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
+}
+
+// MaskDSN is a store as it is shown: without a password. One that cannot be read is
+// not shown at all.
+func MaskDSN(store string) string {
+	if !IsDSN(store) {
+		return store
+	}
+	u, err := url.Parse(store)
+	if err != nil {
+		return "postgres://…"
+	}
+	if _, ok := u.User.Password(); ok {
+		u.User = url.UserPassword(u.User.Username(), maskedPassword)
+	}
+	query := u.Query()
+	for _, key := range []string{"password", "sslpassword"} {
+		if query.Has(key) {
+			query.Set(key, maskedPassword)
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+const maskedPassword = "xxxxx"
+
+// Home is the directory for what is kept beside the store: the store's own, or the
+// project's if the store is on a server.
+func (l *Loaded) Home() string {
+	if IsDSN(l.Store) {
+		return filepath.Join(l.Project, ".belay")
+	}
+	return filepath.Dir(l.Store)
+}
+
+// located is a store as it is found from a directory.
+func located(store, from string) string {
+	if IsDSN(store) {
+		return store
+	}
+	return absolute(store, from)
+}

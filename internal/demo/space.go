@@ -1,0 +1,162 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/space"
+)
+
+// spaceFiles are a space: the same rule as a command and as a worker, a rule that rewrites,
+// and one that is only watched.
+var spaceFiles = map[string]string{
+	"manifest.json": `{"id": "house", "name": "House rules", "version": "1.0.0"}`,
+	"hooks/rules.yaml": `hooks:
+  - id: as-command
+    phase: tool.pre
+    match: { tools: [write] }
+    run: ./check.sh
+  - id: as-worker
+    phase: tool.pre
+    match: { tools: [write] }
+    worker: [./worker.sh]
+  - id: drafts-only
+    phase: tool.pre
+    match: { tools: [write] }
+    run: ./draft.sh
+    capabilities: [rewrite_input, block]
+  - id: strict
+    phase: tool.pre
+    match: { tools: [write] }
+    action: {deny: nothing is written on Fridays}
+    shadow: true
+`,
+	"hooks/check.sh": "#!/bin/sh\ncat >/dev/null\n",
+	"hooks/draft.sh": "#!/bin/sh\ncat >/dev/null\necho '{\"input\": {\"path\": \"drafts/NEWS.md\", \"text\": \"1.2 is out\"}}'\n",
+	"hooks/worker.sh": `#!/bin/sh
+n=0
+while read -r line; do
+  n=$((n + 1))
+  case $n in
+  1) echo '{"jsonrpc":"2.0","id":1,"result":{"v":1}}' ;;
+  *) echo '{"jsonrpc":"2.0","id":'$n',"result":null}' ;;
+  esac
+done
+`,
+}
+
+// spaces shows hooks that come from files while an agent runs: what they may not do before
+// a person has looked at them, what a grant adds, and what a worker saves.
+func (t *tour) spaces(ctx context.Context) {
+	t.heading("Hooks without Go: a space is loaded while the agent runs, and does what a person has let it do")
+	dir := filepath.Join(t.dir, "house")
+	for name, text := range spaceFiles {
+		mode := os.FileMode(0o600)
+		if strings.HasPrefix(text, "#!") {
+			mode = 0o700
+		}
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if t.failed(os.MkdirAll(filepath.Dir(file), 0o700)) || t.failed(os.WriteFile(file, []byte(text), mode)) {
+			return
+		}
+	}
+	trust := space.OpenTrust(filepath.Join(t.dir, "trust"))
+	host := space.NewHost(&space.Options{Trust: trust})
+	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants})
+	if t.failed(err) {
+		return
+	}
+	loaded, err := space.Load(dir, hook.OriginSpace)
+	if t.failed(err) {
+		return
+	}
+	lease, err := host.Install(ctx, loaded, &space.Target{Hooks: runtime})
+	if t.failed(err) {
+		return
+	}
+	defer func() { t.failed(lease.Unload(context.WithoutCancel(ctx))) }()
+	for _, n := range lease.Notes() {
+		reason, _, _ := strings.Cut(n.Reason, ":")
+		t.sayf("  closed    %s: %s", n.ID, reason)
+	}
+	t.judge(ctx, runtime, "nobody trusts it")
+	for _, step := range []struct {
+		what   string
+		grants []string
+	}{{"a person has looked at it and trusts it", nil}, {"and grants rewrite_input", []string{"rewrite_input"}}} {
+		if _, err := trust.Add(loaded, "the demo's person", step.grants...); t.failed(err) {
+			return
+		}
+		if t.failed(lease.Reload(ctx)) {
+			return
+		}
+		t.judge(ctx, runtime, step.what)
+	}
+	t.latencies(ctx, runtime)
+}
+
+// judge asks the hooks about a call.
+func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
+	x, err := explainWrite(ctx, runtime)
+	if t.failed(err) {
+		return
+	}
+	var merged struct {
+		Decision, Reason string
+		Input            json.RawMessage
+	}
+	if len(x.Merged) > 0 && t.failed(json.Unmarshal(x.Merged, &merged)) {
+		return
+	}
+	outcome := "runs as it is"
+	switch {
+	case merged.Decision != "":
+		reason, _, _ := strings.Cut(merged.Reason, ":")
+		outcome = fmt.Sprintf("%s, by %s: %s", merged.Decision, x.Won, reason)
+	case len(merged.Input) > 0:
+		outcome = "runs with " + string(merged.Input)
+	}
+	t.sayf("  %s: the call %s", when, outcome)
+	for _, e := range x.Entries {
+		if e.Shadow && e.Asked {
+			t.sayf("  shadow    %s would have said %s, and changes nothing", e.ID, e.Said)
+		}
+	}
+}
+
+func explainWrite(ctx context.Context, runtime *hook.Runtime) (x hook.Explanation, err error) {
+	wire, err := belay.Wire(belay.ToolPre.Name())
+	if err != nil {
+		return x, err
+	}
+	snapshot := runtime.Snapshot()
+	x, err = wire.Explain(ctx, snapshot, hook.Scope{Session: "house", Turn: "1", Step: 1}, json.RawMessage(`{"id":"call-1","tool":"write","input":{"path":"NEWS.md","text":"1.2 is out"}}`))
+	if released := snapshot.Release(context.WithoutCancel(ctx)); err == nil {
+		err = released
+	}
+	return x, err
+}
+
+// latencies compares a command and a worker that do the same.
+func (t *tour) latencies(ctx context.Context, runtime *hook.Runtime) {
+	took := make(map[string]time.Duration)
+	for range 5 { // the best of a few: the machine has other things to do
+		x, err := explainWrite(ctx, runtime)
+		if t.failed(err) {
+			return
+		}
+		for _, e := range x.Entries {
+			if best, ok := took[e.ID]; !ok || time.Duration(e.Latency) < best {
+				took[e.ID] = time.Duration(e.Latency)
+			}
+		}
+	}
+	t.sayf("  the same rule takes %s as a command and %s as a worker", took["house/as-command"].Round(time.Microsecond), took["house/as-worker"].Round(time.Microsecond))
+}

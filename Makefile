@@ -93,7 +93,7 @@ database:
 	@scripts/ensure-debian 'for p in initdb postgres; do command -v $$p || ls /usr/lib/postgresql/*/bin/$$p || exit 1; done' postgresql
 
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./internal/crashtest ./internal/demo ./sandbox ./store/postgres/internal/crash
+PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./sandbox ./store/postgres/internal/crash
 
 .PHONY: race
 race: compiler screen confinement database ## all tests under the race detector, but for those that start many processes

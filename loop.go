@@ -55,9 +55,9 @@ type turn struct {
 	queued      string        // the queued turn that it takes up with its first message
 	yield       <-chan struct{}
 	handedOver  bool
-	served      bool // whoever serves the store goes on with it if this process cannot
-	lost        bool // the store did not take a commit of it: it goes on elsewhere
-	by, why     string        // who ended it, or what went wrong
+	served      bool   // whoever serves the store goes on with it if this process cannot
+	lost        bool   // the store did not take a commit of it: it goes on elsewhere
+	by, why     string // who ended it, or what went wrong
 	err         error
 	result      *Turn
 }

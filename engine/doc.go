@@ -50,5 +50,12 @@
 //
 // A turn that fails ends with an error on record, as everywhere. What keeps a turn from
 // being taken at all, such as a store that cannot be reached, is logged, and the turn
-// is tried again after a pause that grows up to a minute.
+// is tried again after a pause that grows up to a minute. One that asks its model again
+// and again and cannot be stored is put off until somebody wakes it.
+//
+// # Testing
+//
+// storetest.TestTurns says what a store of due turns does. The tests of this package take
+// turns on a file; those in internal/fleet start workers as processes on a PostgreSQL
+// server, kill, stop and cut them off, and hold what is left against what must be.
 package engine

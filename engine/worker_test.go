@@ -225,6 +225,17 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// settling is a store that tells when a claim is let go of.
+type settling struct {
+	*sqlite.Store
+	settled chan struct{}
+}
+
+func (s *settling) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
+	s.settled <- struct{}{}
+	return s.Store.Settle(ctx, due, again)
+}
+
 // A worker takes no more turns at once than it may, of an agent and of a model, and
 // what it has no room for does not keep others from their turn.
 func TestLimits(t *testing.T) {
@@ -269,9 +280,13 @@ func TestLimits(t *testing.T) {
 				submit(t, s, "x", fmt.Sprint("x", i), "x")
 				submit(t, s, "y", fmt.Sprint("y", i), "y")
 			}
-			c := start(t, s, engine.Of(agent("x"), agent("y")), test.opts)
+			settled := &settling{s, make(chan struct{}, 100)}
+			c := start(t, settled, engine.Of(agent("x"), agent("y")), test.opts)
 			for range test.most[""] {
 				<-arrived
+			}
+			if test.opts.PerModel["same"] > 0 {
+				<-settled.settled // the turn of the other agent is left to others
 			}
 			close(goOn)
 			for range 2 * n {

@@ -14,7 +14,7 @@ import (
 // The names of the tools.
 const (
 	SearchTool   = "memory_search"
-	LookupTool      = "memory_get"
+	LookupTool   = "memory_get"
 	RememberTool = "memory_remember"
 	ForgetTool   = "memory_forget"
 )

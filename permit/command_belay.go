@@ -26,7 +26,8 @@ func (c *invoked) belay(args []arg) {
 	asks := oneOf(sub, "-h --help") && len(args) == 2
 	switch {
 	case len(args) == 0, len(args) == 1 && oneOf(verb, "-h --help -v --version"):
-	case oneOf(verb, "version help completion demo doctor sessions runs show check config"):
+	case oneOf(verb, "version help completion demo doctor sessions runs show check"):
+	case verb == "config" && len(args) <= 2:
 	case verb == "models":
 		if len(args) > 1 {
 			c.zone(ZoneNetwork, "asks the providers of models")

@@ -40,19 +40,20 @@ func Check(dir string, strict bool) ([]Problem, error) {
 		return nil, fmt.Errorf("check skills: %s: %w", dir, err)
 	}
 	c := &checking{t: t, strict: strict}
-	if file != "" {
+	switch {
+	case file != "":
 		ext := path.Ext(file)
 		if ext != ".md" && ext != ".yaml" && ext != ".yml" {
 			return nil, fmt.Errorf("check skills: %s: a skill is a directory with a %s, or a file that ends in .md, .yaml or .yml", filepath.Join(dir, file), skillFile)
 		}
 		c.flat(file, ext)
-	} else if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), skillFile) }) {
+	case slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), skillFile) }):
 		whole, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, fmt.Errorf("check skills: %w", err)
 		}
 		c.directory(".", filepath.Base(whole), 0)
-	} else {
+	default:
 		for _, e := range entries {
 			c.entry(e)
 		}

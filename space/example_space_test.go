@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(root)
+	defer func() { _ = os.RemoveAll(root) }() // a temporary directory
 	dir := filepath.Join(root, "acme")
 	write := func(name, text string) {
 		file := filepath.Join(dir, name)

@@ -120,17 +120,17 @@ func (a *agent) install(t testing.TB, s *space.Space) *space.Lease {
 	return lease
 }
 
-// ask asks tool.pre about a call.
-func (a *agent) ask(t testing.TB, tool, input string) belay.ToolVerdict {
+// ask asks tool.pre about a call without arguments.
+func (a *agent) ask(t testing.TB, tool string) belay.ToolVerdict {
 	t.Helper()
 	snapshot := a.target.Hooks.Snapshot()
-	call := hooktest.Input(t, belay.ToolPre, `{"id":"call-1","tool":"`+tool+`","input":`+input+`}`)
+	call := hooktest.Input(t, belay.ToolPre, `{"id":"call-1","tool":"`+tool+`","input":{}}`)
 	outcome, err := belay.ToolPre.Dispatch(context.Background(), snapshot, call)
 	if err = errors.Join(err, snapshot.Release(context.Background())); err != nil {
 		t.Fatal(err)
 	}
 	verdict := outcome.Output
-	if len(verdict.Input) == 0 && string(outcome.Input.Input()) != input {
+	if len(verdict.Input) == 0 && string(outcome.Input.Input()) != "{}" {
 		verdict.Input = outcome.Input.Input()
 	}
 	return verdict

@@ -138,9 +138,9 @@ func (h *Host) Standing(s *Space) (Standing, error) {
 	st := Standing{Record: r}
 	switch {
 	case !r.holds(s):
-		st.Reason = fmt.Sprintf("its files are not trusted yet: look at them, then run `%s`", command)
+		st.Reason = fmt.Sprintf("its files are not trusted yet: look at them, then run %#q", command)
 	case r.Hash != s.Hash:
-		st.Reason = fmt.Sprintf("its files have changed since they were trusted: `%s --diff` shows how, and `%s` trusts them again", command, command)
+		st.Reason = fmt.Sprintf("its files have changed since they were trusted: %#q shows how, and %#q trusts them again", command+" --diff", command)
 	default:
 		st.Trusted = true
 	}
@@ -282,8 +282,12 @@ func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declarat
 
 // isGate reports whether a hook stands in the way of something, and denies when it fails.
 func isGate(d *declare.Declaration) bool {
-	wire, err := belay.Wire(d.Phase)
-	return err == nil && wire.Kind() == hook.Gate && wire.DefaultFailure() == hook.Closed
+	for _, p := range belay.Phases() {
+		if p.Name() == d.Phase {
+			return p.Kind() == hook.Gate && p.DefaultFailure() == hook.Closed
+		}
+	}
+	return false
 }
 
 // set makes subscriptions of hooks of a space.

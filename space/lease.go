@@ -199,7 +199,7 @@ func (l *Lease) subagents(in *installed) []subagent.Subagent {
 // AgentHooks is an extension with the hooks that an agent of the directory declares, for
 // whoever makes the agent: with it they are closed. It is an error if there is a mistake in
 // one of them, for the agent would do without.
-func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note, error) {
+func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note, error) { //nolint:ireturn // it is put among extensions
 	p, err := h.plan(s)
 	if err != nil {
 		return nil, nil, err

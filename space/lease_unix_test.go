@@ -107,8 +107,8 @@ func TestASpaceLeavesNoTrace(t *testing.T) { //nolint:paralleltest // it counts 
 	if got := agent.trace(t); got != everything {
 		t.Errorf("there is %s, want %s", got, everything)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "closed")
-	wantVerdict(t, agent.ask(t, "edit", `{}`), belay.ToolDeny, "the worker says no")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "closed")
+	wantVerdict(t, agent.ask(t, "edit"), belay.ToolDeny, "the worker says no")
 	if n := len(workers(t)); n != 1 {
 		t.Errorf("%d workers, want 1", n)
 	}
@@ -136,7 +136,7 @@ func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts process
 	p := newPlace(t)
 	p.whole("closed")
 	s := p.trusted(hook.OriginSpace)
-	for name, meddle := range map[string]func(t *testing.T, a *agent) (undo func()){
+	for name, meddle := range map[string]func(t *testing.T, a *agent) (undo func()){ //nolint:paralleltest // it counts processes
 		"an agent of that name": func(t *testing.T, a *agent) func() {
 			l, err := a.target.Subagents.Add(subagent.Subagent{Name: "reviewer", Factory: subagent.Canned(func(context.Context, string) (string, error) { return "", nil })})
 			if err != nil {
@@ -152,7 +152,7 @@ func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts process
 			return func() { _ = l.Close() }
 		},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // it counts processes
+		t.Run(name, func(t *testing.T) {
 			agent := p.newAgent(nil)
 			undo := meddle(t, agent)
 			before := agent.trace(t)
@@ -169,7 +169,7 @@ func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts process
 			agent.install(t, s)
 		})
 	}
-	t.Run("a worker that does not start", func(t *testing.T) { //nolint:paralleltest // as above
+	t.Run("a worker that does not start", func(t *testing.T) {
 		q := newPlace(t)
 		q.whole("closed")
 		q.put("hooks/gate.yaml", "hooks:\n  - id: steady\n    phase: tool.pre\n    worker: [./no.sh]\n")
@@ -216,7 +216,7 @@ func TestAReloadThatFailsKeepsTheOldOneWorking(t *testing.T) {
 			if got := agent.trace(t); got != before {
 				t.Errorf("there is %s, want %s", got, before)
 			}
-			wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "as before")
+			wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "as before")
 		})
 	}
 }
@@ -236,7 +236,7 @@ func TestAReloadDoesNotDisturbTurns(t *testing.T) { //nolint:paralleltest // it 
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "second")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "second")
 	if n := len(workers(t)); n != 2 {
 		t.Errorf("%d workers, want the old one and the new one", n)
 	}
@@ -265,22 +265,27 @@ func TestAThousandTimesWithTurnsRunning(t *testing.T) { //nolint:paralleltest //
 	p.whole("closed")
 	s := p.trusted(hook.OriginSpace)
 	agent := p.newAgent(nil)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx := t.Context()
 	var turns sync.WaitGroup
-	asked := 0
+	asked, due := 0, make(chan struct{}, 1)
 	turns.Go(func() {
-		for ; ctx.Err() == nil; asked++ {
+		for range due {
 			tool := "edit"
 			if asked%20 == 0 { // a process for each
 				tool = "write"
 			}
-			if v := agent.ask(t, tool, `{}`); v.Decision != belay.ToolPass && v.Decision != belay.ToolDeny {
+			if v := agent.ask(t, tool); v.Decision != belay.ToolPass && v.Decision != belay.ToolDeny {
 				t.Errorf("the verdict is %+v", v)
 			}
+			asked++
 		}
 	})
 	const rounds = 1000
 	for i := range rounds {
+		select {
+		case due <- struct{}{}: // while it is installed, held or unloaded
+		default:
+		}
 		lease, err := agent.host.Install(ctx, s, agent.target)
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +299,7 @@ func TestAThousandTimesWithTurnsRunning(t *testing.T) { //nolint:paralleltest //
 			t.Fatal(err)
 		}
 	}
-	cancel()
+	close(due)
 	turns.Wait()
 	if got := agent.trace(t); got != "" {
 		t.Errorf("there is still %s", got)
@@ -302,8 +307,8 @@ func TestAThousandTimesWithTurnsRunning(t *testing.T) { //nolint:paralleltest //
 	if left := workers(t); len(left) != 0 {
 		t.Errorf("workers are left: %v", left)
 	}
-	if asked == 0 {
-		t.Error("no turn was taken meanwhile")
+	if asked < rounds/10 {
+		t.Errorf("%d turns were taken meanwhile", asked)
 	}
 }
 
@@ -329,7 +334,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	defer cancel()
 	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n")
 	for { // a file that was caught half written is a mistake, and then it is whole
-		if err := <-told; err == nil && agent.ask(t, "x", `{}`).Reason == "second" {
+		if err := <-told; err == nil && agent.ask(t, "x").Reason == "second" {
 			break
 		}
 	}
@@ -337,7 +342,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	if err := <-told; err == nil || !strings.Contains(err.Error(), "gate.yaml:") {
 		t.Errorf("told: %v", err)
 	}
-	wantVerdict(t, agent.ask(t, "x", `{}`), belay.ToolDeny, "second")
+	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
 	// A gate that goes is missed until somebody trusts that.
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)
@@ -345,10 +350,10 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	if err := <-told; err == nil || !strings.Contains(err.Error(), "the gate tool.pre project/no is gone, and nobody has trusted that") {
 		t.Errorf("told: %v", err)
 	}
-	wantVerdict(t, agent.ask(t, "x", `{}`), belay.ToolDeny, "second")
+	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
 	p.put("agents/a.md", "---\ndescription: something to trust\n---\nx\n")
 	p.trusted(hook.OriginProject)
-	for agent.ask(t, "x", `{}`).Decision != belay.ToolPass {
+	for agent.ask(t, "x").Decision != belay.ToolPass {
 		<-told
 	}
 }
@@ -374,7 +379,7 @@ func TestAGateThatIsGoneIsMissed(t *testing.T) {
 			if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "tool.pre project/no") {
 				t.Errorf("reloading: %v", err)
 			}
-			wantVerdict(t, agent.ask(t, "x", `{}`), belay.ToolDeny, "")
+			wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "")
 			again := p.newAgent(nil)
 			if _, err := again.host.Install(t.Context(), p.load(hook.OriginProject), again.target); err == nil || !strings.Contains(err.Error(), "was trusted with the gate tool.pre project/no, which is gone") {
 				t.Errorf("starting again: %v", err)
@@ -460,11 +465,11 @@ func TestASpaceThatVanishes(t *testing.T) {
 	if err := os.RemoveAll(p.dir); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "have changed since they were trusted")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted")
 	if err := lease.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("the error is %v", err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "have changed since they were trusted")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted")
 }
 
 func TestTwoSpacesOfOneName(t *testing.T) {
@@ -494,7 +499,7 @@ func TestAnAgentCannotEditAGateOutOfItsWay(t *testing.T) {
 	host := space.NewHost(&space.Options{Trust: p.trust})
 	deploy := belaytest.NewTool("deploy", "deployed")
 	edit := belay.NewTool("edit", "edits a file", func(_ context.Context, _ struct{}) (string, error) {
-		return "done", os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700) //nolint:gosec // a script
+		return "done", os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700)
 	}, nil)
 	agent := belaytest.New(t, belaytest.Script(
 		belaytest.Calls("deploy", `{}`), belaytest.Calls("edit", `{}`), belaytest.Calls("deploy", `{}`), belaytest.Says("I give up."),
@@ -621,8 +626,8 @@ func TestMistakesInSpaces(t *testing.T) {
 		}, []string{"b.yaml:2:", "a.yaml:2"}},
 		"a bad agent": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
-			p.put("agents/a.yaml", "descripton: x\n")
-		}, []string{`a.yaml:1:`, `did you mean "description"?`}},
+			p.put("agents/a.yaml", "toolss: [x]\n")
+		}, []string{`a.yaml:1:`, `did you mean "tools"?`}},
 		"an agent's hook": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("agents/a.yaml", "description: x\nhooks:\n  onToolCall:\n    - {id: x, run: ./gone.sh}\n")

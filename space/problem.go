@@ -10,7 +10,7 @@ import (
 )
 
 // Problem is a mistake in a file of a space, and where it is.
-type Problem struct {
+type Problem struct { //nolint:errname // it is told far more often than returned
 	Path string
 	// Line counts from 1; 0 means the file as a whole.
 	Line int

@@ -134,7 +134,7 @@ func (s *Space) Needs() []string {
 }
 
 // Skills are those of skills/, or nil.
-func (s *Space) Skills() skill.Source {
+func (s *Space) Skills() skill.Source { //nolint:ireturn // or nil
 	if s.skills == "" {
 		return nil
 	}

@@ -32,7 +32,7 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 	p.put("hooks/check.sh", denies)
 	agent := p.newAgent(nil)
 	lease := agent.install(t, p.load(hook.OriginProject))
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "not trusted yet: look at them, then run `belay trust`")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not trusted yet: look at them, then run `belay trust`")
 	if n := noteAbout(t, lease.Notes(), "project/no-prod"); !n.Closed || n.Line != 2 {
 		t.Errorf("the gate is noted as %+v", n)
 	}
@@ -50,29 +50,29 @@ func TestACommandOfAProjectNeedsTrust(t *testing.T) {
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "not today")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not today")
 	if notes := lease.Notes(); len(notes) != 0 {
 		t.Errorf("notes: %+v", notes)
 	}
 
 	// Whoever changes the script, and however little, closes the gate.
 	p.put("hooks/check.sh", "#!/bin/sh\nexit 0\n")
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "have changed since they were trusted: `belay trust --diff` shows how")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted: `belay trust --diff` shows how")
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "have changed since they were trusted")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "have changed since they were trusted")
 
 	p.put("hooks/check.sh", denies)
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "not today")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not today")
 
 	if had, err := p.trust.Remove(p.dir); err != nil || !had {
 		t.Fatal(had, err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "not trusted yet")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not trusted yet")
 }
 
 // Every change that could make another program run takes trust away; what hooks write
@@ -90,17 +90,17 @@ func TestWhatTakesTrustAway(t *testing.T) {
 		"a declaration": {func(_ *testing.T, p *place) { p.put("hooks/gate.yaml", gateAndLog+"    timeout: 1s\n") }, false},
 		"an agent":      {func(_ *testing.T, p *place) { p.put("agents/a.md", "---\ndescription: d\n---\nx\n") }, false},
 		"a file gone": {func(t *testing.T, p *place) {
-			if err := os.Remove(filepath.Join(p.dir, "hooks/data.txt")); err != nil {
+			if err := os.Remove(filepath.Join(p.dir, "hooks", "data.txt")); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
 		"a mode": {func(t *testing.T, p *place) {
-			if err := os.Chmod(filepath.Join(p.dir, "hooks/data.txt"), 0o700); err != nil { //nolint:gosec // that is the change
+			if err := os.Chmod(filepath.Join(p.dir, "hooks", "data.txt"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
 		"the same size and time": {func(t *testing.T, p *place) {
-			file := filepath.Join(p.dir, "hooks/check.sh")
+			file := filepath.Join(p.dir, "hooks", "check.sh")
 			info, err := os.Stat(file)
 			if err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestWhatTakesTrustAway(t *testing.T) {
 			}
 		}, false},
 		"another file in its place": {func(t *testing.T, p *place) {
-			if err := os.Rename(p.put("hooks/other", strings.Replace(denies, "exit 2", "exit 0", 1)), filepath.Join(p.dir, "hooks/check.sh")); err != nil {
+			if err := os.Rename(p.put("hooks/other", strings.Replace(denies, "exit 2", "exit 0", 1)), filepath.Join(p.dir, "hooks", "check.sh")); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
@@ -127,13 +127,13 @@ func TestWhatTakesTrustAway(t *testing.T) {
 			p.put("hooks/data.txt", "data")
 			agent := p.newAgent(nil)
 			lease := agent.install(t, p.trusted(hook.OriginProject))
-			wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "not today")
+			wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not today")
 			test.change(t, p)
 			reason := "have changed since they were trusted"
 			if test.stays {
 				reason = "not today"
 			}
-			wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, reason)
+			wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, reason)
 			if lease.Changed() == test.stays {
 				t.Errorf("changed: %t", lease.Changed())
 			}
@@ -154,7 +154,7 @@ func TestTrustIsNotPassedOn(t *testing.T) {
 	p.trusted(hook.OriginSpace)
 	agent := p.newAgent(nil)
 	agent.install(t, p.load(hook.OriginProject))
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "not trusted yet")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not trusted yet")
 }
 
 const rewrites = `hooks:
@@ -181,7 +181,7 @@ func TestRewritingNeedsAGrantByName(t *testing.T) {
 	}
 	agent := p.newAgent(nil)
 	lease := agent.install(t, s)
-	if v := agent.ask(t, "write", `{}`); v.Decision != belay.ToolDeny || len(v.Input) != 0 {
+	if v := agent.ask(t, "write"); v.Decision != belay.ToolDeny || len(v.Input) != 0 {
 		t.Fatalf("without a grant the verdict is %+v: a gate that answers beyond its grants is closed", v)
 	}
 	if n := noteAbout(t, lease.Notes(), "acme/careful"); n.Closed || !n.Limited || !strings.Contains(n.Reason, "needs the grant rewrite_input") || !strings.Contains(n.Reason, "--grant rewrite_input") {
@@ -197,7 +197,7 @@ func TestRewritingNeedsAGrantByName(t *testing.T) {
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if v := agent.ask(t, "write", `{}`); v.Decision != belay.ToolPass || !strings.Contains(string(v.Input), `"dry"`) {
+	if v := agent.ask(t, "write"); v.Decision != belay.ToolPass || !strings.Contains(string(v.Input), `"dry"`) {
 		t.Fatalf("with the grant the verdict is %+v, input %s", v, v.Input)
 	}
 	if notes := lease.Notes(); len(notes) != 1 || notes[0].ID != "acme/polish" {
@@ -212,13 +212,13 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 	p.put("hooks/hook.yaml", "hooks:\n  - id: out\n    phase: tool.pre\n    webhook: http://127.0.0.1:9/\n")
 	agent := p.newAgent(nil)
 	lease := agent.install(t, p.trusted(hook.OriginProject))
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "needs the grant webhook")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "needs the grant webhook")
 	p.trusted(hook.OriginProject, space.GrantWebhook)
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// It is tried now, and there the allowlist is asked.
-	if v := agent.ask(t, "write", `{}`); v.Decision != belay.ToolDeny || strings.Contains(v.Reason, "grant") {
+	if v := agent.ask(t, "write"); v.Decision != belay.ToolDeny || strings.Contains(v.Reason, "grant") {
 		t.Errorf("the verdict is %+v", v)
 	}
 }
@@ -231,7 +231,7 @@ func TestTheOperatorNeedsNobodysTrust(t *testing.T) {
 	p.put("hooks/careful.sh", "#!/bin/sh\necho '{\"input\": {\"dry\": true}}'\n")
 	agent := p.newAgent(nil)
 	lease := agent.install(t, p.load(hook.OriginOperator))
-	if v := agent.ask(t, "write", `{}`); v.Decision != belay.ToolPass || !strings.Contains(string(v.Input), `"dry"`) || len(lease.Notes()) != 0 {
+	if v := agent.ask(t, "write"); v.Decision != belay.ToolPass || !strings.Contains(string(v.Input), `"dry"`) || len(lease.Notes()) != 0 {
 		t.Fatalf("the verdict is %+v, notes %+v", v, lease.Notes())
 	}
 }
@@ -255,17 +255,17 @@ func TestSwitches(t *testing.T) {
 		t.Parallel()
 		agent := p.newAgent(&space.Options{Disable: true})
 		agent.install(t, p.load(hook.OriginOperator))
-		wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolPass, "")
-		wantVerdict(t, agent.ask(t, "edit", `{}`), belay.ToolPass, "")
-		wantVerdict(t, agent.ask(t, "shell", `{}`), belay.ToolAsk, "")
+		wantVerdict(t, agent.ask(t, "write"), belay.ToolPass, "")
+		wantVerdict(t, agent.ask(t, "edit"), belay.ToolPass, "")
+		wantVerdict(t, agent.ask(t, "shell"), belay.ToolAsk, "")
 	})
 	t.Run("disable by id", func(t *testing.T) {
 		t.Parallel()
 		agent := p.newAgent(&space.Options{DisableIDs: []string{"no-prod", "ask-me"}})
 		lease := agent.install(t, p.load(hook.OriginOperator))
-		wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolPass, "")
-		wantVerdict(t, agent.ask(t, "edit", `{}`), belay.ToolDeny, "")
-		wantVerdict(t, agent.ask(t, "shell", `{}`), belay.ToolAsk, "")
+		wantVerdict(t, agent.ask(t, "write"), belay.ToolPass, "")
+		wantVerdict(t, agent.ask(t, "edit"), belay.ToolDeny, "")
+		wantVerdict(t, agent.ask(t, "shell"), belay.ToolAsk, "")
 		if n := noteAbout(t, lease.Notes(), "ask-me"); !strings.Contains(n.Reason, "it stays") {
 			t.Errorf("noted as %+v", n)
 		}
@@ -274,7 +274,7 @@ func TestSwitches(t *testing.T) {
 		t.Parallel()
 		agent := p.newAgent(&space.Options{NoCommands: true})
 		lease := agent.install(t, p.load(hook.OriginOperator))
-		wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "switched commands off")
+		wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "switched commands off")
 		if n := noteAbout(t, lease.Notes(), "witness"); n.Closed {
 			t.Errorf("noted as %+v", n)
 		}
@@ -297,7 +297,7 @@ func TestChangesSinceTrust(t *testing.T) {
 	}
 	p.put("hooks/check.sh", "#!/bin/sh\nexit 0\n")
 	p.put("hooks/new.txt", "new\n")
-	if err := os.Remove(filepath.Join(p.dir, "hooks/old.txt")); err != nil {
+	if err := os.Remove(filepath.Join(p.dir, "hooks", "old.txt")); err != nil {
 		t.Fatal(err)
 	}
 	changes := p.load(hook.OriginProject).Changes(r)
@@ -331,7 +331,7 @@ func TestDamagedTrust(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write", `{}`), belay.ToolDeny, "is damaged: remove it")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "is damaged: remove it")
 	if _, err := agent.host.Install(t.Context(), s, agent.target); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("installing with damaged trust: %v", err)
 	}

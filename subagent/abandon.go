@@ -143,7 +143,7 @@ func (d *dispatch) bare() (Runner, error) { //nolint:ireturn // see Factory
 
 var errGone = errors.New("there is no such subagent any more")
 
-func gone(context.Context, *Task) (Runner, error) { return nil, errGone }
+func gone(context.Context, *Task) (Runner, error) { return nil, errGone } //nolint:ireturn // it is a Factory
 
 // noModel is the model of an agent that takes no turns.
 type noModel struct{}

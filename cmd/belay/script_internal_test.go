@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -27,10 +26,8 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition(sandbox.Find(t.Context(), nil)),
 		Setup: func(env *testscript.Env) error { // each has a user of its own
-			home, err := os.MkdirTemp("", "belay-home-")
-			env.Setenv("HOME", home)
-			env.Defer(func() { _ = os.RemoveAll(home) }) // what is left is nobody's
-			return err
+			env.Setenv("HOME", t.TempDir())
+			return nil
 		},
 	})
 }

@@ -59,7 +59,7 @@ func (a *app) approvalsAnswer() *cobra.Command {
 its number. "belay resume" then goes on with the turn. "belay approvals deny" gives no answer, and "show" shows the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k 1`,
-		Args: arguments(2, 2, "name the APPROVAL, and give the answer as one argument, in quotes: `belay approvals list` lists what waits"),
+		Args:              arguments(2, 2, "name the APPROVAL, and give the answer as one argument, in quotes: `belay approvals list` lists what waits"),
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.look(cmd.Context(), func(store sessionStore) error { return a.answer(cmd.Context(), store, args[0], args[1]) })

@@ -111,7 +111,7 @@ func (m *calledModel) Reach(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		return context.Cause(ctx)
 	case !said:
 		return fmt.Errorf("%s does not answer at %s within %s", m.at.Name, m.at.URL, reachTime)
 	case failure.Kind == belay.ModelNetwork:

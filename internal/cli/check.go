@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -28,57 +31,69 @@ and line. Nothing runs. Hooks that would not run because nobody trusts them yet 
 			if err != nil {
 				return err
 			}
-			var problems []string
-			add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-			places := a.openPlaces(cmd.Context(), settings)
-			if places.err != nil {
-				add("%v", places.err)
-			}
-			agents, found := openAgents(settings)
-			for i := range found {
-				add("%s", found[i].Error())
-			}
-			for _, d := range agents {
-				if place := places.of(d.Path); place != nil {
-					if own, _, err := places.host.AgentHooks(place, d.Name); err != nil {
-						add("%v", err)
-					} else if err := own.Close(cmd.Context()); err != nil {
-						add("%v", err)
-					}
-				}
-			}
-			catalog := openSkills(cmd.Context(), settings)
-			for _, p := range catalog.Problems() {
-				if p.Kind == skill.NotLoaded {
-					add("%s", p.Error())
-				}
-			}
-			hooks, ofSpaces := 0, 0
-			if places.err == nil {
-				v, err := a.seeHooks(cmd.Context()) // their order, and what each may do
-				if err != nil {
-					add("%v", err)
-				} else {
-					for _, s := range places.all {
-						if hooks += len(s.Hooks); s.Origin.Kind == hook.OriginSpace {
-							ofSpaces += len(s.Agents)
-						}
-					}
-					for _, l := range v.leases {
-						a.tellNotes(l.Notes())
-					}
-					if err := v.close(cmd.Context()); err != nil {
-						add("%v", err)
-					}
-				}
-			}
-			if len(problems) > 0 {
-				return &exitError{code: exitFailed, err: fmt.Errorf("%s", strings.Join(slices.Compact(problems), "\n"))}
-			}
-			fmt.Fprintf(a.out, "no mistakes: %d declared hooks, %d agents, %d skills\n", hooks, len(agents)+ofSpaces, len(catalog.List()))
-			return nil
+			return a.check(cmd.Context(), settings)
 		},
 	}
+}
+
+// check looks for mistakes in everything that would be loaded.
+func (a *app) check(ctx context.Context, s *config.Loaded) error {
+	places := a.openPlaces(ctx, s)
+	problems := []error{places.err}
+	agents, found := openAgents(s)
+	for i := range found {
+		problems = append(problems, &found[i])
+	}
+	for _, d := range agents {
+		problems = append(problems, checkOwnHooks(ctx, places, d))
+	}
+	catalog := openSkills(ctx, s)
+	for _, p := range catalog.Problems() {
+		if p.Kind == skill.NotLoaded {
+			problems = append(problems, &p)
+		}
+	}
+	_, _, err := a.readMCP(s)
+	problems = append(problems, err)
+	hooks, ofAgents := 0, len(agents)
+	for _, p := range places.all {
+		if hooks += len(p.Hooks); p.Origin.Kind == hook.OriginSpace {
+			ofAgents += len(p.Agents)
+		}
+	}
+	if places.err == nil {
+		problems = append(problems, a.checkOrder(ctx))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	fmt.Fprintf(a.out, "no mistakes: %d declared hooks, %d agents, %d skills\n", hooks, ofAgents, len(catalog.List()))
+	return nil
+}
+
+// checkOwnHooks looks at the hooks that an agent declares.
+func checkOwnHooks(ctx context.Context, places *places, d *subagent.Declaration) error {
+	place := places.of(d.Path)
+	if place == nil {
+		return nil
+	}
+	own, _, err := places.host.AgentHooks(place, d.Name)
+	if err != nil {
+		return err
+	}
+	return own.Close(ctx)
+}
+
+// checkOrder sees whether the hooks go together, and tells which of them do not run.
+func (a *app) checkOrder(ctx context.Context) error {
+	v, err := a.seeHooks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range v.leases {
+		a.tellNotes(l.Notes())
+	}
+	return v.close(ctx)
 }
 
 func (a *app) configCommand() *cobra.Command {

@@ -213,8 +213,8 @@ func shownPath(s *config.Loaded, file string) string {
 }
 
 func realDir(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
+	if actual, err := filepath.EvalSymlinks(dir); err == nil {
+		return actual
 	}
 	return dir
 }
@@ -350,7 +350,7 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 }
 
 // completeHooks completes the ids of hooks.
-func (a *app) completeHooks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	v, err := a.seeHooks(context.Background())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -596,7 +596,7 @@ func (a *app) newHook(s *config.Loaded, dir, id, phase, tools string, user bool)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
-	if err := os.WriteFile(script, []byte(fmt.Sprintf(newScript, phase, phase)), 0o700); err != nil { //nolint:gosec // it is executed
+	if err := os.WriteFile(script, []byte(fmt.Sprintf(newScript, phase, phase)), 0o700); err != nil {
 		return err
 	}
 	id, next := "project/"+id, "trust it:      belay trust\n"

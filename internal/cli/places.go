@@ -248,7 +248,10 @@ func (f *lateFile) Write(line []byte) (n int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return file.Write(line)
+	if n, err = file.Write(line); err != nil {
+		return n, fmt.Errorf("log: %w", err)
+	}
+	return n, nil
 }
 
 // registered is a space that is loaded with every agent.

@@ -155,7 +155,7 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 		if r.Dir == entry.Dir {
 			return fmt.Errorf("space %s is loaded already: unload it first", loaded.Manifest.ID)
 		}
-		other, _ := space.Load(r.Dir, hook.OriginSpace) //nolint:errcheck // only its id counts
+		other, _ := space.Load(r.Dir, hook.OriginSpace) // only its id counts
 		if other.Manifest.ID == loaded.Manifest.ID && r.Dir != entry.Dir {
 			return fmt.Errorf("there is a space %s already, from %s: unload it first, or change the id in one manifest", loaded.Manifest.ID, r.Dir)
 		}
@@ -178,7 +178,7 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 // already. Nothing runs.
 func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*space.Space, error) {
 	loaded, err := space.Load(dir, hook.OriginSpace)
-	if err = errors.Join(err, unfit(loaded)); err != nil {
+	if err := errors.Join(err, unfit(loaded)); err != nil {
 		return loaded, err
 	}
 	host := a.newHost(ctx, s)

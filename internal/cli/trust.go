@@ -108,7 +108,7 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 	}
 	var ids []string
 	for _, r := range list {
-		if loaded, _ := space.Load(r.Dir, hook.OriginSpace); loaded.Manifest.ID != "" { //nolint:errcheck // mistakes are told by whoever uses it
+		if loaded, _ := space.Load(r.Dir, hook.OriginSpace); loaded.Manifest.ID != "" { // mistakes are told by whoever uses it
 			if ids = append(ids, loaded.Manifest.ID); loaded.Manifest.ID == word {
 				return r.Dir, nil
 			}

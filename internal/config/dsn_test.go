@@ -13,7 +13,7 @@ import (
 func TestMaskDSN(t *testing.T) {
 	t.Parallel()
 	for store, want := range map[string]string{
-		"/srv/ann/belay.db":                         "/srv/ann/belay.db",
+		"/srv/ann/belay.db":                          "/srv/ann/belay.db",
 		"postgres://ann@db/belay":                    "postgres://ann@db/belay",
 		"postgres://ann:secret@db/belay?sslmode=off": "postgres://ann:xxxxx@db/belay?sslmode=off",
 		"postgresql://db/belay?password=secret":      "postgresql://db/belay?password=xxxxx",

@@ -109,8 +109,9 @@ func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 		return
 	}
 	var merged struct {
-		Decision, Reason string
-		Input            json.RawMessage
+		Decision string          `json:"decision"`
+		Reason   string          `json:"reason"`
+		Input    json.RawMessage `json:"input"`
 	}
 	if len(x.Merged) > 0 && t.failed(json.Unmarshal(x.Merged, &merged)) {
 		return

@@ -46,7 +46,7 @@ func TestHint(t *testing.T) {
 	if got := near.Hint("shell", []string{"write", "read"}); got != "" {
 		t.Errorf("Hint = %q, want nothing", got)
 	}
-	if got := near.Hint("modle", []string{"mode", "model"}); got != ` (did you mean "model"?)` {
+	if got := near.Hint("modle", []string{"mode", "model"}); got != ` (did you mean "model"?)` { //nolint:misspell // that is the point
 		t.Errorf("Hint = %q, want the name of the same length", got)
 	}
 }

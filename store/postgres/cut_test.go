@@ -153,3 +153,49 @@ func TestBadDSN(t *testing.T) {
 		t.Errorf("negative options: %v, want an error that names the field", err)
 	}
 }
+
+// A session that could not be let go of while the server was down is let go of when it
+// is up again: by whoever opens it here, or by itself for others.
+//
+// SPEC L-02
+func TestReleaseWhileDown(t *testing.T) {
+	t.Parallel()
+	private, err := pgtest.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := private.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn, err := private.Create(t.Context(), "belay", "template1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, s := t.Context(), openDSN(t, dsn, &postgres.Options{Takeover: takeover})
+	here, there := hold(t, s, "here"), hold(t, s, "there")
+	err = private.Restart(func() {
+		wantError(t, "Release", s.Release(ctx, "here", here.Epoch), postgres.ErrUnreachable)
+		wantError(t, "Release", s.Release(ctx, "there", there.Epoch), postgres.ErrUnreachable)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, say("here", hold(t, s, "here").Epoch, 1, "again"))
+	other := openDSN(t, dsn, nil)
+	often := time.NewTicker(10 * time.Millisecond)
+	defer often.Stop()
+	for over := time.After(time.Minute); ; {
+		_, err := other.Open(ctx, "there")
+		if err == nil {
+			return
+		}
+		wantError(t, "Open of what is to be let go of", err, belay.ErrHeld)
+		select {
+		case <-often.C:
+		case <-over:
+			t.Fatal("it is never let go of")
+		}
+	}
+}

@@ -211,9 +211,11 @@ func (t *turn) takeUp(sub *QueuedTurn) EndReason {
 	t.begin()
 	t.queued = sub.ID
 	if sub.Model != "" && sub.Model != t.model.info.Name {
-		if n := t.orElse(sub.Model); n != nil {
-			t.model, t.state.Model = n, sub.Model
+		n, err := t.chosen(sub.Model)
+		if err != nil { // whoever asked for it wants no other
+			return t.failed(fmt.Errorf("session %q: the model that is to answer: %w", t.session.id, err))
 		}
+		t.model, t.state.Model = n, sub.Model
 	}
 	if end := t.prepare(sub.Text, sub.Parts); end != "" {
 		return end

@@ -57,8 +57,7 @@ func Example() {
 		check(err)
 		if m := update.Message; m != nil {
 			fmt.Println(m.Seq, m.Role, m.Text())
-		}
-		if update.Info.State.Last == belay.EndTurn {
+		} else if update.Info.State.Last == belay.EndTurn { // told behind its messages
 			break
 		}
 	}

@@ -15,8 +15,9 @@ type Update struct {
 	// Message is the next message; nil if it is the state that is new. Its number is
 	// where to go on from: see [Watch].
 	Message *belay.Message `json:"message,omitempty"`
-	// Info is the session as it was read with this update: which turn is under way,
-	// whether it is parked, how the last one ended.
+	// Info is the session as it was read before this update: which turn is under way,
+	// whether it is parked, how the last one ended. Further messages may belong to it;
+	// an update without a message comes behind all of them.
 	Info belay.SessionInfo `json:"info"`
 }
 

@@ -340,9 +340,9 @@ func (h *Host) trusted(s *Space, d *declare.Declaration, check *seal, hash strin
 	case err != nil:
 		return err
 	case !st.Trusted:
-		return fmt.Errorf("hook %s: %s", label(d, s.Prefix()), st.Reason)
+		return errors.New(st.Reason)
 	case now != hash: // what was loaded and what would run do not belong together
-		return fmt.Errorf("hook %s: its files have changed since they were loaded: load them again", label(d, s.Prefix()))
+		return errors.New("its files have changed since they were loaded: load them again")
 	case d.Kind == hook.HandlerWebhook && !st.may(s.Origin.Kind, GrantWebhook):
 		return errors.New(h.missing(&plan{space: s}, GrantWebhook))
 	}

@@ -244,6 +244,16 @@ type prefixed struct {
 	space string
 }
 
+// Read reads a skill by its id.
+func (p prefixed) Read(ctx context.Context, id, section string) (skill.Reading, error) {
+	own, _ := strings.CutPrefix(id, p.space+"/")
+	reading, err := p.Source.Read(ctx, own, section)
+	if errors.Is(err, skill.ErrNotFound) && own != id {
+		return p.Source.Read(ctx, id, section)
+	}
+	return reading, err
+}
+
 // List lists the skills.
 func (p prefixed) List(ctx context.Context) ([]*skill.Skill, error) {
 	given, err := p.Source.List(ctx)

@@ -109,6 +109,9 @@ func TestASpaceLeavesNoTrace(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "closed")
 	wantVerdict(t, agent.ask(t, "edit"), belay.ToolDeny, "the worker says no")
+	if got, err := agent.target.Skills.Read(t.Context(), "tidy", ""); err != nil || !strings.Contains(got.Text, "Tidy.") {
+		t.Errorf("the skill reads %+v, %v", got, err)
+	}
 	if n := len(workers(t)); n != 1 {
 		t.Errorf("%d workers, want 1", n)
 	}

@@ -106,6 +106,7 @@ func (a *app) examine(ctx context.Context) *report {
 		r.add(providersFinding(settings))
 		r.add(a.storeFinding(ctx, settings))
 		r.add(floorFinding(settings))
+		r.add(a.filesFinding(ctx, settings))
 	}
 	r.add(a.sandboxFinding(ctx, settings))
 	r.add(programFinding(ctx, "git", []string{"git", "--version"}, "install git: tasks on a project are easier to review and undo with it"))
@@ -328,12 +329,29 @@ func programFinding(ctx context.Context, name string, argv []string, remedy stri
 	return finding{Name: name, Status: found, Detail: oneLine(string(out))}
 }
 
+// filesFinding looks for mistakes in hooks, spaces, agents and servers, as check does.
+func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
+	f := finding{Name: "hooks", Status: found, Essential: true}
+	places := a.openPlaces(ctx, s)
+	_, _, err := a.readMCP(s)
+	if err := errors.Join(places.err, err); err != nil {
+		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` tells all of it, with file and line"
+		return f
+	}
+	hooks := 0
+	for _, p := range places.all {
+		hooks += len(p.Hooks)
+	}
+	f.Detail = counted(hooks, "declared hook") + "; `belay hooks list` tells which run"
+	return f
+}
+
 func postgresFinding(ctx context.Context) finding {
-	f := programFinding(ctx, "postgresql", []string{"psql", "--version"}, "only for many machines on one store, which is to come (Debian: apt install postgresql)")
+	f := programFinding(ctx, "postgresql", []string{"psql", "--version"}, "only for many machines on one store (Debian: apt install postgresql)")
 	if f.Status != found {
 		return f
 	}
-	f.Detail += "; optional, no store uses it yet"
+	f.Detail += "; optional, for a store on many machines"
 	if _, err := exec.LookPath("postgres"); err != nil {
 		f.Detail += "; the server is not on the path"
 	}

@@ -46,7 +46,7 @@ func storeDir(settings *config.Loaded) error {
 }
 
 // keptOut keeps what was said out of version control, and lets in what a team shares.
-const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n"
+const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
 
 // makeHome makes the directory of a store. Unless somebody has decided otherwise, it
 // keeps itself out of version control: it holds what was said.

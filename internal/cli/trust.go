@@ -149,11 +149,11 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		fmt.Fprintf(a.out, "  %s %s\n", changeWord(c), visible.All(c.Name))
 	}
 	if missing := slices.DeleteFunc(loaded.Needs(), func(name string) bool { return slices.Contains(grants, name) }); len(missing) > 0 {
-		a.remarkf("some of its hooks do nothing without a grant: --grant %s", strings.Join(missing, ","))
+		a.remarkf("some of its hooks need a grant, and until they have it gates deny and others do not run: --grant %s", strings.Join(missing, ","))
 	}
 	if !yes {
 		if !a.inTerminal {
-			return usage("nobody is here to say yes: look at it with `belay trust --diff`, and add --yes")
+			return usage("nobody is here to say yes: look at it with --diff, and add --yes")
 		}
 		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", shownPath(s, loaded.Dir), withGrants(grants))
 		line, err := a.readLine(ctx)

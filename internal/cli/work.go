@@ -34,6 +34,7 @@ type work struct {
 	skills   *skill.Catalog
 	declared *subagent.Declaration // what the agent is made of, if it is a declared one
 	places   *places
+	serves   bool // it takes the turns of others, which may have begun with another model
 	closers  []func() error // the last one first
 }
 
@@ -179,7 +180,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		Scope:          scope,
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
-		OwnModelFirst:  s.From("model").Kind == "flag",
+		OwnModelFirst:  s.From("model").Kind == "flag" && !w.serves,
 		Extensions:     slices.Concat(extensions, servers, memories, questions(s)),
 		Hooks:          append([]hook.Subscription{rememberTurn(s), environment(s)}, a.hooks...),
 		Authorizer:     floor,

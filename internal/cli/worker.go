@@ -219,7 +219,7 @@ func (c *crew) find(ctx context.Context, name string) (*belay.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &work{settings: settings, store: c.store}
+	w := &work{settings: settings, store: c.store, serves: true}
 	if name != mainAgent {
 		if err := w.takeDeclared(name); err != nil {
 			return nil, err

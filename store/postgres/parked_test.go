@@ -40,7 +40,7 @@ func TestParked(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	multiply(t, db)
 	scans := scansOf(t, db)
 	s, agent = openParked(t, dsn, &ran)
-	if now := idle(t, db, s, agent); now > before+5 { // the pool opens and closes connections as it likes
+	if now := idle(t, db, s, agent); now > before+50 { // the pool opens and closes connections as it likes; one for each would be thousands
 		t.Errorf("with %d approvals there are %d goroutines, with one there were %d", parked, now, before)
 	}
 	if now := scansOf(t, db); now != scans {

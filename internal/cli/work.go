@@ -34,7 +34,7 @@ type work struct {
 	skills   *skill.Catalog
 	declared *subagent.Declaration // what the agent is made of, if it is a declared one
 	places   *places
-	serves   bool // it takes the turns of others, which may have begun with another model
+	serves   bool           // it takes the turns of others, which may have begun with another model
 	closers  []func() error // the last one first
 }
 

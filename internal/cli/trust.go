@@ -123,6 +123,9 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 			return r.Dir, nil
 		}
 	}
+	if r, err := openTrust(s).Lookup(dir); err == nil && r != nil { // so may this
+		return dir, nil
+	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", usage("there is neither a directory nor a loaded space %q%s", word, near.Hint(word, ids))
 	}
@@ -275,17 +278,25 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 			}
 			continue
 		}
-		state := "as trusted"
-		loaded, err := space.Load(r.Dir, r.Origin)
-		if err != nil {
-			state = "has mistakes"
-		} else if st, err := host.Standing(loaded); err != nil || !st.Trusted {
-			state = "changed"
-		}
-		t.add(shownPath(s, r.Dir), r.Origin.String(), state, strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
+		t.add(shownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
 	}
 	if asJSON {
 		return nil
 	}
 	return t.write(a.out, a.onOut.dim)
+}
+
+// stateOfTrust says how a directory is that somebody has trusted.
+func stateOfTrust(host *space.Host, r *space.Record) string {
+	if _, err := os.Stat(r.Dir); err != nil {
+		return "is gone"
+	}
+	loaded, err := space.Load(r.Dir, r.Origin)
+	if err != nil {
+		return "has mistakes"
+	}
+	if st, err := host.Standing(loaded); err != nil || !st.Trusted {
+		return "changed"
+	}
+	return "as trusted"
 }

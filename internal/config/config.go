@@ -181,11 +181,14 @@ func assign(into any, word string) error {
 	case *[]string:
 		*v = splitList(word)
 	case *bool:
-		b, err := strconv.ParseBool(word)
-		if err != nil {
+		switch strings.ToLower(word) {
+		case "true", "yes", "on", "1":
+			*v = true
+		case "false", "no", "off", "0":
+			*v = false
+		default:
 			return fmt.Errorf("%q is neither true nor false", word)
 		}
-		*v = b
 	case *int:
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 0 {

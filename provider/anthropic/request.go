@@ -34,7 +34,7 @@ func (m *Model) body(req *belay.Request) ([]byte, map[string]string, error) {
 			size += len(c.json) + len(`{"role":"assistant","content":[]},`)
 		}
 	}
-	head, err := m.head(req, begunWithoutThinking(contents))
+	head, err := m.head(req, m.thinking > 0 && begunWithoutThinking(contents))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,8 +156,7 @@ const maxHeads = 8
 
 // head returns the beginning of a request. Sessions repeat it, so that the last
 // few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request, begun bool) (*head, error) {
-	quiet := begun && m.thinking > 0
+func (m *Model) head(req *belay.Request, quiet bool) (*head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.bound()

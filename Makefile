@@ -92,11 +92,16 @@ confinement:
 database:
 	@scripts/ensure-debian 'for p in initdb postgres; do command -v $$p || ls /usr/lib/postgresql/*/bin/$$p || exit 1; done' postgresql
 
+# The example workers are in three languages.
+.PHONY: languages
+languages:
+	@scripts/ensure-debian 'python3 --version && node --version' python3 nodejs
+
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
 PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./sandbox ./store/postgres/internal/crash
 
 .PHONY: race
-race: compiler screen confinement database ## all tests under the race detector, but for those that start many processes
+race: compiler screen confinement database languages ## all tests under the race detector, but for those that start many processes
 	@CGO_ENABLED=1 go test -race $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/wholefile"
 )
 
 // What a grant may name besides the capabilities of hooks.
@@ -173,7 +174,7 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
 	}
-	if err := writeWhole(t.file(s.Dir), append(text, '\n')); err != nil {
+	if err := wholefile.Write(t.file(s.Dir), append(text, '\n')); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
 	}
 	return r, nil
@@ -189,23 +190,6 @@ func (t *Trust) Remove(dir string) (bool, error) {
 		return false, fmt.Errorf("trust: %w", err)
 	}
 	return true, nil
-}
-
-// writeWhole writes a file so that it is there as a whole or not at all.
-func writeWhole(file string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone by then if all went well
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }
 
 // holds reports whether the record is about the directory as what it was loaded.

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/belay-run/belay/internal/wholefile"
 )
 
 // The history keeps so many entries, none longer than that. Its file may hold
@@ -95,26 +96,17 @@ func readHistory(path string) ([]string, error) {
 
 // writeHistory puts a shorter history in the place of the file, whole or not at
 // all.
-func writeHistory(path string, entries []string) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-")
-	if err != nil {
+func writeHistory(path string, entries []string) error {
+	var text bytes.Buffer
+	for _, entry := range entries {
+		if err := writeEntry(&text, entry); err != nil {
+			return err
+		}
+	}
+	if err := wholefile.Write(path, text.Bytes()); err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("history: %w", err), os.Remove(file.Name()))
-		}
-	}()
-	w := bufio.NewWriter(file)
-	for _, text := range entries {
-		if err := writeEntry(w, text); err != nil {
-			return errors.Join(err, file.Close())
-		}
-	}
-	if err := errors.Join(w.Flush(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return nil
 }
 
 // appendHistory adds an entry to a history file. What people type is theirs: the

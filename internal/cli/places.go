@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/internal/wholefile"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
 	"github.com/belay-run/belay/skill"
@@ -302,16 +303,7 @@ func writeRegistry(s *config.Loaded, list []registered) (err error) {
 	if err := os.MkdirAll(s.UserDir, 0o700); err != nil {
 		return fmt.Errorf("spaces: %w", err)
 	}
-	f, err := os.CreateTemp(s.UserDir, ".spaces-*")
-	if err != nil {
-		return fmt.Errorf("spaces: %w", err)
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone by then if all went well
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), registryFile(s))
-	}
-	if err != nil {
+	if err := wholefile.Write(registryFile(s), append(text, '\n')); err != nil {
 		return fmt.Errorf("spaces: %w", err)
 	}
 	return nil

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
+)
+
+func (a *app) tryHookCommand() *cobra.Command {
+	var input, phase string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "try ID --input FILE",
+		Short: "Run one hook on an input, and show exactly what would happen",
+		Long: `Runs one hook of this place on an input, by itself, as a turn would: with its timeout, its environment and its sandbox, and
+only if it may run. FILE has the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" says what it is made of.`,
+		Example: `  belay hooks try project/no-prod --input call.json
+  echo '{"tool": "write", "input": {"path": "/srv/prod/x"}}' | belay hooks try project/no-prod --input -`,
+		Args:              arguments(1, 1, "name one hook: `belay hooks list` lists them"),
+		ValidArgsFunction: a.completeHooks,
+		RunE: a.looking(func(ctx context.Context, v *seen, args []string) error {
+			sub, err := v.find(args[0], phase)
+			if err != nil {
+				return err
+			}
+			data, err := a.readInput(input)
+			if err != nil {
+				return err
+			}
+			return a.tryHook(ctx, v, sub, data, asJSON)
+		}),
+	}
+	cmd.Flags().StringVar(&input, "input", "", "a file with the phase's input as JSON, or - for standard input")
+	cmd.Flags().StringVar(&phase, "phase", "", "the phase, if the hook has several")
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	complete(cmd, "phase", phaseNames())
+	return cmd
+}
+
+// completeHooks completes the ids of hooks.
+func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	v, err := a.seeHooks(context.Background())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer func() { _ = v.close(context.Background()) }() // nothing was started
+	var ids []string
+	for _, sub := range v.runtime.Subscriptions() {
+		ids = append(ids, sub.ID())
+	}
+	return slices.Compact(slices.Sorted(slices.Values(ids))), cobra.ShellCompDirectiveNoFileComp
+}
+
+// find finds a hook by its id, and by its phase if the id has several.
+func (v *seen) find(id, phase string) (hook.Subscription, error) {
+	var found []hook.Subscription
+	var ids, phases []string
+	for _, sub := range v.runtime.Subscriptions() {
+		ids = append(ids, sub.ID())
+		if sub.ID() == id && (phase == "" || sub.Phase().Name() == phase) {
+			found, phases = append(found, sub), append(phases, sub.Phase().Name())
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return hook.Subscription{}, usage("there is no hook %q%s: `belay hooks list` lists them", id, near.Hint(id, ids))
+	default:
+		return hook.Subscription{}, usage("hook %q is at %s: choose one with --phase", id, strings.Join(phases, " and "))
+	}
+}
+
+// readInput reads the input of a phase.
+func (a *app) readInput(file string) (json.RawMessage, error) {
+	var data []byte
+	var err error
+	switch file {
+	case "":
+		return json.RawMessage("{}"), nil
+	case "-":
+		data, err = io.ReadAll(io.LimitReader(a.in, 8<<20))
+	default:
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, usage("--input: %w", err)
+	}
+	if data = bytes.TrimSpace(data); !json.Valid(data) {
+		return nil, usage("--input: it is not JSON")
+	}
+	return data, nil
+}
+
+// tryHook asks one hook alone.
+func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input json.RawMessage, asJSON bool) error {
+	if sub.Options().Disabled {
+		reason := "its file says so"
+		if n, ok := v.notes()[sub.Phase().Name()+" "+sub.ID()]; ok {
+			reason = n.Reason
+		}
+		return fmt.Errorf("hook %s is off: %s", sub.ID(), reason)
+	}
+	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.host.Grants, Queue: noQueue{}, Logger: a.logger()})
+	if err != nil {
+		return err
+	}
+	if _, err := alone.Install(sub.Alone()); err != nil {
+		return err
+	}
+	x, err := explainInput(ctx, alone, sub.Phase().Name(), input)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(x)
+	}
+	a.tellExplanation(x)
+	return nil
+}
+
+// explainInput asks hooks about an input.
+func explainInput(ctx context.Context, runtime *hook.Runtime, phase string, input json.RawMessage) (x hook.Explanation, err error) {
+	wire, err := belay.Wire(phase)
+	if err != nil {
+		return x, usage("%w", err)
+	}
+	snapshot := runtime.Snapshot()
+	defer func() { err = errors.Join(err, snapshot.Release(context.WithoutCancel(ctx))) }()
+	x, err = wire.Explain(ctx, snapshot, hook.Scope{Session: "try", Turn: "try-1", Step: 1, Agent: mainAgent}, input)
+	if err != nil {
+		return x, usage("%w: `belay hooks schema %s` says what fits", err, phase)
+	}
+	return x, nil
+}
+
+// tellExplanation tells who was asked, what each said, and what comes of it.
+func (a *app) tellExplanation(x hook.Explanation) {
+	for _, e := range x.Entries {
+		what := "no opinion"
+		switch {
+		case !e.Asked:
+			what = "not asked: " + e.Why
+		case e.Why != "":
+			what = e.Why
+		case len(e.Said) > 0:
+			what = string(e.Said)
+		}
+		if e.Asked {
+			what += a.onOut.dim(fmt.Sprintf("  (%s)", e.Latency))
+		}
+		if e.Shadow {
+			what += "  shadow: it changes nothing"
+		}
+		if e.Won {
+			what += "  ← decides"
+		}
+		fmt.Fprintf(a.out, "%s  %s\n", e.ID, what)
+	}
+	if len(x.Entries) == 0 {
+		fmt.Fprintln(a.out, "nobody is asked")
+	}
+	for _, d := range x.Diagnostics {
+		fmt.Fprintf(a.out, "%s %s: %s\n", d.Level, d.Code, d.Message)
+	}
+	if x.Error != "" {
+		fmt.Fprintf(a.out, "it fails: %s\n", x.Error)
+	}
+	merged := "nothing changes"
+	if len(x.Merged) > 0 && string(x.Merged) != "{}" {
+		merged = string(x.Merged)
+	}
+	fmt.Fprintf(a.out, "→ %s\n", merged)
+}
+
+func (a *app) explainHooksCommand() *cobra.Command {
+	var tool, input, phase string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain --tool TOOL --input JSON",
+		Short: "Ask the hooks about a call, and tell what each says and what wins",
+		Long: `Asks every hook of this place about a call of a tool, or with --phase about the input of another phase, and tells who was
+asked in which order, what each said, what won, and who was not asked and why. The hooks really run; the tool does not.`,
+		Example: `  belay hooks explain --tool write --input '{"path": "/srv/prod/notes.md"}'
+  belay hooks explain --phase user.prompt.submit --input '{"text": "hello"}'`,
+		Args: arguments(0, 0, "the call is given by --tool and --input"),
+		RunE: a.looking(func(ctx context.Context, v *seen, _ []string) error {
+			given := json.RawMessage(cmp.Or(input, "{}"))
+			if !json.Valid(given) {
+				return usage("--input: it is not JSON")
+			}
+			switch {
+			case phase == "" && tool == "":
+				return usage("name the tool: --tool write --input '{…}', or a phase: --phase PHASE --input '{…}'")
+			case phase != "" && tool != "":
+				return usage("--tool and --phase exclude each other: give one of them")
+			case tool != "":
+				call, err := json.Marshal(map[string]any{"id": "call-1", "tool": tool, "input": given})
+				if err != nil {
+					return err
+				}
+				phase, given = belay.ToolPre.Name(), call
+			}
+			x, err := explainInput(ctx, v.runtime, phase, given)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(x)
+			}
+			a.tellExplanation(x)
+			if tool != "" {
+				fmt.Fprintln(a.out, a.onOut.dim("what the floor says: belay permit explain --tool "+tool+" --input '…'"))
+			}
+			return nil
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&tool, "tool", "", "the tool that is called")
+	flags.StringVar(&input, "input", "", "what it is called with, as JSON")
+	flags.StringVar(&phase, "phase", "", "another phase than tool.pre")
+	jsonFlag(cmd, &asJSON, "print one JSON object")
+	complete(cmd, "phase", phaseNames())
+	return cmd
+}

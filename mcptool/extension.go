@@ -51,11 +51,14 @@ type Extension struct {
 	env  *environ
 	now  atomic.Pointer[toolbox]
 
-	mu     sync.Mutex // serialises changes
-	mounts []*mount
-	gone   []*link // that are ending
-	closed bool
-	change chan struct{} // closed with the next change
+	over context.Context //nolint:containedctx // it is the life of the extension: calls end with it
+	end  context.CancelFunc
+
+	changing sync.Mutex // held by whoever changes which servers there are
+	mu       sync.Mutex // guards what follows
+	mounts   []*mount
+	gone     []*link       // that are ending
+	change   chan struct{} // closed with the next change
 }
 
 // toolbox is the tools at one time. It is never changed.
@@ -72,6 +75,7 @@ type mount struct {
 	err    error // why it cannot be
 	seen   *view // that tools was made of
 	tools  []*serverTool
+	lease  *belay.Lease
 }
 
 var (
@@ -94,6 +98,7 @@ func New(ctx context.Context, servers []Server, opts *Options) (*Extension, erro
 		return nil, err
 	}
 	e.env = newEnviron(e.opts.Environ)
+	e.over, e.end = context.WithCancel(context.Background())
 	e.now.Store(&toolbox{})
 	if _, err := e.Add(servers...); err != nil {
 		return nil, err
@@ -136,18 +141,49 @@ func (e *Extension) Name() string { return "mcp" }
 
 // Add adds servers, all or none, and starts them. Agents see their tools from the model
 // request on that follows when they are ready, and no more once the lease is closed, which
-// ends the servers that nobody else has.
+// ends the servers that nobody else has when their last calls are over.
 func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	added, err := e.sound(nil, servers)
+	if err != nil {
+		return nil, err
+	}
+	return e.swap(nil, added), nil
+}
+
+// Replace puts servers in the place of those of a lease, which may be nil: they are
+// started, and when each was ready, or failed, once, or Options.Wait or ctx is over, agents
+// see their tools and no more those of the lease. On an error these stay.
+func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Server) (*belay.Lease, error) {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	added, err := e.sound(old, servers)
+	if err != nil {
+		return nil, err
+	}
+	if e.opts.Wait > 0 {
+		ctx, cancel := context.WithTimeout(ctx, e.opts.Wait)
+		defer cancel()
+		e.settle(ctx, added)
+	}
+	return e.swap(old, added), nil
+}
+
+// sound begins servers, if they go together with those that there are but for a lease's.
+func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) {
+	if e.over.Err() != nil {
 		return nil, errors.New("mcp: the extension is closed")
 	}
 	var problems []error
 	owners := make(map[string]*Server)
+	e.mu.Lock()
 	for _, m := range e.mounts {
-		owners[m.server.Name] = &m.server
+		if but == nil || m.lease != but {
+			owners[m.server.Name] = &m.server
+		}
 	}
+	e.mu.Unlock()
 	added := make([]*mount, 0, len(servers))
 	for i := range servers {
 		s := servers[i].clone()
@@ -168,9 +204,47 @@ func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
 	for _, m := range added {
 		e.begin(m)
 	}
+	return added, nil
+}
+
+// settle waits until servers were ready or failed once, or ctx or the extension is over.
+func (e *Extension) settle(ctx context.Context, added []*mount) {
+	for {
+		e.mu.Lock()
+		change := e.change
+		e.mu.Unlock()
+		if !slices.ContainsFunc(added, func(m *mount) bool { return m.link != nil && m.link.now.Load().state == StateStarting }) {
+			return
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return
+		case <-e.over.Done():
+			return
+		}
+	}
+}
+
+// swap shows servers, and no more those of a lease.
+func (e *Extension) swap(old *belay.Lease, added []*mount) *belay.Lease {
+	lease := belay.NewLease(func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.remove(added)
+	})
+	for _, m := range added {
+		m.lease = lease
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var gone []*mount
+	if old != nil {
+		gone = slices.DeleteFunc(slices.Clone(e.mounts), func(m *mount) bool { return m.lease != old })
+	}
 	e.mounts = append(slices.Clone(e.mounts), added...)
-	e.gather()
-	return belay.NewLease(func() { e.remove(added) }), nil
+	e.remove(gone)
+	return lease
 }
 
 func (s *Server) clone() Server {
@@ -205,7 +279,7 @@ func (e *Extension) follow() {
 func (e *Extension) gather() {
 	box := &toolbox{byName: make(map[string]*serverTool)}
 	for _, m := range e.mounts {
-		m.gather()
+		m.gather(e)
 		for _, t := range m.tools {
 			if other := box.byName[t.declaration.Name]; other != nil {
 				err := fmt.Errorf("mcp: tool %s: servers %q and %q both have one of that name: the second is left out", t.declaration.Name, other.server, t.server)
@@ -224,7 +298,7 @@ func (e *Extension) gather() {
 }
 
 // gather makes the tools of a server: the same ones, as far as they have not changed.
-func (m *mount) gather() {
+func (m *mount) gather(e *Extension) {
 	if m.link == nil {
 		return
 	}
@@ -244,15 +318,14 @@ func (m *mount) gather() {
 			continue
 		}
 		m.tools = append(m.tools, &serverTool{
-			offered: o, server: m.server.Name, link: m.link,
+			offered: o, server: m.server.Name, link: m.link, over: e.over,
 			declaration: belay.ToolDeclaration{Name: ToolName(m.server.Name, o.name), Description: o.description, InputSchema: o.schema},
 		})
 	}
 }
 
+// remove takes servers from those that there are.
 func (e *Extension) remove(gone []*mount) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.mounts = slices.DeleteFunc(slices.Clone(e.mounts), func(m *mount) bool {
 		if !slices.Contains(gone, m) {
 			return false
@@ -294,26 +367,32 @@ func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVer
 	return belay.Pass, nil
 }
 
-// Close lets all servers go, and waits until those are gone that nobody else has, or ctx
-// is over.
+// Close ends calls that are under way and lets all servers go, and waits until those are
+// gone that nobody else has, or ctx is over.
 func (e *Extension) Close(ctx context.Context) error {
+	e.end()
+	e.changing.Lock()
 	e.mu.Lock()
-	e.closed = true
-	for _, m := range e.mounts {
-		e.leave(m)
-	}
-	e.mounts = nil
-	e.gather()
+	e.remove(e.mounts)
+	e.mu.Unlock()
+	e.changing.Unlock()
+	return e.Drain(ctx)
+}
+
+// Drain waits until nothing is left of the servers that were taken back and that nobody
+// else has, or ctx is over.
+func (e *Extension) Drain(ctx context.Context) error {
+	e.mu.Lock()
 	gone := slices.Clone(e.gone)
 	e.mu.Unlock()
 	for _, l := range gone {
-		if l.ctx.Err() == nil {
-			continue // somebody else has it
+		if l.pool.has(l) {
+			continue
 		}
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return fmt.Errorf("mcp: close: %w", context.Cause(ctx))
+			return fmt.Errorf("mcp: servers are still there: %w", context.Cause(ctx))
 		}
 	}
 	return nil

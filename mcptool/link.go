@@ -82,7 +82,9 @@ type link struct {
 	ctx   context.Context         //nolint:containedctx // it is the life of the link
 	end   context.CancelCauseFunc // ends it
 	done  chan struct{}           // closed when nothing is left of it
-	users int                     // guarded by the pool
+	pool  *Pool
+	users int // that have it; guarded by the pool
+	held  int // by calls; likewise
 
 	now     atomic.Pointer[view]
 	current atomic.Pointer[life] // nil while there is none
@@ -242,11 +244,18 @@ func (l *link) breaks(f *life, err error) {
 // begin starts the server and greets it.
 func (l *link) begin() (*life, error) {
 	f := &life{over: make(chan struct{}), broken: make(chan error, 1)}
+	argv := slices.Clone(l.spec.argv)
+	if l.spec.prepare != nil {
+		var err error
+		if argv, err = l.spec.prepare(l.ctx, argv); err != nil {
+			return nil, err
+		}
+	}
 	var transport mcp.Transport
 	if l.spec.url != "" {
 		transport = newHTTP(l.spec)
 	} else {
-		f.pipe = newPipe(l.spec, &lines{logger: l.logger, server: l.name, redact: l.spec.redact}, l.grace)
+		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, redact: l.spec.redact}, l.grace)
 		transport = f.pipe
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{

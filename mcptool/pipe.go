@@ -54,9 +54,9 @@ var (
 	_ mcp.Connection = (*pipeEnd)(nil)
 )
 
-func newPipe(s *spec, stderr *lines, grace time.Duration) *pipe {
+func newPipe(s *spec, argv []string, stderr *lines, grace time.Duration) *pipe {
 	p := &pipe{
-		argv: s.argv, env: s.env, dir: s.dir, stderr: stderr, grace: grace,
+		argv: argv, env: s.env, dir: s.dir, stderr: stderr, grace: grace,
 		writing: make(chan struct{}, 1), read: make(chan jsonrpc.Message, 16),
 		over: make(chan struct{}), closed: make(chan struct{}),
 	}

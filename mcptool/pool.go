@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -24,11 +25,16 @@ type spec struct {
 	dir       string
 	url       string
 	headers   map[string]string
+	apart     string
+	prepare   func(context.Context, []string) ([]string, error)
 	redact    *strings.Replacer
 }
 
 // resolve fills in what a server's declaration leaves open.
 func resolve(s *Server, env *environ, dir string) (*spec, error) {
+	if s.Environ != nil {
+		env = newEnviron(s.Environ)
+	}
 	variables, secrets, err := env.fill(s.Env)
 	if err != nil {
 		return nil, fmt.Errorf("env: %w", err)
@@ -37,7 +43,7 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
-	out := &spec{url: s.URL, headers: headers, redact: redactor(append(secrets, more...))}
+	out := &spec{url: s.URL, headers: headers, apart: s.Apart, prepare: s.Prepare, redact: redactor(append(secrets, more...))}
 	if s.Command != "" {
 		out.argv, out.env, out.dir = append([]string{s.Command}, s.Args...), env.of(variables), s.dir(dir)
 	}
@@ -46,7 +52,7 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 
 // key tells servers apart. It holds no secret.
 func (s *spec) key() string {
-	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers})
+	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers, s.apart})
 	if err != nil { // texts always have a JSON form
 		panic(err)
 	}
@@ -63,6 +69,7 @@ func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
 	l := p.links[key]
 	if l == nil {
 		l = newLink(s.Name, spec, opts)
+		l.pool = p
 		if p.links == nil {
 			p.links = make(map[string]*link)
 		}
@@ -73,7 +80,8 @@ func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
 	return l
 }
 
-// letGo ends a link when nobody has it any more. It does not wait for it.
+// letGo ends a link when nobody has it any more and its last call is over. It does not
+// wait for it.
 func (p *Pool) letGo(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,5 +89,34 @@ func (p *Pool) letGo(l *link) {
 		return
 	}
 	maps.DeleteFunc(p.links, func(_ string, other *link) bool { return other == l })
-	l.end(errClosed)
+	if l.held == 0 {
+		l.end(errClosed)
+	}
+}
+
+// hold keeps a link for a call, which may go on when those who have the link let it go.
+// It reports whether there is anything to hold.
+func (p *Pool) hold(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return false
+	}
+	l.held++
+	return true
+}
+
+func (p *Pool) release(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.held--; l.held == 0 && l.users == 0 {
+		l.end(errClosed)
+	}
+}
+
+// has reports whether somebody has a link, apart from calls.
+func (p *Pool) has(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return l.users > 0
 }

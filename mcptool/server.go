@@ -2,6 +2,7 @@ package mcptool
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +37,16 @@ type Server struct {
 	Tools []string
 	// Disabled keeps it from being started.
 	Disabled bool
+	// Environ is the host's environment as far as this server may know it. Defaults to
+	// that of [Options].
+	Environ []string
+	// Prepare is asked each time before the server is started, with the program and its
+	// arguments, or with nothing for an address. It returns what is run, or why nothing
+	// may be: then the server is down, and tried again.
+	Prepare func(ctx context.Context, argv []string) ([]string, error)
+	// Apart keeps servers apart that are declared alike: they share a process only if
+	// this is the same.
+	Apart string
 	// File and Line are where it is declared, if it is.
 	File string
 	Line int

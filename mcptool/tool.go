@@ -26,6 +26,7 @@ type serverTool struct {
 	declaration belay.ToolDeclaration
 	server      string
 	link        *link
+	over        context.Context //nolint:containedctx // it is the life of the extension: calls end with it
 }
 
 var _ belay.TraitTool = (*serverTool)(nil)
@@ -39,6 +40,10 @@ func (t *serverTool) Traits() belay.ToolTraits { return belay.ToolTraits{Serial:
 
 // Call has the server run the tool.
 func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+	if !t.link.pool.hold(t.link) {
+		return t.unavailable(errClosed, ""), nil
+	}
+	defer t.link.pool.release(t.link)
 	f := t.link.current.Load()
 	if f == nil {
 		return t.unavailable(t.link.now.Load().err, ""), nil
@@ -55,6 +60,7 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
+	defer context.AfterFunc(t.over, func() { cancel(errClosed) })()
 	result, err := f.session.CallTool(within, params)
 	if err == nil {
 		t.link.deaths.Store(0)
@@ -85,6 +91,8 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 	switch {
 	case ctx.Err() != nil:
 		return belay.Result{}, context.Cause(ctx)
+	case t.over.Err() != nil:
+		return t.unavailable(errClosed, unknownEffect), nil //nolint:nilerr // the result tells
 	case f.ctx.Err() != nil:
 		return t.unavailable(context.Cause(f.ctx), unknownEffect), nil //nolint:nilerr // the result tells
 	case answered && answer.Code != rejected && answer.Code != closing:

@@ -20,7 +20,7 @@ import (
 
 // parts are what of a directory can make something run, or change what it does. Skills
 // are text for the model: what it makes of them the floor judges.
-var parts = []string{manifestFile, "hooks", "agents", mcpFile}
+var parts = []string{manifestFile, "hooks", "agents", mcpFile, "mcp"}
 
 // The most that these may have together.
 const (

@@ -1,5 +1,5 @@
-// Package space loads directories of hooks, skills and agents: installs them into an
-// agent while it runs, reloads them when their files change, and unloads them without a
+// Package space loads directories of hooks, skills, agents and MCP servers: installs them
+// into an agent while it runs, reloads them when their files change, and unloads them without a
 // trace.
 //
 // # Usage
@@ -10,7 +10,7 @@
 //	hooks/*.yaml      hooks, with their scripts: see package declare
 //	skills/           skills: see package skill
 //	agents/*          agents: see package subagent
-//	mcp.json          servers of tools
+//	mcp.json, mcp/    MCP servers, with their programs: see package mcptool
 //
 // [Load] reads one and runs nothing. A [Host] has the operator's word on what spaces may
 // do, and installs what was loaded:
@@ -32,8 +32,8 @@
 // # Who may do what
 //
 // What Go code and the operator install may do everything. What a project or a space
-// brings may look on, deny, ask and add context. Its commands and workers run once a
-// person has trusted the directory, as it is: [Trust] records a hash over every file that
+// brings may look on, deny, ask and add context. Its commands, workers and servers run
+// once a person has trusted the directory, as it is: [Trust] records a hash over every file that
 // can make a difference. Rewriting, answering, approving, webhooks and the network each
 // need a grant besides, by name, which goes with the trust. When a file changes both are
 // gone: gates are closed and say so, other hooks do not run. [Lease.Notes] lists those.

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
 )
@@ -30,7 +31,8 @@ type Options struct {
 	// are closed.
 	NoCommands bool
 	// Declare are the options of declared hooks: the project, the environment, what is
-	// secret, where webhooks may go, the logger. Its Prefix and Trust are the host's;
+	// secret, where webhooks may go, the logger. The environment holds for MCP servers of
+	// projects and spaces too. Its Prefix and Trust are the host's;
 	// Confine is asked about what projects and spaces run, and told by [Confined] what
 	// was granted.
 	Declare declare.Options
@@ -79,6 +81,8 @@ type Target struct {
 	Hooks *hook.Runtime
 	// Skills is the agent's catalog. Defaults to none: skills are left out.
 	Skills *skill.Catalog
+	// Servers is the agent's extension. Defaults to none: MCP servers are left out.
+	Servers *mcptool.Extension
 	// Subagents is the agent's extension. Defaults to none: agents are left out.
 	Subagents *subagent.Extension
 	// Build makes an agent of a declaration, with the extension that has its own hooks.
@@ -88,11 +92,11 @@ type Target struct {
 	Idle bool
 }
 
-// Note says that a hook does not run, or not all of it, and why.
+// Note says that a hook or an MCP server does not run, or not all of it, and why.
 type Note struct {
-	// ID and Phase are those of the hook.
+	// ID and Phase are those of the hook. A server has no phase, and its name is the ID.
 	ID    string `json:"id"`
-	Phase string `json:"phase"`
+	Phase string `json:"phase,omitempty"`
 	// File and Line are where it stands.
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -180,6 +184,7 @@ type plan struct {
 	standing Standing
 	hooks    []*declare.Declaration            // of the space
 	own      map[string][]*declare.Declaration // of its agents
+	servers  []mcptool.Server
 	notes    []Note
 }
 
@@ -206,6 +211,7 @@ func (h *Host) plan(s *Space) (*plan, error) {
 			p.own[name] = append(p.own[name], h.judge(p, d))
 		}
 	}
+	h.judgeServers(p)
 	return p, nil
 }
 
@@ -294,21 +300,30 @@ func isGate(d *declare.Declaration) bool {
 func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash string) (*declare.Set, error) {
 	opts := h.opts.Declare
 	opts.Prefix = s.Prefix()
-	opts.Trust = func(_ context.Context, d *declare.Declaration) error { return h.trusted(s, d, check, hash) }
-	if confine := opts.Confine; confine != nil {
-		if s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost {
-			opts.Confine = nil
-		} else {
-			opts.Confine = func(ctx context.Context, d *declare.Declaration, run *declare.Execution) error {
-				st, err := h.Standing(s)
-				if err != nil {
-					return err
-				}
-				return confine(context.WithValue(ctx, confinedKey{}, st.grants()), d, run)
-			}
+	opts.Trust = func(_ context.Context, d *declare.Declaration) error {
+		grant := ""
+		if d.Kind == hook.HandlerWebhook {
+			grant = GrantWebhook
 		}
+		return h.trusted(s, check, hash, d.Kind != hook.HandlerWebhook, grant)
 	}
+	opts.Confine = h.confine(s)
 	return declare.New(hooks, s.Origin, &opts)
+}
+
+// confine is asked about what a directory runs; nil means that it is not confined.
+func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *declare.Execution) error {
+	confine := h.opts.Declare.Confine
+	if confine == nil || s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost {
+		return nil
+	}
+	return func(ctx context.Context, d *declare.Declaration, run *declare.Execution) error {
+		st, err := h.Standing(s)
+		if err != nil {
+			return err
+		}
+		return confine(context.WithValue(ctx, confinedKey{}, st.grants()), d, run)
+	}
 }
 
 type confinedKey struct{}
@@ -320,10 +335,11 @@ func Confined(ctx context.Context) (grants []string) {
 	return grants
 }
 
-// trusted says why a program of a hook may not run, each time that it would. What was
-// changed since then is not trusted, even if nobody has noticed yet.
-func (h *Host) trusted(s *Space, d *declare.Declaration, check *seal, hash string) error {
-	if h.opts.NoCommands && d.Kind != hook.HandlerWebhook {
+// trusted says why a program of a directory may not run, or an address not be called, each
+// time that it would, with the grant that is needed for it, if any is. What was changed
+// since then is not trusted, even if nobody has noticed yet.
+func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant string) error {
+	if h.opts.NoCommands && runs {
 		return errors.New(noCommands)
 	}
 	if s.Origin.Kind == hook.OriginHost || s.Origin.Kind == hook.OriginOperator {
@@ -343,8 +359,8 @@ func (h *Host) trusted(s *Space, d *declare.Declaration, check *seal, hash strin
 		return errors.New(st.Reason)
 	case now != hash: // what was loaded and what would run do not belong together
 		return errors.New("its files have changed since they were loaded: load them again")
-	case d.Kind == hook.HandlerWebhook && !st.may(s.Origin.Kind, GrantWebhook):
-		return errors.New(h.missing(&plan{space: s}, GrantWebhook))
+	case grant != "" && !st.may(s.Origin.Kind, grant):
+		return errors.New(h.missing(&plan{space: s}, grant))
 	}
 	return nil
 }

@@ -40,6 +40,8 @@ type installed struct {
 	hooks  *hook.Lease
 	skills *belay.Lease
 	agents *belay.Lease
+	// servers are the MCP servers.
+	servers *belay.Lease
 }
 
 // Install installs a directory, all of it or nothing. Workers of trusted hooks are
@@ -156,6 +158,22 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 			}
 			undo = append(undo, func() { _ = next.agents.Close() })
 		}
+	}
+	if l.into.Servers != nil && !l.into.Idle {
+		var before *belay.Lease
+		if old != nil {
+			before = old.servers
+		}
+		if next.servers, err = l.into.Servers.Replace(ctx, before, l.host.servers(next.plan, next.check)...); err != nil {
+			return err
+		}
+		undo = append(undo, func() {
+			if old == nil {
+				_ = next.servers.Close() // never fails
+				return
+			}
+			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // they were there a moment ago
+		})
 	}
 	if old != nil {
 		next.hooks, err = old.hooks.Replace(next.set.Subscriptions()...)
@@ -403,7 +421,7 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 }
 
 // Unload takes back everything and waits until no turn holds any of it: then no hook,
-// skill, agent, worker or process of it is left. If ctx is done before, nothing that
+// skill, agent, server, worker or process of it is left. If ctx is done before, nothing that
 // begins finds it any more, but processes may be left: call it again.
 func (l *Lease) Unload(ctx context.Context) error {
 	l.change.Lock()
@@ -416,8 +434,16 @@ func (l *Lease) Unload(ctx context.Context) error {
 	if now.skills != nil {
 		_ = now.skills.Close() // never fails
 	}
+	if now.servers != nil {
+		_ = now.servers.Close() // never fails
+	}
 	if err := now.hooks.Drain(ctx); err != nil {
 		return fmt.Errorf("unload %s: %w", now.plan.space.Label(), err)
+	}
+	if l.into.Servers != nil {
+		if err := l.into.Servers.Drain(ctx); err != nil {
+			return fmt.Errorf("unload %s: %w", now.plan.space.Label(), err)
+		}
 	}
 	gone := make(chan struct{})
 	go func() { // until what was replaced is gone too

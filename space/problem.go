@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/subagent"
 )
 
@@ -66,6 +67,21 @@ func (p *problems) declared(dir string, err error) {
 	}
 	if err != nil && len(faults) == 0 {
 		p.addf(dir, 0, "%v", err)
+	}
+}
+
+// servers takes over the faults of a file of MCP servers.
+func (p *problems) servers(file string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			p.servers(file, e)
+		}
+		return
+	}
+	if f, ok := errors.AsType[*mcptool.FaultError](err); ok {
+		p.addf(f.File, f.Line, "%s", f.Message)
+	} else if err != nil {
+		p.addf(file, 0, "%s", reason(err))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
 )
@@ -34,8 +35,9 @@ type Space struct {
 	Hooks []*declare.Declaration
 	// Agents are those of agents/.
 	Agents []*subagent.Declaration
-	// MCP is the path of mcp.json, or empty.
-	MCP string
+	// Servers are the MCP servers of mcp.json, under the names that agents know them by:
+	// acme-files for the server files of the space acme.
+	Servers []mcptool.Server
 	// Hash is over everything that can make a difference to what runs.
 	Hash string
 
@@ -101,7 +103,7 @@ func (s *Space) faulty(p *problems) (*Space, error) {
 
 // Empty reports whether there is nothing in it.
 func (s *Space) Empty() bool {
-	return len(s.Hooks) == 0 && len(s.Agents) == 0 && s.skills == "" && s.MCP == ""
+	return len(s.Hooks) == 0 && len(s.Agents) == 0 && s.skills == "" && len(s.Servers) == 0
 }
 
 // Label names it for people: "space acme", "project", "operator".
@@ -122,12 +124,19 @@ func (s *Space) Prefix() string {
 	}
 }
 
-// Needs are the names of what its hooks need a grant for and cannot do without one, in
+// Needs are the names of what its hooks and servers need a grant for and cannot do without one, in
 // order.
 func (s *Space) Needs() []string {
 	var names []string
 	for _, d := range s.all() {
 		names = append(names, needs(d)...)
+	}
+	if s.Origin.Kind == hook.OriginProject || s.Origin.Kind == hook.OriginSpace {
+		for i := range s.Servers {
+			if s.Servers[i].URL != "" && !s.Servers[i].Disabled {
+				names = append(names, GrantNetwork)
+			}
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -291,9 +300,7 @@ func (s *Space) loadRest(p *problems) {
 			}
 		}
 	}
-	if file, ok := s.within(mcpFile, p); ok {
-		s.MCP = file
-	}
+	s.loadServers(p)
 }
 
 // needs are the grants that a hook cannot do without.

@@ -336,3 +336,29 @@ func TestDamagedTrust(t *testing.T) {
 		t.Errorf("installing with damaged trust: %v", err)
 	}
 }
+
+// What an origin may contribute is what was granted to its directory and no more, also
+// for hooks that are installed by other means than the host's.
+//
+// SPEC W-05
+func TestGrantsOfAnOrigin(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("manifest.json", `{"id": "acme", "name": "Acme", "version": "1.0.0"}`)
+	agent := p.newAgent(nil)
+	acme, other := hook.Origin{Kind: hook.OriginSpace, Name: "acme"}, hook.Origin{Kind: hook.OriginSpace, Name: "other"}
+	least := hook.DefaultGrants(acme)
+	lease := agent.install(t, p.trusted(hook.OriginSpace, "rewrite_input"))
+	if got := agent.host.Grants(acme); got != least|hook.CanRewriteInput {
+		t.Errorf("acme may %q", got.Names())
+	}
+	if got := agent.host.Grants(other); got != least {
+		t.Errorf("another may %q", got.Names())
+	}
+	if err := lease.Unload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := agent.host.Grants(acme); got != least {
+		t.Errorf("once it is gone acme may %q", got.Names())
+	}
+}

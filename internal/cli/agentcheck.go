@@ -67,7 +67,7 @@ func (c *agentCheck) mistakes(d *subagent.Declaration) []subagent.Problem {
 		}
 	}
 	for _, name := range d.Tools {
-		if !slices.Contains(c.tools, name) {
+		if !slices.Contains(c.tools, name) && !ofServer(name) {
 			wrongf("tools: %s", unknownTool(name, c.tools))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
@@ -81,6 +82,7 @@ type declaredAgents struct {
 	skills   *skill.Catalog
 	spill    string
 	places   *places
+	servers  *mcptool.Extension
 }
 
 // ownHooks is an extension with the hooks that an agent declares.
@@ -140,6 +142,9 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Hooks: []hook.Subscription{environment(b.settings)},
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool},
 	}
+	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, ofServer)) {
+		opts.Extensions = append(opts.Extensions, b.servers.Shared())
+	}
 	if d.Skills == nil || len(d.Skills) > 0 {
 		skills, err := skill.New(b.chosenSkills(d), &skill.Options{
 			Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: d.EnforceAllowedTools, Patterns: b.floor,
@@ -180,6 +185,10 @@ func toolScope(d *subagent.Declaration) []string {
 	return append([]string{skill.ReadTool, skill.InvokeTool}, d.Tools...)
 }
 
+// ofServer reports whether a tool is one of an MCP server, by its name. Which of them there
+// are shows when the servers are ready.
+func ofServer(tool string) bool { return strings.Contains(tool, "__") }
+
 // chosenTools are those of the tools that a declaration names.
 func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, error) {
 	if d.Tools == nil {
@@ -196,7 +205,7 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, err
 	}
 	names = append(names, subagent.InvokeTool) // which an extension brings
 	for _, wanted := range d.Tools {
-		if !slices.Contains(names, wanted) {
+		if !slices.Contains(names, wanted) && !ofServer(wanted) {
 			return nil, fmt.Errorf("%s: tools: %s", d.Path, unknownTool(wanted, names))
 		}
 	}

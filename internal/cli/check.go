@@ -53,7 +53,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 			problems = append(problems, &p)
 		}
 	}
-	_, _, err := a.readMCP(s)
+	_, _, err := a.readMCP()
 	problems = append(problems, err)
 	hooks, ofAgents := 0, len(agents)
 	for _, p := range places.all {

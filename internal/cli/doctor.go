@@ -333,7 +333,7 @@ func programFinding(ctx context.Context, name string, argv []string, remedy stri
 func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "hooks", Status: found, Essential: true}
 	places := a.openPlaces(ctx, s)
-	_, _, err := a.readMCP(s)
+	_, _, err := a.readMCP()
 	if err := errors.Join(places.err, err); err != nil {
 		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` tells all of it, with file and line"
 		return f

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,30 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/space"
 )
 
-// mcpFiles are where MCP servers are declared: the user's own file, and those that the
-// command line names. A file of the project is not among them: it says which programs are
-// run, and nobody has said that it may.
-func (a *app) mcpFiles(s *config.Loaded) []string {
-	var files []string
-	if s.UserDir != "" {
-		own := filepath.Join(s.UserDir, "mcp.json")
-		if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
-			files = append(files, own)
-		}
-	}
-	return append(files, a.mcp...)
-}
-
-// readMCP reads the files.
-func (a *app) readMCP(s *config.Loaded) (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
+// readMCP reads the files of MCP servers that the command line names. Those of the machine,
+// the user, the project and of spaces are among the places.
+func (a *app) readMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
 	var problems []error
-	for _, file := range a.mcpFiles(s) {
+	for _, file := range a.mcp {
 		read, err := mcptool.Load(file)
 		problems = append(problems, err)
 		if read != nil {
@@ -48,12 +35,27 @@ func (a *app) readMCP(s *config.Loaded) (servers []mcptool.Server, warnings []*m
 	return servers, warnings, nil
 }
 
-// openMCP starts the MCP servers that there are. Without any there is no extension.
-func (a *app) openMCP(ctx context.Context, s *config.Loaded, wait time.Duration) (*mcptool.Extension, error) {
-	servers, _, err := a.readMCP(s)
-	if err != nil || len(servers) == 0 {
-		return nil, err
+// mcpServers are the servers of the places that are wanted, as far as they may run, and
+// those of the command line. Which do not run, notes tell.
+func (a *app) mcpServers(p *places, wanted func(*space.Space) bool) ([]mcptool.Server, []space.Note, error) {
+	var all []mcptool.Server
+	var notes []space.Note
+	for _, place := range p.all {
+		if !wanted(place) {
+			continue
+		}
+		servers, why, err := p.host.Servers(place)
+		if err != nil {
+			return nil, nil, usage("%w", err)
+		}
+		all, notes = append(all, servers...), append(notes, why...)
 	}
+	named, _, err := a.readMCP()
+	return append(all, named...), notes, err
+}
+
+// openMCP starts MCP servers.
+func (a *app) openMCP(ctx context.Context, s *config.Loaded, servers []mcptool.Server, wait time.Duration) (*mcptool.Extension, error) {
 	environ := a.environ
 	if environ == nil {
 		environ = os.Environ()
@@ -65,19 +67,30 @@ func (a *app) openMCP(ctx context.Context, s *config.Loaded, wait time.Duration)
 	return e, nil
 }
 
-// useMCP gives an agent the servers that there are, and says which are not ready.
-func (a *app) useMCP(ctx context.Context, w *work) ([]belay.Extension, error) {
-	e, err := a.openMCP(ctx, w.settings, 0)
-	if e == nil || err != nil {
-		return nil, err
+// useMCP gives an agent the servers of the operator. Those of the project and of spaces are
+// installed with the rest of them.
+func (a *app) useMCP(ctx context.Context, w *work) error {
+	servers, _, err := a.mcpServers(w.places, ofOperator)
+	if err != nil {
+		return err
 	}
-	w.closers = append(w.closers, func() error { return e.Close(context.WithoutCancel(ctx)) })
+	if w.servers, err = a.openMCP(ctx, w.settings, servers, 0); err != nil {
+		return err
+	}
+	w.closers = append(w.closers, func() error { return w.servers.Close(context.WithoutCancel(ctx)) })
+	return nil
+}
+
+// ofOperator reports whether a place is the machine's or the user's.
+func ofOperator(s *space.Space) bool { return s.Origin.Kind == hook.OriginOperator }
+
+// tellServers says which servers are not ready.
+func (a *app) tellServers(e *mcptool.Extension) {
 	for _, status := range e.Servers() {
 		if line := notReady(&status); line != "" {
 			a.remarkf("%s", a.onErr.yellow(line))
 		}
 	}
-	return []belay.Extension{e}, nil
 }
 
 // notReady says how a server is that has no tools to offer yet, or nothing.
@@ -96,8 +109,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	servers := parent(&cobra.Command{
 		Use:   "mcp",
 		Short: "List and check MCP servers",
-		Long: "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in the form that many programs share, and in the files that --mcp names. A tool of a server is\n" +
-			"called server__tool. What it may do by itself the floor says, as for every tool: see permit.tools in belay.yaml.",
+		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. What it may do by itself the floor says, as for every tool: see permit.tools in belay.yaml.",
 		Example: `  belay mcp list
   belay mcp check --mcp servers.json
   belay run --mcp servers.json "look at the open tickets"`,
@@ -215,22 +227,42 @@ func (a *app) tellMCP(s *mcptool.Status) {
 	}
 }
 
-// withMCP starts the servers for as long as f looks at them.
+// withMCP starts the servers of all places for as long as f looks at them.
 func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Status) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
 		return err
 	}
-	e, err := a.openMCP(ctx, settings, starting)
+	places := a.openPlaces(ctx, settings)
+	if places.err != nil {
+		return usage("%w", places.err)
+	}
+	servers, notes, err := a.mcpServers(places, func(*space.Space) bool { return true })
 	if err != nil {
 		return err
 	}
-	if e == nil {
-		a.remarkf("there are no MCP servers: declare them in mcp.json in your directory of settings, or name a file with --mcp, see docs/mcp.md")
+	a.tellNotes(notes)
+	if len(servers) == 0 && len(notes) == 0 {
+		a.remarkf("there are no MCP servers: declare them in mcp.json in your directory of settings or in .belay of the project, or name a file with --mcp, see docs/mcp.md")
 		return nil
+	}
+	e, err := a.openMCP(ctx, settings, servers, starting)
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, e.Close(context.WithoutCancel(ctx))) }()
 	return f(settings, e.Servers())
+}
+
+// readOver are the settings of MCP servers that do nothing here.
+func (a *app) readOver(p *places) []*mcptool.FaultError {
+	_, warnings, _ := a.readMCP() // mistakes are told by whoever starts them
+	for _, place := range p.all {
+		if read, _ := mcptool.Load(filepath.Join(place.Dir, "mcp.json")); read != nil {
+			warnings = append(read.Warnings, warnings...)
+		}
+	}
+	return warnings
 }
 
 func (a *app) checkMCPCommand() *cobra.Command {
@@ -246,12 +278,8 @@ func (a *app) checkMCPCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, warnings, err := a.readMCP(settings)
-			for _, w := range warnings {
+			for _, w := range a.readOver(a.openPlaces(cmd.Context(), settings)) {
 				a.remarkf("%s %s", a.onErr.yellow("read over:"), oneLine(w.Error()))
-			}
-			if err != nil {
-				return err
 			}
 			return a.withMCP(cmd.Context(), func(_ *config.Loaded, all []mcptool.Status) error {
 				wrong := 0

@@ -179,6 +179,9 @@ func (a *app) installPlaces(ctx context.Context, p *places, agent *belay.Agent, 
 	}
 	for _, place := range p.all {
 		into := &space.Target{Hooks: agent.Hooks(), Skills: skills}
+		if !ofOperator(place) { // whose are there already
+			into.Servers = declared.servers
+		}
 		if place.Origin.Kind == hook.OriginSpace { // those of the user and the project are known already
 			into.Subagents = subagents
 			into.Build = func(_ context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error) {
@@ -206,7 +209,7 @@ func (a *app) installPlaces(ctx context.Context, p *places, agent *belay.Agent, 
 	return stop, nil
 }
 
-// tellNotes tells which hooks do not run.
+// tellNotes tells which hooks and servers do not run.
 func (a *app) tellNotes(notes []space.Note) {
 	for _, n := range notes {
 		what := "does not run"
@@ -216,7 +219,11 @@ func (a *app) tellNotes(notes []space.Note) {
 		case n.Limited:
 			what = "may not say all"
 		}
-		a.remarkf("%s", a.onErr.dim(visible.All(fmt.Sprintf("hook %s %s: %s", n.ID, what, n.Reason))))
+		kind := "hook"
+		if n.Phase == "" {
+			kind = "mcp server"
+		}
+		a.remarkf("%s", a.onErr.dim(visible.All(fmt.Sprintf("%s %s %s: %s", kind, n.ID, what, n.Reason))))
 	}
 }
 

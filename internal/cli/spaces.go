@@ -163,12 +163,12 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 	if err := writeRegistry(s, append(list, entry)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "space %s is loaded: %d hooks, %d agents\n", loaded.Manifest.ID, len(loaded.Hooks), len(loaded.Agents))
+	fmt.Fprintf(a.out, "space %s is loaded: %s, %s, %s\n", loaded.Manifest.ID, counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"), counted(len(loaded.Servers), "MCP server"))
 	st, err := space.NewHost(&space.Options{Trust: openTrust(s)}).Standing(loaded)
 	if err != nil {
 		return err
 	}
-	if !st.Trusted && len(loaded.Programs()) > 0 {
+	if !st.Trusted && len(loaded.Programs())+len(loaded.Servers) > 0 {
 		a.remarkf("%s", st.Reason)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -212,6 +213,18 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 		}
 		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, d.File), d.Line), "\n", "␊")
 		fmt.Fprintf(a.out, "%s at %s: %s  %s\n", d.ID, d.Phase, visible.All(what), a.onOut.dim(visible.All(where)))
+	}
+	for i := range loaded.Servers {
+		server := &loaded.Servers[i]
+		what, given := strings.Join(append([]string{server.Command}, server.Args...), " "), server.Env
+		if server.URL != "" {
+			what, given = "calls "+server.URL, server.Headers
+		}
+		if len(given) > 0 {
+			what += "  is given " + strings.Join(slices.Sorted(maps.Keys(given)), ", ")
+		}
+		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, server.File), server.Line), "\n", "␊")
+		fmt.Fprintf(a.out, "MCP server %s: %s  %s\n", visible.All(oneLine(server.Name)), visible.All(what), a.onOut.dim(visible.All(where)))
 	}
 }
 

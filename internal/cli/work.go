@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
@@ -34,6 +35,7 @@ type work struct {
 	skills   *skill.Catalog
 	declared *subagent.Declaration // what the agent is made of, if it is a declared one
 	places   *places
+	servers  *mcptool.Extension
 	serves   bool           // it takes the turns of others, which may have begun with another model
 	closers  []func() error // the last one first
 }
@@ -146,12 +148,11 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	if w.places = a.openPlaces(ctx, s); w.places.err != nil {
 		return usage("hooks, spaces or agents have mistakes, and what cannot be read may be a gate:\n%w", w.places.err)
 	}
-	declared := &declaredAgents{settings: s, model: model, floor: w.floor, tools: tools, skills: w.skills, spill: spill, places: w.places}
-	extensions, subagents, err := a.extensions(w, declared)
-	if err != nil {
+	if err := a.useMCP(ctx, w); err != nil {
 		return err
 	}
-	servers, err := a.useMCP(ctx, w)
+	declared := &declaredAgents{settings: s, model: model, floor: w.floor, tools: tools, skills: w.skills, spill: spill, places: w.places, servers: w.servers}
+	extensions, subagents, err := a.extensions(w, declared)
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.serves,
-		Extensions:     slices.Concat(extensions, servers, memories, questions(s)),
+		Extensions:     slices.Concat(extensions, []belay.Extension{w.servers}, memories, questions(s)),
 		Hooks:          append([]hook.Subscription{rememberTurn(s), environment(s)}, a.hooks...),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
@@ -204,6 +205,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	if err != nil {
 		return errors.Join(err, w.agent.Close(context.WithoutCancel(ctx)))
 	}
+	a.tellServers(w.servers)
 	w.closers = append(w.closers, unload)
 	return nil
 }

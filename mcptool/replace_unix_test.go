@@ -1,0 +1,144 @@
+//go:build unix
+
+package mcptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/mcptool"
+)
+
+// Servers take the place of others when they are ready. A call that is under way with one
+// of those is finished first, and then it is gone. If they do not go together with the
+// rest, nothing changes.
+//
+// SPEC E-03, E-09
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	roll, said := newDesk(t), newDesk(t)
+	e := open(t, quick(mcptool.Options{}))
+	other, err := e.Add(child(t, "other", "full", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := e.Replace(t.Context(), nil, child(t, "one", "full", map[string]string{rollVariable: roll.addr}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := roll.next()
+	waiting := tool(t, e, "one__wait") // it is ready when Replace returns
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := waiting.Call(ctx, &belay.Invocation{Tool: "one__wait", Input: json.RawMessage(`{"text":"` + said.addr + `"}`)})
+		ended <- err
+	}()
+	said.next()
+
+	if _, err := e.Replace(t.Context(), old, child(t, "one", "full", nil), child(t, "other", "full", nil)); err == nil || !strings.Contains(err.Error(), `"other": there are two of that name`) {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	if got := serverNames(e); !slices.Equal(got, []string{"other", "one"}) {
+		t.Errorf("after that there are %q", got)
+	}
+	next, err := e.Replace(t.Context(), old, child(t, "one", "full", map[string]string{rollVariable: roll.addr, "MORE": "1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := roll.next()
+	if r := call(t, e, "one__echo", `{"text":"from the second"}`); r.Text != "from the second" {
+		t.Errorf("%+v", r)
+	}
+	if err := old.Close(); err != nil || len(serverNames(e)) != 2 {
+		t.Errorf("closing a lease that was replaced: %v, there are %q", err, serverNames(e))
+	}
+	first.alive(t)
+	enough := errors.New("enough")
+	cancel(enough)
+	if err := <-ended; !errors.Is(err, enough) {
+		t.Errorf("the call under way: %v", err)
+	}
+	if err := errors.Join(other.Close(), e.Drain(t.Context())); err != nil {
+		t.Error(err)
+	}
+	first.ended(t)
+	second.alive(t)
+	if err := errors.Join(next.Close(), e.Drain(t.Context())); err != nil || len(serverNames(e)) != 0 {
+		t.Errorf("%v, there are %q", err, serverNames(e))
+	}
+	second.ended(t)
+}
+
+func serverNames(e *mcptool.Extension) []string {
+	var all []string
+	for _, s := range e.Servers() {
+		all = append(all, s.Server.Name)
+	}
+	return all
+}
+
+// Whoever declares a server may have another program run instead, each time that it
+// starts, or nothing; and says what of the host's environment it knows.
+//
+// SPEC E-09
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	server := child(t, "test", "full", map[string]string{"WORD": "${KNOWN}", "NONE": "${SECRET:-none}"})
+	server.Environ = []string{"KNOWN=yes"}
+	asked := make(chan []string, 8)
+	refuse := errors.New("not yet")
+	server.Prepare = func(_ context.Context, argv []string) ([]string, error) {
+		asked <- argv
+		if len(asked) == 1 {
+			return nil, refuse
+		}
+		return argv, nil
+	}
+	opts := quick(mcptool.Options{Wait: -1})
+	opts.Environ = append(opts.Environ, "SECRET=hunter2")
+	e := open(t, opts, server)
+	await(t, e, "test", inState(mcptool.StateReady))
+	first, second := <-asked, <-asked
+	if !slices.Equal(first, second) || first[0] != server.Command {
+		t.Errorf("asked about %q and %q", first, second)
+	}
+
+	// servers that are to be apart are
+	apart := server
+	apart.Name, apart.Apart, apart.Prepare = "apart", "another", func(context.Context, []string) ([]string, error) { return nil, refuse }
+	if _, err := e.Add(apart); err != nil {
+		t.Fatal(err)
+	}
+	if s := await(t, e, "apart", inState(mcptool.StateDown)); !errors.Is(s.Err, refuse) && !strings.Contains(s.Err.Error(), "not yet") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A subagent has the servers of its parent, and leaves them to it.
+//
+// SPEC E-09
+func TestShared(t *testing.T) {
+	t.Parallel()
+	e := open(t, quick(mcptool.Options{}), child(t, "test", "full", nil))
+	shared := e.Shared()
+	if _, closes := shared.(belay.CloseExtension); closes {
+		t.Error("it is closed with the agent that has it")
+	}
+	tools := shared.(belay.StepToolExtension).StepTools("")
+	if !slices.Equal(tools, e.StepTools("")) || len(tools) == 0 {
+		t.Errorf("it has %d tools", len(tools))
+	}
+	config := belay.AgentConfig{}
+	if got := shared.(belay.HintExtension).Hint(config); got != e.Hint(config) || shared.Name() != e.Name() || len(shared.(belay.HookExtension).Hooks()) != len(e.Hooks()) {
+		t.Errorf("the hint is %q", got)
+	}
+	if _, line := shared.(belay.ScopeExtension).Narrow(config, []string{"test"}); !strings.Contains(line, "test") {
+		t.Errorf("the scope is %q", line)
+	}
+}

@@ -1,0 +1,27 @@
+package mcptool
+
+import (
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Shared is the extension for a further agent, a subagent say, which has the same servers
+// and ends before they do: it is not closed with that agent.
+func (e *Extension) Shared() belay.Extension { return shared{e} } //nolint:ireturn // it is put among extensions
+
+type shared struct{ of *Extension }
+
+var (
+	_ belay.StepToolExtension = shared{}
+	_ belay.HookExtension     = shared{}
+	_ belay.HintExtension     = shared{}
+	_ belay.ScopeExtension    = shared{}
+)
+
+func (s shared) Name() string                          { return s.of.Name() }
+func (s shared) StepTools(session string) []belay.Tool { return s.of.StepTools(session) }
+func (s shared) Hooks() []hook.Subscription            { return s.of.Hooks() }
+func (s shared) Hint(agent belay.AgentConfig) string   { return s.of.Hint(agent) }
+func (s shared) Narrow(agent belay.AgentConfig, allowed []string) (tools []string, line string) {
+	return s.of.Narrow(agent, allowed)
+}

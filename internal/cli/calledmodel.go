@@ -27,8 +27,9 @@ type calledModel struct {
 	// at is who serves it, and model its name there; nil for a script.
 	at    *config.Provider
 	model string
-	// key is masked; empty if none is sent.
-	key string
+	// key is masked; empty if none is sent. keyFrom is the variable or the file that it
+	// is from.
+	key, keyFrom string
 }
 
 var (
@@ -74,6 +75,11 @@ func (m *calledModel) advised(err error) error {
 	if !ok || m.at == nil || failure.Err == nil {
 		return err
 	}
+	if failure.Kind == belay.ModelAuth {
+		advised := *failure
+		advised.Err = fmt.Errorf("%w; %s", failure.Err, m.paidWith())
+		return &advised
+	}
 	said := strings.ToLower(failure.Err.Error())
 	if failure.Status != http.StatusNotFound && !(failure.Status == http.StatusBadRequest && strings.Contains(said, "not a valid model")) {
 		return err
@@ -88,6 +94,14 @@ func (m *calledModel) advised(err error) error {
 		advised.Err = fmt.Errorf("%w; is %s its address? `belay models %s --check` asks it", failure.Err, m.at.URL, m.at.Name)
 	}
 	return &advised
+}
+
+// paidWith says which key was sent.
+func (m *calledModel) paidWith() string {
+	if m.key == "" {
+		return fmt.Sprintf("no key was sent: say key_env or key_file under providers.%s in the user's %s", m.at.Name, config.Name)
+	}
+	return fmt.Sprintf("the key was %s from %s", m.key, m.keyFrom)
 }
 
 // reachTime is how long a provider may take to say which models it has.
@@ -114,12 +128,12 @@ func (m *calledModel) Reach(ctx context.Context) error {
 		return context.Cause(ctx)
 	case !said:
 		return fmt.Errorf("%s does not answer at %s within %s", m.at.Name, m.at.URL, reachTime)
-	case failure.Kind == belay.ModelNetwork:
+	case !isThere(failure):
 		return fmt.Errorf("%s does not answer at %s: %s", m.at.Name, m.at.URL, reason(failure))
 	case failure.Kind == belay.ModelAuth && m.key == "":
 		return fmt.Errorf("%s, at %s, wants a key: say key_env or key_file under providers.%s in the user's %s", m.at.Name, m.at.URL, m.at.Name, config.Name)
 	case failure.Kind == belay.ModelAuth:
-		return fmt.Errorf("%s does not take the key %s: %s", m.at.Name, m.key, reason(failure))
+		return fmt.Errorf("%s does not take the key %s from %s: %s", m.at.Name, m.key, m.keyFrom, reason(failure))
 	default:
 		return nil // it answers, and lists nothing
 	}

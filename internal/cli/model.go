@@ -41,7 +41,7 @@ func findModel(settings *config.Loaded, name string) (belay.Model, error) { //no
 		}
 		return script, nil
 	}
-	key, _, err := keyOf(settings, p)
+	key, from, err := keyOf(settings, p)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func findModel(settings *config.Loaded, name string) (belay.Model, error) { //no
 	}
 	called := &calledModel{Model: makeModel(p, model, key), name: name, at: p, model: model}
 	if key != "" {
-		called.key = masked(key)
+		called.key, called.keyFrom = masked(key), from
 	}
 	return called, nil
 }

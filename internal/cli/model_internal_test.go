@@ -66,6 +66,7 @@ func TestServersAndKeys(t *testing.T) {
 			{"a key that is missing is missed", "key_env: WORK_LOGIN", nil, "", exitUsage},
 			{"an empty file is an error", "key_file: key", nil, "\n", exitUsage},
 			{"a file with more than a key is an error", "key_file: key", nil, "key: " + aKey, exitUsage},
+			{"a file that sets a variable is an error", "key_file: key", nil, "WORK_LOGIN=" + aKey, exitUsage},
 			{"a vendor's key does not go elsewhere", "", []string{"ANTHROPIC_API_KEY=" + aKey, "OPENAI_API_KEY=" + aKey, "GEMINI_API_KEY=" + aKey, "GOOGLE_API_KEY=" + aKey}, "", exitFailed},
 		} {
 			t.Run(kind+": "+test.rule, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode"
@@ -29,14 +31,46 @@ func keyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 		if err != nil {
 			return "", "", usage("%s: %w", settings.From("providers."+p.Name+".key_file"), err)
 		}
-		if key = string(bytes.TrimSpace(data)); key == "" {
-			return "", "", usage("%s: %s is empty", settings.From("providers."+p.Name+".key_file"), p.KeyFile)
+		key = string(bytes.TrimSpace(data))
+		if problem := notAKey(key); problem != "" {
+			return "", "", usage("%s: %s %s", settings.From("providers."+p.Name+".key_file"), p.KeyFile, problem)
 		}
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return "", "", usage("the key of %s, from %s, is not one: there is white space in it", p.Name, where)
 	}
 	return key, where, nil
+}
+
+// assignment is how files for shells and containers set a variable. What follows is not
+// the end of a key in base64.
+var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
+
+// notAKey says what is wrong with what a key file holds, without repeating it.
+func notAKey(text string) string {
+	switch set := assignment.FindStringSubmatch(text); {
+	case text == "":
+		return "is empty"
+	case set != nil:
+		return fmt.Sprintf("sets a variable, %s=…, and a key file holds the key alone: remove what stands before it, or load the file into the environment and say key_env: %s", set[1], set[1])
+	case strings.HasPrefix(text, `"`), strings.HasPrefix(text, "'"):
+		return "has quotation marks around the key, and a key file holds the key alone: remove them"
+	default:
+		return ""
+	}
+}
+
+// openKeyFile says what to do about a key file that others on this machine may read, if
+// that is where a key was found.
+func openKeyFile(p *config.Provider, where string) string {
+	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // whose modes say nothing
+		return ""
+	}
+	info, err := os.Stat(p.KeyFile)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("others on this machine may read %s, or change it (mode %04o): chmod 600 %s", p.KeyFile, info.Mode().Perm(), p.KeyFile)
 }
 
 // masked shows enough of a key to tell it from others.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,6 +154,7 @@ func offerOf(settings *config.Loaded, p *config.Provider) provided {
 	case key != "":
 		o.Key, o.KeyFrom, o.set = masked(key), where, true
 		o.Detail = fmt.Sprintf("key %s from %s", o.Key, where)
+		o.Remedy = openKeyFile(p, where)
 	case p.NeedsKey():
 		o.Status, o.Detail = missing, "no key"
 		o.Remedy = "set " + strings.Join(p.KeyEnv, " or ")
@@ -191,7 +193,7 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	began := time.Now()
 	names, err := makeModel(o.provider, "", key).Models(ctx)
 	failure, said := errors.AsType[*belay.ModelError](err)
-	there := err == nil || said && failure.Kind != belay.ModelNetwork
+	there := err == nil || said && isThere(failure)
 	o.Reachable = &there
 	failed := broken
 	if !o.set {
@@ -216,6 +218,12 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	default:
 		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+reason(failure)
 	}
+}
+
+// isThere reports whether a server has answered, though it be with a refusal.
+func isThere(failure *belay.ModelError) bool {
+	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as where nothing listens
+	return failure.Kind != belay.ModelNetwork && !lost
 }
 
 // reason is what went wrong, in a line. Which address was asked is told before it.

@@ -161,6 +161,11 @@ func Variable(path string) string {
 			return f.variable
 		}
 	}
+	return named(path)
+}
+
+// named is the variable that a setting has by its path.
+func named(path string) string {
 	return "BELAY_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 

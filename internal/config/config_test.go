@@ -352,7 +352,7 @@ func TestUnknownVariables(t *testing.T) {
 		{"BELAY_MODDE=read-only", `did you mean "BELAY_MODE"`},
 		{"BELAY_MODDE=", ""},
 		{"BELAY_DISABLE_HOOKS=1", ""},
-		{"BELAY_HOOKS_DISABLE=1", "BELAY_HOOKS_DISABLE: there is no such setting"},
+		{"BELAY_HOOKS_DISABLE=1", `BELAY_HOOKS_DISABLE: there is no such setting (did you mean "BELAY_DISABLE_HOOKS"?)`},
 		{"BELAY_ALLOW_COMMANDS=0", ""},
 		{"BELAY_ALLOW_COMMANDS=maybe", `BELAY_ALLOW_COMMANDS: "maybe" is neither true nor false`},
 		{"BELAY_DEMO_DIR=x", ""},

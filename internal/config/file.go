@@ -70,6 +70,8 @@ func (r *reading) mapping(below string, node ast.Node) {
 			r.leaf(path, pairs.KeyValue())
 		case slices.Contains(groups(), path):
 			r.mapping(path, pairs.Value())
+		case below == "" && isKeyItself(key):
+			r.refusef(pairs.Key(), "%s: %w", path, errKeyItself)
 		default:
 			r.refusef(pairs.Key(), "unknown key %q%s", path, suggest(below, key))
 		}

@@ -281,7 +281,13 @@ func (l *Loaded) unknownVariables() error {
 		if word == "" || !strings.HasPrefix(name, "BELAY_") || strings.Contains(name, "TEST") || slices.Contains(known, name) {
 			continue
 		}
-		problems = append(problems, fmt.Errorf("%s: there is no such setting%s", name, near.Hint(name, known)))
+		hint := near.Hint(name, known)
+		for _, f := range fields() { // some have another name than the others would have them expect
+			if Variable(f.path) != name && name == named(f.path) {
+				hint = fmt.Sprintf(" (did you mean %q?)", Variable(f.path))
+			}
+		}
+		problems = append(problems, fmt.Errorf("%s: there is no such setting%s", name, hint))
 	}
 	return errors.Join(problems...)
 }

@@ -40,6 +40,20 @@ func (r *reading) providers(node ast.Node) map[string]Provider {
 	return all
 }
 
+// isKeyItself reports whether a name is what other programs call the key of a provider.
+func isKeyItself(name string) bool {
+	switch strings.ReplaceAll(strings.ToLower(name), "-", "_") {
+	case "api_key", "apikey", "key", "token", "api_token", "secret":
+		return true
+	default:
+		return false
+	}
+}
+
+// errKeyItself refuses a key that is written into a file which is read, shown and shared
+// as a whole. It does not repeat the key.
+var errKeyItself = errors.New("a key is not written into settings: put it into a variable and say key_env: VARIABLE, or into a file of its own and say key_file: FILE, under providers.NAME")
+
 // provider reads what is said about one provider.
 func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 	what := "providers." + name
@@ -66,6 +80,13 @@ func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 		keys[key] = func(node ast.Node) error {
 			r.into.from[what+"."+key] = r.source(node)
 			return read(node)
+		}
+	}
+	if object, ok := pair.Value.(ast.MapNode); ok { // only what is there: it is no name to use
+		for written := object.MapRange(); written.Next(); {
+			if key := written.Key().String(); isKeyItself(key) {
+				keys[key] = func(ast.Node) error { return errKeyItself }
+			}
 		}
 	}
 	before := len(r.problems)

@@ -31,6 +31,9 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 		return nil, unlessDone(ctx, m.refused(answer, err))
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if err := strange(answer); err != nil {
+		return nil, m.isStrange(answer, err)
+	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostListed))
 	if err != nil {
 		return nil, unlessDone(ctx, m.failed(belay.ModelNetwork, fmt.Errorf("the list of models was cut: %w", err)))

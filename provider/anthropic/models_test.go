@@ -33,11 +33,11 @@ func TestModelsAreListed(t *testing.T) {
 	wantKind(t, err, belay.ModelAuth)
 	server.Close()
 	_, err = model.Models(t.Context())
-	wantKind(t, err, belay.ModelNetwork)
+	wantKind(t, err, belay.ModelInvalid)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
 	defer page.Close()
 	_, err = anthropic.New("m", &anthropic.Options{URL: page.URL, Key: "key-of-nobody"}).Models(t.Context())
-	wantKind(t, err, belay.ModelServer)
+	wantKind(t, err, belay.ModelInvalid)
 	_, err = anthropic.New("m", &anthropic.Options{URL: "ftp://localhost", Key: "key-of-nobody"}).Models(t.Context())
 	wantKind(t, err, belay.ModelInvalid)
 }

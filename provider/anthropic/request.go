@@ -11,7 +11,7 @@ import (
 )
 
 // mark ends a block up to which the service caches the request.
-const mark = `,"cache_control":{"type":"ephemeral"}`
+var mark = []byte(`,"cache_control":{"type":"ephemeral"}`)
 
 // leastThinking is the smallest budget for thinking that the service takes.
 const leastThinking = 1024
@@ -19,10 +19,20 @@ const leastThinking = 1024
 // place is a block of a request: that of a message, both by number.
 type place struct{ message, block int }
 
+// What stands between the blocks of a request.
+var (
+	beginUser      = []byte(`{"role":"user","content":[`)
+	beginAssistant = []byte(`{"role":"assistant","content":[`)
+	nextUser       = []byte(`]},{"role":"user","content":[`)
+	nextAssistant  = []byte(`]},{"role":"assistant","content":[`)
+	nextBlock      = []byte(`,`)
+	endAll         = []byte(`]}]}`)
+	endEmpty       = []byte(`]}`)
+)
+
 // body builds the body of a request. The messages are last, so that a request
 // begins with the bytes of the one before it, marks aside.
-func (m *Model) body(req *belay.Request) ([]byte, map[string]string, error) {
-	size := 0
+func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
 		c, err := encoded(message)
@@ -31,7 +41,6 @@ func (m *Model) body(req *belay.Request) ([]byte, map[string]string, error) {
 		}
 		if len(c.blocks) > 0 {
 			contents = append(contents, c)
-			size += len(c.json) + len(`{"role":"assistant","content":[]},`)
 		}
 	}
 	head, err := m.head(req, m.thinking > 0 && begunWithoutThinking(contents))
@@ -39,40 +48,44 @@ func (m *Model) body(req *belay.Request) ([]byte, map[string]string, error) {
 		return nil, nil, err
 	}
 	marks := places(contents)
-	out := make([]byte, 0, len(head.json)+size+len(marks)*len(mark)+len(`]}`))
-	out = append(out, head.json...)
+	b := &body{pieces: make([][]byte, 0, 2*len(contents)+2*len(marks)+2)}
+	b.add(head.json)
 	for i, c := range contents {
+		assistant := c.role == belay.RoleAssistant
 		switch {
-		case i > 0 && contents[i-1].role == c.role:
-			out = append(out, ',') // neighbours on one side are one message
-		case i > 0:
-			out = append(out, `]},`...)
-			fallthrough
+		case i == 0 && assistant:
+			b.add(beginAssistant)
+		case i == 0:
+			b.add(beginUser)
+		case contents[i-1].role == c.role:
+			b.add(nextBlock) // neighbours on one side are one message
+		case assistant:
+			b.add(nextAssistant)
 		default:
-			out = append(out, `{"role":"`...)
-			out = append(out, c.role...)
-			out = append(out, `","content":[`...)
+			b.add(nextUser)
 		}
-		out = appendMarked(out, c, i, marks)
+		b.addMarked(c, i, marks)
 	}
 	if len(contents) > 0 {
-		out = append(out, `]}`...)
+		b.add(endAll)
+	} else {
+		b.add(endEmpty)
 	}
-	return append(out, `]}`...), head.names, nil
+	return b, head.names, nil
 }
 
-// appendMarked appends the blocks of message i, with the marks that are in it.
-func appendMarked(out []byte, c *content, i int, marks []place) []byte {
+// addMarked adds the blocks of message i, with the marks that are in it.
+func (b *body) addMarked(c *content, i int, marks []place) {
 	from := 0
 	for _, p := range marks {
 		if p.message == i {
 			inside := c.blocks[p.block].end - 1 // before the closing brace
-			out = append(out, c.json[from:inside]...)
-			out = append(out, mark...)
+			b.add(c.json[from:inside])
+			b.add(mark)
 			from = inside
 		}
 	}
-	return append(out, c.json[from:]...)
+	b.add(c.json[from:])
 }
 
 // places returns where the marks go, in order: where the request before this one

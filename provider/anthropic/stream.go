@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/belay-run/belay"
@@ -114,8 +115,12 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, m
 	// The body is encoded already, so that the generic call is used: the one for
 	// messages would parse and copy all of it again.
 	var answer *http.Response
-	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", body, &answer); err != nil {
+	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", nil, &answer, option.WithMiddleware(body.fill)); err != nil {
 		return nil, nil, m.refused(answer, err)
+	}
+	if err := strange(answer); err != nil {
+		_ = answer.Body.Close() // nobody reads it
+		return nil, nil, m.isStrange(answer, err)
 	}
 	return answer, names, nil
 }

@@ -74,14 +74,31 @@ func (m *Model) refused(x *exchange, err error) error {
 	switch {
 	case !x.sent: // a name that is none
 		return m.failed(belay.ModelInvalid, err)
+	case answer != nil && answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode < http.StatusBadRequest:
+		return m.isStrange(answer, strange(answer))
 	case answer == nil || answer.StatusCode < http.StatusBadRequest:
-		return m.failed(belay.ModelNetwork, err)
+		return m.lost(err)
 	}
 	said := saidBy(err)
 	failed := m.failed(kindOf(answer.StatusCode, said), said)
 	failed.Status = answer.StatusCode
 	failed.RetryAfter = max(retryAfter(answer.Header.Get("Retry-After"), time.Now()), said.retryAfter())
 	return failed
+}
+
+// lost makes the error of a request that got no answer.
+func (m *Model) lost(err error) *belay.ModelError {
+	if unheard := unheard(err); unheard != nil {
+		return m.failed(belay.ModelInvalid, unheard) // waiting does not help
+	}
+	return m.failed(belay.ModelNetwork, err)
+}
+
+// isStrange makes the error of an answer that is none of a model.
+func (m *Model) isStrange(answer *http.Response, err error) *belay.ModelError {
+	failure := m.failed(belay.ModelInvalid, err)
+	failure.Status = answer.StatusCode
+	return failure
 }
 
 // kindOf returns the kind of a refusal.

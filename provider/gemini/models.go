@@ -47,7 +47,7 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 // notListed makes the error of a list that was refused, or did not come.
 func (m *Model) notListed(err error) error {
 	if _, lost := errors.AsType[*url.Error](err); lost {
-		return m.failed(belay.ModelNetwork, err)
+		return m.lost(err)
 	}
 	refusal, ok := errors.AsType[sdk.APIError](err)
 	if !ok || refusal.Code < http.StatusBadRequest {

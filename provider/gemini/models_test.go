@@ -33,7 +33,7 @@ func TestModelsAreListed(t *testing.T) {
 	wantKind(t, err, belay.ModelAuth)
 	server.Close()
 	_, err = model.Models(t.Context())
-	wantKind(t, err, belay.ModelNetwork)
+	wantKind(t, err, belay.ModelInvalid)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
 	defer page.Close()
 	_, err = gemini.New("m", &gemini.Options{URL: page.URL, Key: "key-of-nobody"}).Models(t.Context())

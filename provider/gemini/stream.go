@@ -144,6 +144,10 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, *
 	if err != nil {
 		return nil, nil, m.refused(x, err)
 	}
+	if err := strange(x.answer); err != nil {
+		_ = x.answer.Body.Close() // nobody reads it
+		return nil, nil, m.isStrange(x.answer, err)
+	}
 	return x.answer, head, nil
 }
 

@@ -113,12 +113,27 @@ func (m *Model) inStream(err error) error {
 // there is one, says that it was refused.
 func (m *Model) refused(answer *http.Response, err error) error {
 	if answer == nil || answer.StatusCode < http.StatusBadRequest {
-		return m.failed(belay.ModelNetwork, err)
+		return m.lost(err)
 	}
 	said := saidBy(answer)
 	failure := m.failed(kindOf(answer.StatusCode, said), said)
 	failure.Status = answer.StatusCode
 	failure.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), time.Now())
+	return failure
+}
+
+// lost makes the error of a request that got no answer.
+func (m *Model) lost(err error) *belay.ModelError {
+	if unheard := unheard(err); unheard != nil {
+		return m.failed(belay.ModelInvalid, unheard) // waiting does not help
+	}
+	return m.failed(belay.ModelNetwork, err)
+}
+
+// isStrange makes the error of an answer that is none of a model.
+func (m *Model) isStrange(answer *http.Response, err error) *belay.ModelError {
+	failure := m.failed(belay.ModelInvalid, err)
+	failure.Status = answer.StatusCode
 	return failure
 }
 

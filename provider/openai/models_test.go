@@ -33,9 +33,11 @@ func TestModelsAreListed(t *testing.T) {
 		}
 		server.Close()
 		_, err = open(server, &openai.Options{API: api}).Models(t.Context())
-		_ = wantFailure(t, err, belay.ModelNetwork, "")
+		_ = wantFailure(t, err, belay.ModelInvalid, "nothing listens at 127.0.0.1:")
 	})
 	_, err := wild(t, openai.Chat, http.StatusOK, "text/html", "<html>").(*openai.Model).Models(t.Context())
+	_ = wantFailure(t, err, belay.ModelInvalid, "it answered text/html")
+	_, err = wild(t, openai.Chat, http.StatusOK, "application/json", "<html>").(*openai.Model).Models(t.Context())
 	_ = wantFailure(t, err, belay.ModelServer, "not what was agreed")
 	_, err = openai.New("m", &openai.Options{URL: "ftp://localhost"}).Models(t.Context())
 	_ = wantFailure(t, err, belay.ModelInvalid, "Options.URL")

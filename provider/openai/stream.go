@@ -135,6 +135,10 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, m
 	if err := m.client.Execute(ctx, http.MethodPost, m.wire.path(), nil, &answer, option.WithMiddleware(body.fill)); err != nil {
 		return nil, nil, m.refused(answer, err)
 	}
+	if err := strange(answer); err != nil {
+		_ = answer.Body.Close() // nobody reads it
+		return nil, nil, m.isStrange(answer, err)
+	}
 	return answer, names, nil
 }
 

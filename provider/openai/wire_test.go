@@ -121,7 +121,7 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		kind        belay.ModelErrorKind // of the failure that is wanted
 		want        string               // in it, or the parts of the response in JSON
 	}{
-		{"a page in place of a stream is no response", openai.Responses, "text/html", "<html>log in</html>", belay.ModelNetwork, "before the response was complete"},
+		{"a page in place of a stream is no response", openai.Responses, "text/html", "<html>log in</html>", belay.ModelInvalid, "it answered text/html"},
 		{"nothing in place of a stream is no response", openai.Chat, streamType, "", belay.ModelNetwork, "before the response was complete"},
 		{"half an event is no event", openai.Responses, streamType, "event: response.completed\ndata: " + completed + "\n", belay.ModelNetwork, "before the response was complete"},
 		{"an event that is not JSON is the server's fault", openai.Responses, streamType, event("response.output_item.added", "{"), belay.ModelServer, "response.output_item.added"},

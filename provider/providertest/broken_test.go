@@ -268,7 +268,10 @@ var faults = []fault{
 		"an error in the stream is a failure of its kind", "a connection that drops at any event is a failure of the network",
 		"a stream that ends early at any event is a failure of the network",
 	}},
-	{"blames the network", failing(func(e *belay.ModelError) { e.Kind = belay.ModelNetwork }), []string{"500, 502 and 503 are failures of the server"}},
+	{"blames the network", failing(func(e *belay.ModelError) { e.Kind = belay.ModelNetwork }), []string{
+		"500, 502 and 503 are failures of the server", "where nothing listens on this machine, waiting does not help, and the error says where",
+		"a web page in place of a response is told by its type, and not asked for again",
+	}},
 	{"waits for nothing", failing(func(e *belay.ModelError) { e.RetryAfter = 0 }), []string{"429 with seconds says how long to wait", "429 with a date says how long to wait"}},
 	{"goes back in time", failing(func(e *belay.ModelError) { e.RetryAfter -= time.Hour }), []string{"429 with a date that is past, or with nonsense, waits for nothing"}},
 	{"tries again", func(m belay.Model) belay.Model {

@@ -145,6 +145,9 @@ func (l *loopback) serve(w http.ResponseWriter, r *http.Request) {
 		l.wire.refusal(&Refusal{Kind: belay.ModelServer, Message: "no reply was scripted"}).write(w)
 	case reply.Refusal != nil:
 		l.refuse(w, reply.Refusal)
+	case reply.Page != "":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, reply.Page) // a client that has left is no fault
 	case stream:
 		l.stream(w, r, request, &reply)
 	case reply.Hold != nil && !l.hold(r.Context(), reply.Hold):

@@ -21,6 +21,9 @@ type Reply struct {
 
 	// Refusal answers with an error in place of a response. Defaults to none.
 	Refusal *Refusal
+	// Page answers with a web page in place of a response, and the status of success, as
+	// a proxy does that wants a login. Defaults to none.
+	Page string
 	// Break ends the stream early. Defaults to letting it end.
 	Break *Break
 	// Hold stops the stream for a while. Defaults to going on.

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -91,7 +92,25 @@ var failureRules = []rule{
 	{"no answer is a failure of the network", func(s *scene) {
 		s.user("hello")
 		s.fails(Reply{Refusal: &Refusal{Kind: belay.ModelNetwork}}, belay.ModelNetwork)
+	}},
+	{"where nothing listens on this machine, waiting does not help, and the error says where", func(s *scene) {
+		s.user("hello")
 		s.server.Close()
-		s.fails(Reply{}, belay.ModelNetwork)
+		e := s.fail(Reply{}, belay.ModelInvalid)
+		at, err := url.Parse(s.server.URL())
+		if err != nil {
+			s.Fatalf("the address of the server: %v", err)
+		}
+		if want := "nothing listens at " + at.Host; !strings.Contains(e.Error(), want) {
+			s.Errorf("the error does not say %q: %v", want, e)
+		}
+	}},
+	{"a web page in place of a response is told by its type, and not asked for again", func(s *scene) {
+		s.user("hello")
+		e := s.fail(Reply{Page: "<html>log in</html>"}, belay.ModelInvalid)
+		s.wantEqual("the status", e.Status, http.StatusOK)
+		if !strings.Contains(e.Error(), "it answered text/html") {
+			s.Errorf("the error does not say what came: %v", e)
+		}
 	}},
 }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/internal/config"
+)
+
+// What a key file should not hold is told with the file's name, and without the key.
+func TestKeyFilesHoldKeys(t *testing.T) {
+	t.Parallel()
+	const assigned = "key sets a variable, OPENAI_API_KEY=…, and a key file holds the key alone"
+	for _, test := range []struct{ rule, text, problem string }{
+		{"a key", aKey, ""},
+		{"a key in base64", "QUJDREVGR0hJSktMTU5PUA==", ""},
+		{"a variable", "OPENAI_API_KEY=" + aKey, assigned},
+		{"a variable with white space", "OPENAI_API_KEY = " + aKey, assigned},
+		{"a variable for a shell", "export OPENAI_API_KEY=\"" + aKey + "\"", assigned},
+		{"a file of variables", "OPENAI_API_KEY=" + aKey + "\nOTHER=" + aKey, assigned},
+		{"a key between quotation marks", `"` + aKey + `"`, "key has quotation marks around the key"},
+		{"more than a key", aKey + " " + aKey, "there is white space in it"},
+		{"nothing", "\n", "key is empty"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			s := load(t, "providers: {work: {url: 'http://127.0.0.1:1/v1', key_file: key}}\n")
+			p, err := s.Provider("work")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p.KeyFile, []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, where, err := keyOf(s, p)
+			switch {
+			case test.problem == "" && (err != nil || where != p.KeyFile):
+				t.Errorf("from %q: %v", where, err)
+			case test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem) || !strings.Contains(err.Error(), p.KeyFile)):
+				t.Errorf("got %v, want one that names the file and says %q", err, test.problem)
+			case err != nil && strings.Contains(err.Error(), aKey):
+				t.Errorf("the key is told: %v", err)
+			}
+		})
+	}
+}
+
+// A key file that others may read is told wherever providers are listed.
+func TestOpenKeyFilesAreTold(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("NOT COVERED: modes say nothing here")
+	}
+	for mode, told := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o604: true, 0o620: true} {
+		d := newDesk(t, nil)
+		d.write(map[string]string{config.Name: "providers: {work: {url: 'http://127.0.0.1:1/v1', key_file: key}}\n", "key": aKey})
+		file := filepath.Join(filepath.Dir(config.UserPath(filepath.Join(d.dir, "user"))), "key")
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		want := "chmod 600 " + file
+		if p := d.offered(exitOK, "work")["work"]; p.Status != found || strings.Contains(p.Remedy, want) != told {
+			t.Errorf("models, mode %o: %+v", mode, p)
+		}
+		d.run("models", "work")
+		if out := strings.Join(strings.Fields(d.out.String()), " "); strings.Contains(out, "others on this machine may read") != told {
+			t.Errorf("models, mode %o: %s", mode, out)
+		}
+		d.run("doctor", "--json")
+		if out := d.out.String(); strings.Contains(out, want) != told {
+			t.Errorf("doctor, mode %o: %s", mode, out)
+		}
+	}
+}
+
+// A key that is refused is told by where it is from and by its ends, and a server that
+// wants one and got none by that.
+func TestRefusedKeysAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, kind := range config.Kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, `{"error":{"message":"no such key"}}`, http.StatusUnauthorized)
+			}))
+			defer server.Close()
+			d := newDesk(t, nil)
+			entry := ": {kind: " + kind + ", url: \"" + server.URL + "\""
+			d.write(map[string]string{
+				config.Name: "providers:\n  variable" + entry + ", key_env: WORK_LOGIN}\n  file" + entry + ", key_file: key}\n  none" + entry + "}\n",
+				"key":       aKey,
+			})
+			d.environ = []string{"WORK_LOGIN=" + aKey}
+			file := filepath.Join(filepath.Dir(config.UserPath(filepath.Join(d.dir, "user"))), "key")
+			for provider, want := range map[string]string{
+				"variable": "no such key; the key was sk-…cdef from WORK_LOGIN",
+				"file":     "no such key; the key was sk-…cdef from " + file,
+				"none":     "no such key; no key was sent: say key_env or key_file under providers.none",
+			} {
+				if code := d.run("run", "--model", provider+"/m", "hello"); code != exitFailed || !strings.Contains(d.err.String(), want) {
+					t.Errorf("exit code %d, want %q: %s", code, want, &d.err)
+				}
+				if strings.Contains(d.err.String(), aKey) {
+					t.Errorf("the key is told: %s", &d.err)
+				}
+			}
+		})
+	}
+}
+
+// A server of this machine that is not started, and a page in the place of one, are told
+// at once.
+func TestWhatIsNoServerIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	requests := make(chan struct{}, 10)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests <- struct{}{}
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<html>log in"))
+	}))
+	defer page.Close()
+	d := newDesk(t, nil)
+	d.write(map[string]string{config.Name: "providers:\n  gone: {url: 'http://127.0.0.1:1/v1'}\n  page: {url: '" + page.URL + "'}\n"})
+	for provider, want := range map[string]string{
+		"gone": "nothing listens at 127.0.0.1:1: is the server started?",
+		"page": "it answered text/html, not a model's response: does a proxy or a login page stand in between, is the URL right?",
+	} {
+		if code := d.run("run", "--model", provider+"/m", "hello"); code != exitFailed || !strings.Contains(d.err.String(), want) {
+			t.Errorf("exit code %d, want %q: %s", code, want, &d.err)
+		}
+		if strings.Contains(d.err.String(), "attempts") {
+			t.Errorf("it was tried again: %s", &d.err)
+		}
+	}
+	if n := len(requests); n != 1 {
+		t.Errorf("%d requests, want one", n)
+	}
+}

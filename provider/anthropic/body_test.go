@@ -1,0 +1,83 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"testing"
+
+	"github.com/belay-run/belay/provider/anthropic"
+)
+
+// A conversation is not put together anew for each request: what its old messages were
+// encoded to is sent from where it is. It is not parallel, since it counts what all of
+// the process allocates.
+func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see above
+	model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: answering(1)})
+	req := long(2001)
+	size := 0
+	for _, m := range req.Messages {
+		size += len(m.Text())
+	}
+	once := func() {
+		if _, err := answer(t, model, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	once() // and encode what is old from now on
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	once()
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > uint64(size)/4 {
+		t.Errorf("a request of %d bytes allocated %d: most of it was said before", size, got)
+	}
+}
+
+// again is a transport that reads some of a body, finds the connection closed, and
+// begins anew, as the one of net/http does.
+type again struct {
+	canned
+
+	bodies [][]byte
+}
+
+func (a *again) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.GetBody == nil {
+		return nil, errors.New("the body cannot be read again")
+	}
+	if _, err := io.ReadFull(r.Body, make([]byte, 10)); err != nil {
+		return nil, err
+	}
+	for range 2 {
+		body, err := r.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(body)
+		if err != nil {
+			return nil, err
+		}
+		if int64(len(data)) != r.ContentLength {
+			return nil, errors.New("the length is wrong")
+		}
+		a.bodies = append(a.bodies, data)
+	}
+	return a.canned.RoundTrip(r)
+}
+
+// A body can be sent again, from its beginning, where a connection turns out to be
+// closed, and its length is told.
+func TestABodyCanBeSentAgain(t *testing.T) {
+	t.Parallel()
+	transport := &again{canned: answering(1).Transport.(canned)}
+	model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: &http.Client{Transport: transport}})
+	if _, err := answer(t, model, long(11)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(transport.bodies[0], transport.bodies[1]) || !bytes.HasSuffix(transport.bodies[0], []byte(`]}]}`)) {
+		t.Errorf("got %s and then %s", transport.bodies[0], transport.bodies[1])
+	}
+}

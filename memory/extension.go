@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -14,10 +15,13 @@ import (
 // Options are the settings of an [Extension]. A nil *Options is valid.
 type Options struct {
 	// User says whose memories a session reads and writes, by name, for a program with
-	// several users. Defaults to one user without a name.
-	User func(session string) string
-	// Project names the project whose memories are read and written besides. Defaults
-	// to none: what is about a project is then remembered as the user's.
+	// several users. No user sees what another one told, or had the agent note. A session
+	// for which it fails, or whose user has no name, reads and writes nothing. It is asked
+	// several times in a turn, and by jobs. Defaults to one user without a name.
+	User func(ctx context.Context, session string) (string, error)
+	// Project names the project whose memories are read and written besides; its users
+	// share them. Defaults to none: what is about a project is then remembered as the
+	// user's.
 	Project string
 	// ReadOnly recalls and never writes. Defaults to false.
 	ReadOnly bool
@@ -94,12 +98,17 @@ func (e *Extension) Hooks() []hook.Subscription {
 	own := func(needs hook.Capability, description string) *hook.Options {
 		return &hook.Options{Description: description, Version: "1", NoInherit: true, Capabilities: needs, Timeout: longestLook}
 	}
+	policy := own(hook.CanSetPolicy, "says whether the turn may read and write memories")
+	policy.Failure = belay.TurnPrePolicy.Fallback(Access{}.policy()) // a classifier that did not answer said no
+	guard := own(hook.CanBlock, "refuses the tools that the turn's policy does not allow, whoever offers them")
+	guard.Match = hook.Match{Tools: []string{SearchTool, LookupTool, RememberTool, ForgetTool}}
 	hooks := []hook.Subscription{
-		belay.TurnPrePolicy.On("memory.policy", e.classify, own(hook.CanSetPolicy, "says whether the turn may read and write memories")),
+		belay.TurnPrePolicy.On("memory.policy", e.classify, policy),
 		belay.TurnPrePromptContext.On("memory.recall", e.recall, own(hook.CanAddContext, "recalls what the user's text brings to mind")),
 		belay.TurnPostPreflightPromptContext.On("memory.active", e.recallPlanned, own(hook.CanAddContext, "recalls what the preflight plan asks for")),
 		belay.TurnPreToolMaterialization.On("memory.tools", e.bundle, own(hook.CanAddTools, "offers the tools that the turn's policy allows")),
 		belay.TurnPrePromptCompile.On("memory.contract", e.contract, own(hook.CanAddSections, "tells the model how to use the tools")),
+		belay.ToolPre.On("memory.guard", e.guard, guard),
 	}
 	if e.opts.Transcript != nil && !e.opts.ReadOnly {
 		background := own(hook.CanAudit, "remembers what is worth it of the turn")
@@ -116,25 +125,52 @@ func (e *Extension) Hooks() []hook.Subscription {
 	return hooks
 }
 
-// scope is the scope of a kind, for a session and an agent.
-func (e *Extension) scope(kind Kind, session, agent string) Scope {
+// view is what a turn sees: the memories of its user, of its project if it has one, and
+// of its agent.
+type view struct {
+	user, agent Scope
+	project     *Scope
+}
+
+// viewOf is the view of a session and an agent. It fails if nobody knows whose session
+// it is: what cannot be told apart is not shown.
+func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, error) {
+	v := view{user: Scope{Kind: User}, agent: Scope{Agent, agent}}
+	if e.opts.Project != "" {
+		v.project = &Scope{Project, e.opts.Project}
+	}
+	if e.opts.User == nil {
+		return v, nil
+	}
+	name, err := e.opts.User(ctx, session)
+	if err == nil && name == "" {
+		err = errors.New("Options.User gave it no name")
+	}
+	if err != nil {
+		return view{}, &hook.SafeError{Message: "whose session it is could not be found out, so it has no memories", Err: err}
+	}
+	// What an agent notes is about the one it talks with.
+	v.user.Name, v.agent.Name = name, url.PathEscape(agent)+"/"+name
+	return v, nil
+}
+
+// scope is the scope of a kind. What is no kind is the user's.
+func (v view) scope(kind Kind) Scope {
 	switch {
 	case kind == Agent:
-		return Scope{Agent, agent}
-	case kind == Project && e.opts.Project != "":
-		return Scope{Project, e.opts.Project}
-	case e.opts.User != nil:
-		return Scope{User, e.opts.User(session)}
+		return v.agent
+	case kind == Project && v.project != nil:
+		return *v.project
 	default:
-		return Scope{Kind: User}
+		return v.user
 	}
 }
 
-// scopes are those that a turn sees.
-func (e *Extension) scopes(session, agent string) []Scope {
-	scopes := []Scope{e.scope(User, session, agent), e.scope(Agent, session, agent)}
-	if e.opts.Project != "" {
-		scopes = append(scopes, e.scope(Project, session, agent))
+// scopes are all of them.
+func (v view) scopes() []Scope {
+	scopes := []Scope{v.user, v.agent}
+	if v.project != nil {
+		scopes = append(scopes, *v.project)
 	}
 	return scopes
 }

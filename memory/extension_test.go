@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
-	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -106,9 +110,6 @@ func TestPolicyDecides(t *testing.T) {
 		err = json.Unmarshal([]byte(`{"policy": {"memory.write": false}}`), &p)
 		return p, err
 	}, nil)
-	loosening := belay.TurnPrePolicy.On("loosening", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
-		return belay.SetPolicy(memory.PolicyWrite.Set(true), memory.PolicyRead.Set(true)), nil
-	}, &hook.Options{Priority: -1})
 	for _, test := range []struct {
 		rule        string
 		text        string
@@ -215,19 +216,48 @@ func TestDescriptors(t *testing.T) {
 	hooktest.Descriptor(t, "testdata/descriptors.json", extension.Hooks()...)
 }
 
-// The runtime is built without the package, and without the database that it needs.
+// The package can be deleted: the runtime does not know it, and nothing but the few
+// programs that give an agent its memories, or look at them, would fail to build.
 //
 // SPEC E-08, E-02
-func TestTheLoopDoesNotKnowIt(t *testing.T) {
+func TestThePackageCanBeDeleted(t *testing.T) {
 	t.Parallel()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/belay-run/belay", "github.com/belay-run/belay/hook")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
+	const imported = `"github.com/belay-run/belay/memory"`
+	want := []string{
+		"examples/retrieval", // the example
+		"internal/bench",     // what recall costs
+		"internal/cli",       // belay memory, and that it is switched on
 	}
-	if deps := strings.Fields(string(out)); !slices.Contains(deps, "github.com/belay-run/belay") || slices.Contains(deps, "github.com/belay-run/belay/memory") || slices.Contains(deps, "modernc.org/sqlite") {
-		t.Errorf("the runtime is built of %q, want nothing of memory", deps)
+	var got []string
+	root, files := os.DirFS(".."), 0
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == "memory" || name != "." && strings.HasPrefix(entry.Name(), ".")):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		source, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly) // whatever system it is for
+		if err != nil {
+			return err
+		}
+		files++
+		if slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == imported }) {
+			got = append(got, path.Dir(name))
+		}
+		return nil
+	})
+	if err != nil || files < 100 {
+		t.Fatalf("%d files were read, %v, want those of the module", files, err)
+	}
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("the packages that import it differ (-want +got):\n%s\nA domain comes through an interface of the root package. If a program must give memories to an agent, add it here.", diff)
 	}
 }
 
@@ -455,12 +485,15 @@ func TestTools(t *testing.T) {
 	memories, sessions := newStore(t), newSessions(t)
 	mine := add(t, memories, memory.Draft{Text: "Ann's secret number is four. " + strings.Repeat("It is long. ", 80), Session: "before", Scope: memory.Scope{Kind: memory.User, Name: "ann"}})[0]
 	theirs := add(t, memories, memory.Draft{Text: "Bob's secret number is five.", Scope: memory.Scope{Kind: memory.User, Name: "bob"}})[0]
+	waits := add(t, memories, memory.Draft{Text: "Bob's proposal.", Proposed: true, Scope: mine.Scope})[0]
 	steps := []struct{ tool, input, want string }{
 		{memory.SearchTool, `{"query": "secret number"}`, "Ann's secret number is four."},
 		{memory.SearchTool, `{"query": "unheard of"}`, "No note has these words"},
 		{memory.LookupTool, `{"id": "` + mine.ID + `"}`, `<memory session="before" id="` + mine.ID + `"`},
 		{memory.LookupTool, `{"id": "` + theirs.ID + `"}`, "not found"},
 		{memory.ForgetTool, `{"id": "` + theirs.ID + `"}`, "not found"},
+		{memory.SearchTool, `{"query": "proposal"}`, "No note has these words"},
+		{memory.LookupTool, `{"id": "` + waits.ID + `"}`, "it waits for the user to accept it"},
 		{memory.RememberTool, `{"text": "Ann has a cat.", "scope": "user"}`, "Remembered as m-"},
 		{memory.RememberTool, `{"text": "` + strings.Repeat("x", 5000) + `"}`, "too long"},
 		{memory.RememberTool, `{"text": "  "}`, "there is no text"},
@@ -471,17 +504,15 @@ func TestTools(t *testing.T) {
 	for _, s := range steps {
 		script = append(script, call(s.tool, s.input))
 	}
-	agent := newAgent(t, memories, sessions, memory.Options{User: func(session string) string { return session }}, belay.Options{}, append(script, scripted.Step{Text: "Good."})...)
+	agent := newAgent(t, memories, sessions, memory.Options{User: sessionUser}, belay.Options{}, append(script, scripted.Step{Text: "Good."})...)
 	turn := says(t, agent, "ann", "Go on.")
-	var results []string
-	for _, m := range turn.Messages {
-		if m.Kind == belay.KindResults {
-			results = append(results, m.Parts[0].Result.Text)
-		}
+	var answers []string
+	for _, r := range results(turn) {
+		answers = append(answers, r.Text)
 	}
 	for i, s := range steps {
-		if !strings.Contains(results[i], s.want) || strings.Contains(results[i], "Bob") {
-			t.Errorf("%s %.60s answers %q, want %q in it", s.tool, s.input, results[i], s.want)
+		if !strings.Contains(answers[i], s.want) || strings.Contains(answers[i], "Bob") {
+			t.Errorf("%s %.60s answers %q, want %q in it", s.tool, s.input, answers[i], s.want)
 		}
 	}
 	if got := all(t, memories, memory.Filter{States: []memory.State{memory.Active}}); len(got) != 2 || got[0].Scope.String() != "user:ann" || got[0].Session != "ann" || got[0].Turn != turn.ID {

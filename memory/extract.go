@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -50,7 +52,7 @@ func (e *Extension) extract(ctx context.Context, in belay.TurnEnded) (belay.Note
 	if done {
 		return belay.Note{}, nil
 	}
-	turn, err := e.exchange(ctx, in)
+	turn, begun, err := e.exchange(ctx, in)
 	if err != nil {
 		return belay.Note{}, fmt.Errorf("extract: %w", err)
 	}
@@ -60,46 +62,54 @@ func (e *Extension) extract(ctx context.Context, in belay.TurnEnded) (belay.Note
 			return belay.Note{}, fmt.Errorf("extract: %w", err)
 		}
 	}
-	added, err := e.store.extract(ctx, turn.Session, turn.Turn, e.fit(turn, drafts))
+	sees, err := e.viewOf(ctx, turn.Session, turn.Agent)
 	if err != nil {
 		return belay.Note{}, fmt.Errorf("extract: %w", err)
 	}
-	if len(added) == 0 {
+	added, err := e.store.extract(ctx, turn.Session, turn.Turn, begun, sees.scopes(), e.fit(turn, sees, drafts))
+	switch {
+	case errors.Is(err, errSinceForgotten):
+		return belay.Note{Audit: []hook.Audit{{Code: "memory.since_forgotten", Message: "nothing is remembered of the turn: something was forgotten since it began"}}}, nil
+	case err != nil:
+		return belay.Note{}, fmt.Errorf("extract: %w", err)
+	case len(added) == 0:
 		return belay.Note{}, nil
 	}
 	return belay.Note{Audit: []hook.Audit{{Code: "memory.extracted", Message: fmt.Sprintf("%d remembered", len(added))}}}, nil
 }
 
-// exchange reads what was said in a turn.
-func (e *Extension) exchange(ctx context.Context, in belay.TurnEnded) (Exchange, error) {
-	turn := Exchange{Session: in.Session(), Turn: in.Turn(), Agent: in.Agent()}
+// exchange reads what was said in a turn, and when it began.
+func (e *Extension) exchange(ctx context.Context, in belay.TurnEnded) (turn Exchange, begun time.Time, err error) {
+	turn = Exchange{Session: in.Session(), Turn: in.Turn(), Agent: in.Agent()}
 	var said []string
 	for m, err := range e.opts.Transcript.Read(ctx, turn.Session, 0) {
 		if errors.Is(err, belay.ErrNotFound) {
-			return turn, nil // it was pruned
+			return turn, begun, nil // it was pruned
 		}
 		if err != nil {
-			return turn, err
+			return turn, begun, err
 		}
 		switch {
 		case m.Turn != turn.Turn:
 		case m.Kind == belay.KindUser:
-			said = append(said, m.Text())
+			if said = append(said, m.Text()); len(said) == 1 {
+				begun = m.Time
+			}
 		case m.Kind == belay.KindAssistant && m.Text() != "":
 			turn.Answer = m.Text()
 		}
 	}
 	turn.Said = strings.Join(said, "\n")
-	return turn, nil
+	return turn, begun, nil
 }
 
 // fit makes drafts of an extractor fit to be stored, and leaves out those that are not.
-func (e *Extension) fit(turn Exchange, drafts []Draft) []Draft {
+func (e *Extension) fit(turn Exchange, sees view, drafts []Draft) []Draft {
 	var fit []Draft
 	for _, d := range drafts {
-		d.Scope = e.scope(d.Scope.Kind, turn.Session, turn.Agent)
+		d.Scope = sees.scope(d.Scope.Kind)
 		d.Session, d.Turn, d.Proposed = turn.Session, turn.Turn, e.opts.Propose
-		if _, err := d.sound(); err != nil || looksSecret(d.Text) {
+		if _, err := d.sound(); err != nil || d.looksSecret() {
 			continue
 		}
 		if fit = append(fit, d); len(fit) == mostExtracted {
@@ -109,8 +119,10 @@ func (e *Extension) fit(turn Exchange, drafts []Draft) []Draft {
 	return fit
 }
 
-// looksSecret reports whether a text may hold what should not be kept.
-func looksSecret(text string) bool { return secret.MatchString(text) }
+// looksSecret reports whether a draft may hold what should not be kept.
+func (d Draft) looksSecret() bool {
+	return secret.MatchString(d.Text) || slices.ContainsFunc(d.Tags, secret.MatchString)
+}
 
 var secret = regexp.MustCompile(`(?i)\b(?:pass(?:word|phrase|code)|api[ _-]?key|secret|private key|access[ _-]?token|bearer|pin (?:code|number|is)|cvv|credit card|ssn|social security)\b` +
 	`|-----BEGIN|\b(?:sk|pk|ghp|gho|xox[abp]|AKIA)[-_A-Za-z0-9]{12,}|\b[A-Fa-f0-9]{32,}\b|\b(?:\d[ -]?){13,19}\b`)

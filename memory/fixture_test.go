@@ -27,6 +27,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// sessionUser has a session be its user's, whose name is in front of the first dash.
+func sessionUser(_ context.Context, session string) (string, error) {
+	user, _, _ := strings.Cut(session, "-")
+	return user, nil
+}
+
 // must ends an example that cannot go on.
 func must[T any](value T, err error) T {
 	if err != nil {

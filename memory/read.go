@@ -47,9 +47,11 @@ func (s *Store) Lookup(ctx context.Context, id string) (Memory, error) {
 
 // Filter selects memories. Every field that is set must match.
 type Filter struct {
-	// Scopes are whose they are.
+	// Scopes are whose they are. Nil stands for all; a list without scopes selects
+	// nothing.
 	Scopes []Scope
-	// States are where they stand.
+	// States are where they stand. Nil stands for all; a list without states selects
+	// nothing.
 	States []State
 	// Prefix is how their ids begin.
 	Prefix string
@@ -65,10 +67,11 @@ func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error
 	var where []string
 	var args []any
 	in := func(column string, values []string) {
-		if len(values) == 0 {
+		if values == nil {
 			return
 		}
-		where = append(where, column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")") // a place for each, and no value
+		places := strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", ") // one for each, and no value
+		where = append(where, column+" IN ("+places+")")
 		for _, v := range values {
 			args = append(args, v)
 		}
@@ -112,7 +115,11 @@ func (s *Store) List(ctx context.Context, filter Filter) iter.Seq2[Memory, error
 	}
 }
 
+// texts are values as texts, and nil if they are.
 func texts[T any](values []T, text func(T) string) []string {
+	if values == nil {
+		return nil
+	}
 	out := make([]string, len(values))
 	for i, v := range values {
 		out[i] = text(v)

@@ -24,7 +24,11 @@ func (e *Extension) recall(ctx context.Context, in belay.TurnSoFar) (belay.Promp
 	if !accessOf(in.Policy()).Read {
 		return belay.PromptContext{}, nil
 	}
-	found, err := e.store.Search(ctx, Query{Text: in.Text(), Scopes: e.scopes(in.Session(), in.Agent()), Limit: e.opts.Recall})
+	sees, err := e.viewOf(ctx, in.Session(), in.Agent())
+	if err != nil {
+		return belay.PromptContext{}, err
+	}
+	found, err := e.store.Search(ctx, Query{Text: in.Text(), Scopes: sees.scopes(), Limit: e.opts.Recall})
 	if err != nil {
 		return belay.PromptContext{}, err
 	}
@@ -37,6 +41,10 @@ func (e *Extension) recallPlanned(ctx context.Context, in belay.Preflight) (bela
 	if !accessOf(in.Policy()).Read {
 		return belay.PromptContext{}, nil
 	}
+	sees, err := e.viewOf(ctx, in.Session(), in.Agent())
+	if err != nil {
+		return belay.PromptContext{}, err
+	}
 	plan := in.Plan()
 	if plan.Source != "planner" {
 		plan.Queries = Queries(in.Text())
@@ -44,7 +52,7 @@ func (e *Extension) recallPlanned(ctx context.Context, in belay.Preflight) (bela
 	plan.Queries = plan.Queries[:min(len(plan.Queries), mostQueries)]
 	var lists [][]Found
 	for _, query := range plan.Queries {
-		found, err := e.store.Search(ctx, Query{Text: query, Scopes: e.scopes(in.Session(), in.Agent()), Limit: e.opts.Recall})
+		found, err := e.store.Search(ctx, Query{Text: query, Scopes: sees.scopes(), Limit: e.opts.Recall})
 		if err != nil {
 			return belay.PromptContext{}, err
 		}

@@ -15,7 +15,8 @@ import (
 type Query struct {
 	// Text is in anybody's words: nothing in it is syntax.
 	Text string
-	// Scopes are whose memories are looked through. Defaults to all scopes.
+	// Scopes are whose memories are looked through. Nil stands for all; in a list without
+	// scopes nothing is found.
 	Scopes []Scope
 	// Limit is how many are found at most. Defaults to 10.
 	Limit int

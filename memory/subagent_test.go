@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -20,41 +21,63 @@ import (
 func TestToolsOfASubagent(t *testing.T) {
 	t.Parallel()
 	ann := memory.Scope{Kind: memory.User, Name: "ann"}
+	forgets := scripted.Step{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) { // what the search found
+		for _, m := range req.Messages {
+			for _, p := range m.Parts {
+				if p.Result == nil {
+					continue
+				}
+				if _, id, ok := strings.Cut(p.Result.Text, `<memory id="`); ok {
+					id, _, _ = strings.Cut(id, `"`)
+					return call(memory.ForgetTool, `{"id": "`+id+`"}`), nil
+				}
+			}
+		}
+		return scripted.Step{}, errors.New("nothing was found")
+	}}
 	for _, test := range []struct {
 		rule, text string
+		readOnly   bool
 		child      []scripted.Step
 		want       []string // what the child's tools answer
 		told       string   // to the agent
 		left       []string
 	}{
 		{
-			"a turn that may do all", "Hello.",
+			"a turn that may do all", "Hello.", false,
 			[]scripted.Step{call(memory.SearchTool, `{"query": "colour"}`), call(memory.RememberTool, `{"text": "Ann has a cat.", "scope": "agent"}`), {Text: "Green."}},
 			[]string{"The favourite colour is green.", "Remembered as m-"},
 			"Green.",
 			[]string{"Ann has a cat.", "The favourite colour is green."},
 		},
 		{
-			"a turn that may not write", "Don't remember this.",
+			"a turn that may not write", "Don't remember this.", false,
 			[]scripted.Step{call(memory.SearchTool, `{"query": "colour"}`), call(memory.RememberTool, `{"text": "Ann has a cat."}`), {Text: "Green."}},
 			[]string{"The favourite colour is green.", "memory_remember is not used in this turn"},
 			"Green.",
 			[]string{"The favourite colour is green."},
 		},
 		{
-			"a turn that may not read", "Without your memory, please.",
+			"a turn that may not read", "Without your memory, please.", false,
 			[]scripted.Step{call(memory.SearchTool, `{"query": "colour"}`), call(memory.LookupTool, `{"id": "m-x"}`), {Text: "I may not look."}},
 			[]string{"memory_search is not used in this turn", "memory_get is not used in this turn"},
 			"I may not look.",
 			[]string{"The favourite colour is green."},
 		},
-		{"a turn that may do neither", "Don't remember this, and do not use your memory.", nil, nil, "memories are not used in this turn", []string{"The favourite colour is green."}},
+		{
+			"an extension that only reads", "Hello.", true,
+			[]scripted.Step{call(memory.SearchTool, `{"query": "colour"}`), call(memory.RememberTool, `{"text": "Ann has a cat."}`), forgets, {Text: "Green."}},
+			[]string{"The favourite colour is green.", "memory_remember is not used in this turn", "memory_forget is not used in this turn"},
+			"Green.",
+			[]string{"The favourite colour is green."},
+		},
+		{"a turn that may do neither", "Don't remember this, and do not use your memory.", false, nil, nil, "memories are not used in this turn", []string{"The favourite colour is green."}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
 			memories, sessions := newStore(t), newSessions(t)
 			add(t, memories, memory.Draft{Text: "The favourite colour is green.", Scope: ann})
-			extension, err := memory.New(memories, &memory.Options{Subagent: "archivist", User: func(session string) string { return session }})
+			extension, err := memory.New(memories, &memory.Options{Subagent: "archivist", User: sessionUser, ReadOnly: test.readOnly})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +115,7 @@ func TestToolsOfASubagent(t *testing.T) {
 			}
 			wantTexts(t, "remembered", texts(t, memories, memory.Active), test.left...)
 			for _, m := range all(t, memories, memory.Filter{}) {
-				if m.Text == "Ann has a cat." && (m.Scope.String() != "agent:main" || m.Session != "ann") {
+				if m.Text == "Ann has a cat." && (m.Scope.String() != "agent:main/ann" || m.Session != "ann") {
 					t.Errorf("the child remembered %+v, want it for the agent that asked, from its session", m)
 				}
 			}

@@ -65,6 +65,16 @@ func (a Access) allows(tool string) bool {
 	}
 }
 
+// allows reports whether a turn may use a tool of this extension.
+func (e *Extension) allows(access Access, tool string) bool {
+	return access.allows(tool) && !(e.opts.ReadOnly && (tool == RememberTool || tool == ForgetTool))
+}
+
+// notUsed is why a tool is refused.
+func notUsed(tool string) string {
+	return tool + " is not used in this turn: the user, or a policy, said so"
+}
+
 // bundle offers the tools that the turn may use.
 func (e *Extension) bundle(_ context.Context, in belay.TurnSoFar) (belay.ToolBundles, error) {
 	if e.opts.Subagent != "" {
@@ -73,7 +83,7 @@ func (e *Extension) bundle(_ context.Context, in belay.TurnSoFar) (belay.ToolBun
 	access := accessOf(in.Policy())
 	bundle := belay.ToolBundle{ID: "memory", Route: e.Name()}
 	for _, d := range declarations {
-		if access.allows(d.Name) && !(e.opts.ReadOnly && d.Name == ForgetTool) {
+		if e.allows(access, d.Name) {
 			bundle.Tools = append(bundle.Tools, d)
 		}
 	}
@@ -87,7 +97,7 @@ func (e *Extension) bundle(_ context.Context, in belay.TurnSoFar) (belay.ToolBun
 func (e *Extension) contract(_ context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
 	tools, access := in.Tools(), accessOf(in.Policy())
 	var lines []string
-	has := func(tool string) bool { return access.allows(tool) && slices.Contains(tools, tool) }
+	has := func(tool string) bool { return e.allows(access, tool) && slices.Contains(tools, tool) }
 	if e.opts.Subagent != "" {
 		if !access.Read && !access.Write || !slices.ContainsFunc(tools, func(t string) bool { return t == "invoke_subagent" || t == "delegate" }) {
 			return belay.PromptSections{}, nil
@@ -114,8 +124,21 @@ func (e *Extension) contract(_ context.Context, in belay.TurnSoFar) (belay.Promp
 	return belay.PromptSections{Sections: []belay.PromptSection{{ID: "memory", Title: "Memory", Body: strings.Join(lines, "\n")}}}, nil
 }
 
-// Route runs the tools. A turn has those that its policy allows, and no others.
+// guard refuses a call that the turn's policy does not allow. Which tools a turn has is no
+// proof of it: any hook may offer a bundle that this extension runs.
+func (e *Extension) guard(_ context.Context, in belay.ToolCall) (belay.ToolVerdict, error) {
+	if !e.allows(accessOf(in.Policy()), in.Tool()) {
+		return belay.Deny(notUsed(in.Tool())), nil
+	}
+	return belay.ToolVerdict{}, nil
+}
+
+// Route runs the tools, of calls that memory.guard let pass. What the extension never
+// does it does not do here either.
 func (e *Extension) Route(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+	if e.opts.Subagent != "" || !e.allows(Access{Read: true, Write: true}, call.Tool) {
+		return belay.Failed(belay.ClassDenied, notUsed(call.Tool)), nil
+	}
 	return e.call(ctx, call, call.Session, call.Agent)
 }
 
@@ -136,8 +159,8 @@ func (e *Extension) callForParent(ctx context.Context, call *belay.Invocation) (
 	switch {
 	case err != nil:
 		return belay.Failed(belay.ClassDenied, err.Error()), nil
-	case !access.allows(call.Tool) || e.opts.ReadOnly && call.Tool == ForgetTool:
-		return belay.Failed(belay.ClassDenied, call.Tool+" is not used in this turn: the user, or a policy, said so"), nil
+	case !e.allows(access, call.Tool):
+		return belay.Failed(belay.ClassDenied, notUsed(call.Tool)), nil
 	}
 	return e.call(ctx, call, session, agent)
 }
@@ -155,11 +178,15 @@ func (e *Extension) call(ctx context.Context, call *belay.Invocation, session, a
 	if err := call.Decode(&in); err != nil {
 		return belay.Failed(belay.ClassInvalid, err.Error()), nil
 	}
+	sees, err := e.viewOf(ctx, session, agent)
+	if err != nil {
+		return belay.Result{}, err
+	}
 	switch call.Tool {
 	case SearchTool:
-		return e.searchTool(ctx, Query{Text: in.Query, Limit: in.Limit, Scopes: e.scopes(session, agent)})
+		return e.searchTool(ctx, Query{Text: in.Query, Limit: in.Limit, Scopes: sees.scopes()})
 	case LookupTool:
-		m, err := e.visible(ctx, in.ID, session, agent)
+		m, err := e.visible(ctx, in.ID, sees)
 		if err == nil && m.State == Proposed {
 			err = fmt.Errorf("memory %q: it waits for the user to accept it: %w", in.ID, ErrNotFound)
 		}
@@ -172,9 +199,12 @@ func (e *Extension) call(ctx context.Context, call *belay.Invocation, session, a
 		}
 		return rendered(elements(strings.Replace(element(m, MaxText), "<memory", "<memory"+from, 1)+"\n"), m)
 	case RememberTool:
-		added, err := e.store.Add(ctx, Draft{
-			Scope: e.scope(in.Scope, session, agent), Text: in.Text, Tags: in.Tags, Proposed: e.opts.Propose, Session: session, Turn: call.Turn,
-		})
+		draft := Draft{Scope: sees.scope(in.Scope), Text: in.Text, Tags: in.Tags, Proposed: e.opts.Propose, Session: session, Turn: call.Turn}
+		if draft.looksSecret() {
+			return belay.Failed(belay.ClassDenied, "It was not kept: it looks like a password, a key or the number of a card, and notes are no place for those. "+
+				"Say so, or keep the fact without the secret."), nil
+		}
+		added, err := e.store.Add(ctx, draft)
 		if err != nil {
 			return failed(err)
 		}
@@ -184,7 +214,7 @@ func (e *Extension) call(ctx context.Context, call *belay.Invocation, session, a
 		}
 		return rendered(said+added[0].ID+".", added[0])
 	case ForgetTool:
-		if _, err := e.visible(ctx, in.ID, session, agent); err != nil {
+		if _, err := e.visible(ctx, in.ID, sees); err != nil {
 			return failed(err)
 		}
 		m, err := e.store.Forget(ctx, in.ID)
@@ -217,12 +247,12 @@ func (e *Extension) searchTool(ctx context.Context, q Query) (belay.Result, erro
 }
 
 // visible is a memory that a turn may see. Those of others are as good as not there.
-func (e *Extension) visible(ctx context.Context, id, session, agent string) (Memory, error) {
+func (e *Extension) visible(ctx context.Context, id string, sees view) (Memory, error) {
 	m, err := e.store.Lookup(ctx, id)
 	switch {
 	case err != nil:
 		return Memory{}, err
-	case !slices.Contains(e.scopes(session, agent), m.Scope):
+	case !slices.Contains(sees.scopes(), m.Scope):
 		return Memory{}, fmt.Errorf("memory %q: %w", id, ErrNotFound)
 	case m.State == Forgotten:
 		return Memory{}, fmt.Errorf("memory %q: %w", id, ErrForgotten)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // statements are those that are used again and again.
@@ -97,8 +98,10 @@ func (s *Store) Accept(ctx context.Context, id string) (accepted Memory, err err
 }
 
 // Forget removes the text of a memory, its tags and all that it is found by, from the
-// file and from its log. That there was one stays on record, so that it is not proposed
-// again for the same turn. Forgetting twice is harmless. ErrNotFound: there never was one.
+// file and from its log. That there was one stays on record, and that its turn was gone
+// through. A turn that began before and is not gone through yet leaves nothing in the
+// scopes that it shares with the memory: it might bring back what was forgotten, in
+// other words even. Forgetting twice is harmless. ErrNotFound: there never was one.
 func (s *Store) Forget(ctx context.Context, id string) (forgotten Memory, err error) {
 	err = s.write(ctx, func(w *writing) error {
 		m, err := w.find(id)
@@ -114,6 +117,9 @@ func (s *Store) Forget(ctx context.Context, id string) (forgotten Memory, err er
 			m.State, m.Text, m.Tags, m.Updated = Forgotten, "", nil, w.store.now()
 			if _, err := w.tx.ExecContext(w.ctx, "UPDATE memories SET state = 'forgotten', text = '', tags = '[]', digest = NULL, updated = ? WHERE num = ?", m.Updated.UnixNano(), m.num); err != nil {
 				return explain(err)
+			}
+			if err := w.goneThrough(m.Session, m.Turn); err != nil {
+				return err
 			}
 			s.unclean.Store(true)
 		}
@@ -147,21 +153,34 @@ func (s *Store) extracted(ctx context.Context, session, turn string) (bool, erro
 	return n > 0, explain(err)
 }
 
-// extract remembers what a turn is worth, once: whoever comes second adds nothing.
-func (s *Store) extract(ctx context.Context, session, turn string, drafts []Draft) (added []Memory, err error) {
+// errSinceForgotten says that a turn may hold what was forgotten since.
+var errSinceForgotten = errors.New("something was forgotten since the turn began")
+
+// extract remembers what a turn is worth, once: whoever comes second adds nothing. A turn
+// that began before something was forgotten in one of its scopes adds nothing either.
+func (s *Store) extract(ctx context.Context, session, turn string, begun time.Time, scopes []Scope, drafts []Draft) (added []Memory, err error) {
+	since := false
 	err = s.write(ctx, func(w *writing) error {
-		done, err := w.tx.ExecContext(w.ctx, "INSERT INTO extractions (session, turn, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", session, turn, w.store.now().UnixNano())
+		done, err := w.tx.ExecContext(w.ctx, goneThrough, session, turn, w.store.now().UnixNano())
 		if err != nil {
 			return explain(err)
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			return explain(err)
 		}
+		if since, err = w.forgottenSince(begun, scopes); err != nil || since {
+			return err
+		}
 		added, err = w.add(drafts)
 		return err
 	})
+	if err == nil && since && len(drafts) > 0 {
+		err = errSinceForgotten
+	}
 	return added, err
 }
+
+const goneThrough = "INSERT INTO extractions (session, turn, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 // writing is a transaction.
 type writing struct {
@@ -204,6 +223,37 @@ func (s *Store) write(ctx context.Context, f func(*writing) error) error {
 		return explain(err)
 	}
 	return nil
+}
+
+// goneThrough has nothing more be extracted from a turn, if there is one.
+func (w *writing) goneThrough(session, turn string) error {
+	if session == "" || turn == "" {
+		return nil
+	}
+	_, err := w.tx.ExecContext(w.ctx, goneThrough, session, turn, w.store.now().UnixNano())
+	return explain(err)
+}
+
+// forgottenSince reports whether a memory of one of the scopes was forgotten at that time
+// or later.
+func (w *writing) forgottenSince(at time.Time, scopes []Scope) (bool, error) {
+	for _, scope := range scopes {
+		var n int
+		err := w.tx.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM memories m JOIN scopes s ON s.id = m.scope WHERE m.state = 'forgotten' AND m.updated >= ? AND s.name = ?)",
+			unixNano(at), scope.String()).Scan(&n)
+		if err != nil || n > 0 {
+			return n > 0, explain(err)
+		}
+	}
+	return false, nil
+}
+
+// unixNano is a time as the file has it. A time that is not known is before all others.
+func unixNano(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixNano()
 }
 
 func (w *writing) add(drafts []Draft) ([]Memory, error) {

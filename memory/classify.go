@@ -1,0 +1,404 @@
+package memory
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Classify reads from a user's text what may be done with memories: all of it, unless
+// the text says otherwise. "Do not remember this" and "off the record" forbid writing,
+// "without your memory" forbids reading.
+//
+// A negation some words before a word for keeping or for memory forbids, whatever stands
+// between them: when in doubt, it is forbidden. What speakers say of themselves is no
+// order ("I don't remember"), nor is what a negation makes an order to remember ("don't
+// forget"). It understands English, and in other languages no prohibition:
+// [Options.Classify] is for those.
+func Classify(text string) Access {
+	access := Access{Read: true, Write: true}
+	text = unadorned(text)
+	for text != "" && (access.Read || access.Write) {
+		var s sentence
+		s, text = nextSentence(text)
+		s.judge(&access)
+	}
+	return access
+}
+
+// word is one of a sentence, in lower case.
+type word struct {
+	text  string
+	pause bool // a comma, a colon, a dash or a bracket is behind it
+}
+
+type sentence []word
+
+// unadorned is a text in lower case, with one sort of apostrophe and of hyphen, and without
+// what hides between letters.
+func unadorned(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < utf8.RuneSelf && r != '`':
+			return unicode.ToLower(r)
+		case strings.ContainsRune("’‘ʼ＇´`", r):
+			return '\''
+		case strings.ContainsRune("‐‑", r):
+			return '-'
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		default:
+			return unicode.ToLower(r)
+		}
+	}, text)
+}
+
+// nextSentence reads words up to the end of a sentence, and returns the rest.
+func nextSentence(text string) (s sentence, rest string) {
+	from := 0 // where a word began
+	for i, r := range text {
+		if r >= 'a' && r <= 'z' || r == '\'' || r == '-' || r == '_' || r != ' ' && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) {
+			continue
+		}
+		s = s.with(text[from:i])
+		from = i + utf8.RuneLen(r)
+		switch {
+		case len(s) == 0 || r == ' ':
+		case strings.ContainsRune(",:(–—", r):
+			s[len(s)-1].pause = true
+		case s.ends(r, text[from:]):
+			return s, text[from:]
+		}
+	}
+	return s.with(text[from:]), ""
+}
+
+func (s sentence) with(w string) sentence {
+	if w = strings.Trim(w, "'-_"); w != "" {
+		s = append(s, word{text: w})
+	}
+	return s
+}
+
+// ends reports whether a sentence ends with the character. "Do not… remember" goes on,
+// and so does "e.g. this".
+func (s sentence) ends(r rune, rest string) bool {
+	next, _ := utf8.DecodeRuneInString(rest)
+	last := s[len(s)-1].text
+	switch r {
+	case '.', '!', '?', ';':
+		if rest != "" && !unicode.IsSpace(next) && !strings.ContainsRune(`"”)`, next) || r == '.' && utf8.RuneCountInString(last) == 1 {
+			return false
+		}
+	case '\n':
+		if !strings.HasPrefix(strings.TrimLeft(rest, " \t\r"), "\n") { // a line is no end, a paragraph is
+			return false
+		}
+	default:
+		return false
+	}
+	return last == "no" || !isNegation(last)
+}
+
+// How many words a negation reaches.
+const (
+	farthest = 14
+	near     = 5
+)
+
+// judge takes away what the sentence forbids.
+func (s sentence) judge(access *Access) {
+	for i := range s {
+		if !isNegation(s[i].text) && !beginning[s[i].text] {
+			continue
+		}
+		s.judgePhrases(i, access)
+		switch {
+		case isNegation(s[i].text) && !s.harmless(i):
+			s.judgeReach(i, farthest, access)
+		case halting[s[i].text], s[i].text == "off" && i > 0 && switching[s[i-1].text]:
+			s.judgeReach(i, near, access)
+		}
+	}
+}
+
+// judgeReach takes away what the negation forbids: of what its next words speak of.
+func (s sentence) judgeReach(i, reach int, access *Access) {
+	halts := !isNegation(s[i].text) // "stop saving" forbids, "stop and save" does not
+	for j := i + 1; j < len(s) && j <= i+reach; j++ {
+		if !telling[s[j].text] {
+			continue
+		}
+		switch w := s[j].text; {
+		case w == "but" || w == "because":
+			return
+		case j <= i+4 && undoing[w], j == i+1 && w == "mind":
+			return // "don't forget" asks for the opposite
+		case w == "memory" || w == "memories":
+			if s.computing(j) {
+				continue
+			}
+			if s.ofSpeaker(i, j) {
+				return
+			}
+			s.judgeMemory(i, j, access)
+		case s.keeps(j) && (!halts || strings.HasSuffix(w, "ing") || strings.HasPrefix(w, "record")):
+			if s.ofSpeaker(i, j) {
+				return
+			}
+			access.Write = false
+		case s.looksBack(i, j):
+			if s.ofSpeaker(i, j) {
+				return
+			}
+			access.Read = false
+		}
+	}
+}
+
+// judgeMemory takes away what is not to be done with the memory at j.
+func (s sentence) judgeMemory(i, j int, access *Access) {
+	switch between := s[i+1 : j]; {
+	case between.any(puts):
+		access.Write = false
+	case between.any(looks), s[i].text == "without":
+		access.Read = false
+	default:
+		*access = Access{}
+	}
+}
+
+// judgePhrases takes away what is forbidden without a negation by the words at i.
+func (s sentence) judgePhrases(i int, access *Access) {
+	switch w := s[i].text; {
+	case w == "off-the-record", s.says(i, "off", "the", "record"),
+		s.says(i, "between", "us"), s.says(i, "between", "ourselves"), s.says(i, "between", "you", "and", "me"),
+		s.says(i, "in", "confidence"), w == "confidential" && s.upTo(i, near).any(being),
+		s.keeps(i) && i+1 < len(s) && none[s[i+1].text] && !s.firstPerson(i),
+		w == "forget" && i+1 < len(s) && forgettable[s[i+1].text] && !s.firstPerson(i) && !slices.ContainsFunc(s.upTo(i, 3), func(w word) bool { return isNegation(w.text) }):
+		access.Write = false
+	case leaving[w]:
+		for j := i + 1; j < len(s) && j <= i+farthest; j++ {
+			if s.says(j, "to", "yourself") || kept[s[j].text] && (s.upTo(j, 2).says(0, "out", "of") || s.upTo(j, 3).says(0, "out", "of") || s.upTo(j, 2).any(from)) {
+				access.Write = false
+			}
+		}
+	}
+	if ignoring[s[i].text] || s.says(i, "leave", "aside") || s.says(i, "forget", "about") {
+		for j := i + 1; j < len(s) && j <= i+near; j++ {
+			if (s[j].text == "memory" || s[j].text == "memories") && !s.computing(j) || s.earlier(j) || s.known(j) || noteWords[s[j].text] {
+				access.Read = false
+			}
+		}
+	}
+}
+
+// keeps reports whether the word at j is one for keeping something.
+func (s sentence) keeps(j int) bool {
+	w, next := s[j].text, ""
+	if j+1 < len(s) {
+		next = s[j+1].text
+	}
+	switch {
+	case w == "keep" && strings.HasSuffix(next, "ing") && !strings.HasSuffix(next, "thing"): // "keep going"
+		return false
+	case keeping[w]:
+		return true
+	case noted[w]:
+		return next != "in" && next != "out" // "logged in"
+	case noting[w]:
+		return s[j+1 : min(j+3, len(s))].any(things)
+	case jotting[w]:
+		return s[j+1 : min(j+5, len(s))].any(down)
+	case noteWords[w]:
+		return s.upTo(j, 3).any(taking)
+	case holding[w]:
+		return s.says(j+1, "on", "to")
+	default:
+		return false
+	}
+}
+
+// looksBack reports whether the words at j speak of looking at what was said earlier.
+func (s sentence) looksBack(i, j int) bool {
+	switch w := s[j].text; {
+	case recalling[w], s.earlier(j):
+		return true
+	case s.known(j), noteWords[w]:
+		return s[i].text == "without" || s[i+1:j].any(looks) || s[i+1:j].any(uses)
+	default:
+		return false
+	}
+}
+
+// earlier reports whether the words at j are for an earlier conversation.
+func (s sentence) earlier(j int) bool {
+	return before[s[j].text] && j+1 < len(s) && talks[s[j+1].text]
+}
+
+// known reports whether the words at j are for what the model knows.
+func (s sentence) known(j int) bool {
+	return s[j].text == "you" && j+1 < len(s) && knowing[s[j+1].text]
+}
+
+// computing reports whether the memory at j is a machine's.
+func (s sentence) computing(j int) bool {
+	return j+1 < len(s) && !s[j].pause && machine[s[j+1].text] || j > 0 && ofMachine[s[j-1].text] ||
+		j > 2 && running[s[j-3].text] && s.says(j-2, "out", "of")
+}
+
+// harmless reports whether the negation at i denies nothing.
+func (s sentence) harmless(i int) bool {
+	next, prev := "", ""
+	if i+1 < len(s) {
+		next = s[i+1].text
+	}
+	if i > 0 {
+		prev = s[i-1].text
+	}
+	switch s[i].text {
+	case "no":
+		return s[i].pause || politely[next]
+	case "not":
+		return next == "only" || prev == "why" || prev == "or" || prev == "if" && s[i].pause
+	default:
+		return false
+	}
+}
+
+// ofSpeaker reports whether the negation at i, and the word at j, are about who speaks:
+// "I don't remember", and not "I don't want you to remember".
+func (s sentence) ofSpeaker(i, j int) bool {
+	if commanding[s[i].text] || !isNegation(s[i].text) || s[i].pause || !s.firstPerson(i) {
+		return false
+	}
+	next := i + 1
+	for next < j && adverbs[s[next].text] {
+		next++
+	}
+	if wishing[s[next].text] {
+		return false
+	}
+	between := s[i+1 : j]
+	if pause := slices.IndexFunc(between, func(w word) bool { return w.pause }); pause >= 0 {
+		return !between[:pause+1].any(addressed) // "I don't eat meat, can you remember that?"
+	}
+	return !between.any(addressed) && (next == j || !participles[s[j].text]) // "I won't have this stored"
+}
+
+// firstPerson reports whether what is at i is said of who speaks, and is no question that
+// asks for something.
+func (s sentence) firstPerson(i int) bool {
+	if i+1 < len(s) && (s[i+1].text == "i" || s[i+1].text == "we") && strings.HasSuffix(s[i].text, "n't") {
+		return true // "can't I save it?"
+	}
+	for k := i - 1; k >= 0 && k >= i-4 && !s[k].pause; k-- {
+		switch w := s[k].text; {
+		case speaker[w]:
+			return k == 0 || !auxiliaries[s[k-1].text] && !obliging[s[k-1].text]
+		case !auxiliaries[w] && !adverbs[w]:
+			return false
+		}
+	}
+	return false
+}
+
+// isNegation reports whether a word denies.
+func isNegation(w string) bool {
+	return negations[w] || strings.HasSuffix(w, "n't") || strings.HasSuffix(w, "'nt")
+}
+
+// says reports whether the words at i are these.
+func (s sentence) says(i int, words ...string) bool {
+	if i < 0 || i+len(words) > len(s) {
+		return false
+	}
+	for k, w := range words {
+		if s[i+k].text != w {
+			return false
+		}
+	}
+	return true
+}
+
+// upTo is the words before i, at most n.
+func (s sentence) upTo(i, n int) sentence { return s[max(i-n, 0):i] }
+
+func (s sentence) any(of set) bool {
+	return slices.ContainsFunc(s, func(w word) bool { return of[w.text] })
+}
+
+type set map[string]bool
+
+func words(list string) set {
+	s := make(set)
+	for w := range strings.FieldsSeq(list) {
+		s[w] = true
+	}
+	return s
+}
+
+// The words that count. Contractions with n't are negations without being listed.
+var (
+	negations = words(`not never no nothing none nobody neither nor cannot refuse object forbid forbids forbidden prohibit prohibited
+		dont donot doesnt didnt cant wont wouldnt shouldnt couldnt mustnt isnt arent wasnt neednt shant aint havent hasnt`)
+	halting    = words("without stop avoid refrain cease quit against skip exclude omit hide disable")
+	switching  = words("turn turning switch switching")
+	commanding = words("refuse object forbid forbids forbidden prohibit prohibited shouldn't mustn't needn't shan't shouldnt mustnt neednt shant")
+	undoing    = words("forget forgetting hesitate fail")
+	politely   = words("problem problems worries worry doubt matter thanks")
+
+	keeping = words(`remember remembers remembered remembering save saves saved saving store stores stored storing record records recorded recording
+		keep keeps kept keeping retain retains retained retaining storage
+		memorize memorizes memorized memorizing memorise memorises memorised memorising`)
+	participles = words("remembered saved stored recorded kept retained memorized memorised noted logged persisted archived")
+	noting      = words("note noting log logging persist persisting archive archiving learn learning")
+	noted       = words("noted logged persisted archived")
+	noteWords   = words("note notes")
+	jotting     = words("write writing written jot jotting")
+	holding     = words("hold hang")
+	taking      = words("take taking make making add adding leave leaving in into")
+	things      = words("this that these those it any anything what my me our us everything all of")
+	down        = words("down")
+	none        = words("nothing none nowhere")
+	kept        = words("memory memories record records notes")
+	leaving     = words("keep keeping leave leaving hold stay stays strike exclude omit")
+	from        = words("off from")
+	being       = words("is are stays remains")
+	forgettable = words("this that it everything all anything what i we")
+
+	puts      = words("add adding save saving store storing put putting keep keeping write writing commit committing record recording enter entering place placing")
+	looks     = words("look looking consult consulting check checking recall recalling read reading search searching access accessing refer referring rely relying draw drawing")
+	uses      = words("use using apply applying consider considering")
+	ignoring  = words("ignore ignoring disregard disregarding")
+	recalling = words("recall recalling recalled")
+	before    = words("earlier previous prior past old older other last former")
+	talks     = words("conversation conversations session sessions chat chats discussion discussions talk talks")
+	knowing   = words("know knew remember recall learned learnt noted stored saved")
+	machine   = words("leak leaks usage limit limits error errors allocation allocations safety safe footprint consumption address addresses pressure pool corruption management bandwidth db")
+	ofMachine = words("much less enough heap shared virtual physical gpu video flash leak leaks leaking allocate allocates allocating in-memory")
+	running   = words("run runs running ran")
+
+	speaker     = words("i we i'm i've i'd i'll we're we've we'd we'll im ive")
+	auxiliaries = words("do did can could will would am was were are is have has had")
+	obliging    = words("should must may shall might ought let's")
+	adverbs     = words("really just still even ever also actually honestly simply always usually normally often quite quickly yet particularly necessarily definitely certainly absolutely strongly so")
+	wishing     = words(`want wanting wish like need think feel consent agree allow allowing permit permitting authorise authorize approve give giving grant care
+		wanted wished agreed allowed permitted approved authorised authorized consented given granted
+		comfortable ok okay fine happy sure keen fond willing expect let letting`)
+	addressed = words("you your yours yourself u be being been")
+
+	// Most words are none of these: looking is quick.
+	beginning = union(halting, keeping, noted, noting, noteWords, jotting, holding, leaving, ignoring, words("off off-the-record between in confidential forget"))
+	telling   = union(undoing, keeping, noted, noting, noteWords, jotting, holding, recalling, before, words("but because mind memory memories you"))
+)
+
+func union(sets ...set) set {
+	all := make(set)
+	for _, s := range sets {
+		maps.Copy(all, s)
+	}
+	return all
+}

@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,8 +58,9 @@ type Extension struct {
 	changing sync.Mutex // held by whoever changes which servers there are
 	mu       sync.Mutex // guards what follows
 	mounts   []*mount
-	gone     []*link       // that are ending
-	change   chan struct{} // closed with the next change
+	gone     []*link           // that are ending
+	destroys map[string]string // the servers of tools that are or were called destructive
+	change   chan struct{}     // closed with the next change
 }
 
 // toolbox is the tools at one time. It is never changed.
@@ -90,7 +92,7 @@ var (
 // no error: [Extension.Servers] tells, and it is tried again. New returns when each of
 // them was ready, or failed, once, or when Options.Wait is over, or ctx is.
 func New(ctx context.Context, servers []Server, opts *Options) (*Extension, error) {
-	e := &Extension{change: make(chan struct{})}
+	e := &Extension{change: make(chan struct{}), destroys: make(map[string]string)}
 	if opts != nil {
 		e.opts = *opts
 	}
@@ -103,11 +105,10 @@ func New(ctx context.Context, servers []Server, opts *Options) (*Extension, erro
 	if _, err := e.Add(servers...); err != nil {
 		return nil, err
 	}
-	if e.opts.Wait > 0 {
-		ctx, cancel := context.WithTimeout(ctx, e.opts.Wait)
-		defer cancel()
-		_ = e.Await(ctx, settled) // those that take longer come later
-	}
+	e.mu.Lock()
+	mounts := e.mounts
+	e.mu.Unlock()
+	e.settle(ctx, mounts)
 	return e, nil
 }
 
@@ -162,11 +163,7 @@ func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Se
 	if err != nil {
 		return nil, err
 	}
-	if e.opts.Wait > 0 {
-		ctx, cancel := context.WithTimeout(ctx, e.opts.Wait)
-		defer cancel()
-		e.settle(ctx, added)
-	}
+	e.settle(ctx, added)
 	return e.swap(old, added), nil
 }
 
@@ -207,13 +204,33 @@ func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) 
 	return added, nil
 }
 
-// settle waits until servers were ready or failed once, or ctx or the extension is over.
+// settle waits until servers were ready or failed once, each for as long as it is waited
+// for, or ctx or the extension is over.
 func (e *Extension) settle(ctx context.Context, added []*mount) {
+	if e.opts.Wait < 0 {
+		return
+	}
+	began := time.Now()
+	bound := func(m *mount) time.Duration {
+		if m.server.Required {
+			return cmp.Or(m.server.Start, e.opts.Start)
+		}
+		return cmp.Or(m.server.Start, e.opts.Wait)
+	}
+	added = slices.SortedStableFunc(slices.Values(added), func(a, b *mount) int { return cmp.Compare(bound(a), bound(b)) })
+	for _, m := range added { // those that take longer come later
+		e.settleOne(ctx, m, began.Add(bound(m)))
+	}
+}
+
+func (e *Extension) settleOne(ctx context.Context, m *mount, until time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
 	for {
 		e.mu.Lock()
 		change := e.change
 		e.mu.Unlock()
-		if !slices.ContainsFunc(added, func(m *mount) bool { return m.link != nil && m.link.now.Load().state == StateStarting }) {
+		if m.link == nil || m.link.now.Load().state != StateStarting {
 			return
 		}
 		select {
@@ -287,6 +304,9 @@ func (e *Extension) gather() {
 				continue
 			}
 			box.byName[t.declaration.Name] = t
+			if t.destructive && len(e.destroys) < mostDestroying {
+				e.destroys[t.declaration.Name] = t.server
+			}
 			box.tools = append(box.tools, t)
 		}
 	}
@@ -361,11 +381,25 @@ func (e *Extension) Hooks() []hook.Subscription {
 }
 
 func (e *Extension) judge(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
-	if t := e.now.Load().byName[call.Tool()]; t != nil && t.destructive {
-		return belay.Ask(fmt.Sprintf("MCP server %q says that %s may destroy something", t.server, t.name)), nil
+	// A turn may still have a tool that was taken back or described otherwise since its
+	// request, so what was called destructive once is.
+	e.mu.Lock()
+	server, destroys := e.destroys[call.Tool()]
+	full := len(e.destroys) == mostDestroying
+	e.mu.Unlock()
+	t := e.now.Load().byName[call.Tool()]
+	switch {
+	case destroys:
+		return belay.Ask(fmt.Sprintf("MCP server %q says that %s may destroy something", server, call.Tool())), nil
+	case full && (t == nil || t.destructive):
+		return belay.Ask("MCP servers had so many destructive tools that this one may have been one of them"), nil
+	default:
+		return belay.Pass, nil
 	}
-	return belay.Pass, nil
 }
+
+// mostDestroying is how many names of tools are kept that were called destructive.
+const mostDestroying = 10_000
 
 // Close ends calls that are under way and lets all servers go, and waits until those are
 // gone that nobody else has, or ctx is over.

@@ -156,7 +156,7 @@ func TestProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch event.Kind {
-		case mcptool.EventProgress:
+		case belay.EventToolProgress:
 			kinds = append(kinds, event.Call.Tool+": "+event.Text)
 			hold.open()
 		case belay.EventToolUseResult:

@@ -30,6 +30,10 @@ const (
 	// mostTools and mostDescription bound what a server may add to a request.
 	mostTools       = 512
 	mostDescription = 16_000
+	mostSchema      = 64 << 10
+	mostDeclared    = 512 << 10 // of all its tools
+	// relisting is the least time between two looks at a list of tools.
+	relisting = 250 * time.Millisecond
 )
 
 // errClosed says that the extension was closed.
@@ -98,9 +102,9 @@ type link struct {
 	watchers map[*mount]func()
 }
 
-func newLink(name string, s *spec, opts *Options) *link {
+func newLink(name string, start time.Duration, s *spec, opts *Options) *link {
 	l := &link{
-		name: name, spec: s, logger: opts.Logger, start: opts.Start, grace: opts.Grace, pause: opts.Backoff,
+		name: name, spec: s, logger: opts.Logger, start: cmp.Or(start, opts.Start), grace: opts.Grace, pause: opts.Backoff,
 		done: make(chan struct{}), changed: make(chan struct{}, 1), watchers: make(map[*mount]func()),
 	}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
@@ -140,7 +144,7 @@ func (l *link) run() {
 	last := ""
 	for {
 		began := time.Now()
-		err := l.live()
+		err := l.redacted(l.live())
 		if l.ctx.Err() != nil {
 			l.show(&view{state: StateDown, err: errClosed})
 			return
@@ -190,6 +194,14 @@ func (l *link) follow(f *life) error {
 		defer ticker.Stop()
 		tick = ticker.C
 	}
+	var later <-chan time.Time // set while a look is put off
+	last := time.Now()
+	relist := func() {
+		later, last = nil, time.Now()
+		if err := l.list(f, listing); err != nil {
+			l.logger.Warn("mcp server does not list its tools", "server", l.name, "error", l.redacted(err))
+		}
+	}
 	for {
 		select {
 		case <-f.over:
@@ -199,9 +211,15 @@ func (l *link) follow(f *life) error {
 		case <-l.ctx.Done():
 			return errClosed
 		case <-l.changed:
-			if err := l.list(f, listing); err != nil {
-				l.logger.Warn("mcp server does not list its tools", "server", l.name, "error", err)
+			if pause := relisting - time.Since(last); pause > 0 { // it may be telling so all the time
+				if later == nil {
+					later = time.After(pause)
+				}
+				continue
 			}
+			relist()
+		case <-later:
+			relist()
 		case <-tick:
 			if err := l.list(f, listing); err != nil {
 				return err
@@ -346,7 +364,7 @@ func (l *link) list(f *life, within time.Duration) error {
 		l.ready(f, v) // it has none to offer
 		return nil
 	}
-	seen := make(map[string]bool)
+	seen, declared := make(map[string]bool), 0
 	for tool, err := range f.session.Tools(ctx, nil) {
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -370,7 +388,14 @@ func (l *link) list(f *life, within time.Duration) error {
 			v.left = append(v.left, fmt.Errorf("tool %q: %w", tool.Name, err))
 			continue
 		}
+		if declared += len(o.schema) + len(o.description); declared > mostDeclared {
+			v.left = append(v.left, fmt.Errorf("tool %q: the descriptions and schemas of its tools are more than %d KiB together: name those that are wanted under tools, or have it split", tool.Name, mostDeclared>>10))
+			break
+		}
 		v.tools = append(v.tools, o)
+	}
+	for i, left := range v.left {
+		v.left[i] = l.redacted(left)
 	}
 	slices.SortFunc(v.tools, func(a, b *offered) int { return strings.Compare(a.name, b.name) })
 	for _, problem := range v.left {
@@ -394,8 +419,8 @@ func offer(t *mcp.Tool) (*offered, error) {
 		o.description = string(runes[:mostDescription]) + "…"
 	}
 	if a := t.Annotations; a != nil {
-		o.readOnly = a.ReadOnlyHint
-		o.destructive = !a.ReadOnlyHint && a.DestructiveHint != nil && *a.DestructiveHint
+		o.destructive = a.DestructiveHint != nil && *a.DestructiveHint
+		o.readOnly = a.ReadOnlyHint && !o.destructive // what it says against itself counts
 	}
 	if t.Name == "" {
 		return nil, errors.New("it has no name")
@@ -414,6 +439,9 @@ func offer(t *mcp.Tool) (*offered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its input schema: %w", err)
 	}
+	if len(data) > mostSchema {
+		return nil, fmt.Errorf("its input schema: it is longer than %d KiB, and would be a part of every request", mostSchema>>10)
+	}
 	o.schema = data
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(data, &schema); err != nil {
@@ -426,6 +454,17 @@ func offer(t *mcp.Tool) (*offered, error) {
 		return nil, fmt.Errorf("its input schema: %w", err)
 	}
 	return o, nil
+}
+
+// redacted is an error without the secrets that the server was given, for logs and people.
+func (l *link) redacted(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); l.spec.redact.Replace(text) != text {
+		return errors.New(l.spec.redact.Replace(text))
+	}
+	return err
 }
 
 // progressed hands on what a server says about a call under way.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay/internal/frontmatter"
 	"github.com/belay-run/belay/internal/near"
@@ -79,7 +80,7 @@ func (r *reading) warnf(line int, format string, args ...any) {
 // The keys of a file and of a server.
 var (
 	topKeys    = []string{"mcpServers"}
-	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "disabled"}
+	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "start", "required", "disabled"}
 )
 
 // foreign are keys that other programs read, by where they stand: what they say changes
@@ -166,11 +167,12 @@ func (r *reading) server(f frontmatter.Field) {
 			s.Headers = r.mapping(v, what)
 		case "tools":
 			s.Tools = r.texts(v, what)
+		case "start":
+			s.Start = r.duration(v, what)
+		case "required":
+			s.Required = r.truth(v, what)
 		case "disabled":
-			if v.Kind != frontmatter.Bool {
-				r.faultf(v.Line, "%s is %s: it must be true or false", what, v.Kind)
-			}
-			s.Disabled = v.Text == "true"
+			s.Disabled = r.truth(v, what)
 		default:
 			r.unknown(field, "server", of, serverKeys)
 		}
@@ -193,6 +195,26 @@ func (r *reading) server(f frontmatter.Field) {
 		return
 	}
 	r.config.Servers = append(r.config.Servers, s)
+}
+
+func (r *reading) truth(v frontmatter.Value, what string) bool {
+	if v.Kind != frontmatter.Bool {
+		r.faultf(v.Line, "%s is %s: it must be true or false", what, v.Kind)
+	}
+	return v.Text == "true"
+}
+
+// duration is a number of seconds, or a text such as 90s or 2m.
+func (r *reading) duration(v frontmatter.Value, what string) time.Duration {
+	text := v.Text
+	if v.Kind == frontmatter.Int || v.Kind == frontmatter.Float {
+		text += "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || v.Kind != frontmatter.Int && v.Kind != frontmatter.Float && v.Kind != frontmatter.String {
+		r.faultf(v.Line, `%s: it must be more than 0: a number of seconds, or a text such as "90s" or "2m"`, what)
+	}
+	return d
 }
 
 // kind is what the type of a server means.

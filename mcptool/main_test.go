@@ -70,6 +70,8 @@ func serve(kind string) int {
 		return 3
 	case "odd":
 		return serveOdd()
+	case "unfair", "flood", "asks at length", "huge", "many", "countless", "blabs", "errs", "both", "restless":
+		return serveUnfair(kind)
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		_ = newServer().Run(context.Background(), &mcp.StdioTransport{})

@@ -25,27 +25,41 @@ const (
 // and ends in a part of its hash.
 func ToolName(server, tool string) string {
 	var b strings.Builder
-	runes := []rune(server)
-	for i, r := range runes {
-		last := i == len(runes)-1
-		if r == '_' && (last || runes[i+1] == '_') {
-			escapeRune(&b, r)
-			continue
-		}
-		putRune(&b, runes, i)
-	}
-	b.WriteString(separator)
-	runes = []rune(tool)
+	putServer(&b, server)
+	runes := []rune(tool)
 	for i := range runes {
 		putRune(&b, runes, i)
 	}
 	name := b.String()
 	if len(name) > mostName {
 		sum := sha256.Sum256([]byte(name))
-		end := shortened + hex.EncodeToString(sum[:6])
-		name = name[:mostName-len(end)] + end
+		name = name[:mostWhole] + shortened + hex.EncodeToString(sum[:6])
 	}
 	return name
+}
+
+// mostWhole is how many characters are kept of a name that is cut.
+const mostWhole = mostName - len(shortened) - 12
+
+// front is what the names of all tools of a server begin with.
+func front(server string) string {
+	var b strings.Builder
+	putServer(&b, server)
+	return b.String()[:min(b.Len(), mostWhole)]
+}
+
+// putServer writes what is in front of a tool's name.
+func putServer(b *strings.Builder, server string) {
+	runes := []rune(server)
+	for i, r := range runes {
+		last := i == len(runes)-1
+		if r == '_' && (last || runes[i+1] == '_') {
+			escapeRune(b, r)
+			continue
+		}
+		putRune(b, runes, i)
+	}
+	b.WriteString(separator)
 }
 
 func putRune(b *strings.Builder, runes []rune, i int) {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -27,6 +28,11 @@ const (
 	// it is told to, and how long a message may be on its way when nobody waits for it any
 	// more.
 	leaving = 2 * time.Second
+	// mostUnanswered is how many requests of a server may wait for an answer, and
+	// mostRequest how long one may be: a server that asks and does not read would fill the
+	// memory with answers.
+	mostUnanswered = 256
+	mostRequest    = 256 << 10
 )
 
 // pipe speaks with a program over its standard input and output. It owns one goroutine,
@@ -47,6 +53,8 @@ type pipe struct {
 	err     error         // why; to be read when over
 	closed  chan struct{} // closed when nobody reads any more
 	closing sync.Once
+	// unanswered are the requests of the server that wait for an answer.
+	unanswered atomic.Int64
 }
 
 var (
@@ -101,12 +109,24 @@ func startError(program, dir string, err error) error {
 	}
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		if name, rest, several := strings.Cut(strings.TrimSpace(program), " "); several {
+			return fmt.Errorf("there is no program %q: if %s is the program, the rest belongs into args: \"command\": %q, \"args\": %s", program, name, name, jsonWords(rest))
+		}
 		return fmt.Errorf("there is no program %s: install it, or name it by its path", program)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("the program %s may not be run: make it executable", program)
 	default:
 		return fmt.Errorf("it could not be started: %w", err)
 	}
+}
+
+// jsonWords are the words of a text as a list.
+func jsonWords(text string) string {
+	list, err := json.Marshal(strings.Fields(text))
+	if err != nil { // texts always have a JSON form
+		panic(err)
+	}
+	return string(list)
 }
 
 // ending says why a child is gone.
@@ -172,6 +192,9 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 		return fmt.Errorf("encode a message: %w", err)
 	}
 	line = append(line, '\n')
+	if _, answers := message.(*jsonrpc.Response); answers {
+		defer p.unanswered.Add(-1)
+	}
 	select {
 	case p.writing <- struct{}{}:
 	case <-ctx.Done():
@@ -242,6 +265,8 @@ func (p output) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
+var errBigRequest = fmt.Errorf("it was stopped: it sent a request of more than %d KiB", mostRequest>>10)
+
 var errLong = fmt.Errorf("it was stopped: it sent a message of more than %d MiB", mostMessage>>20)
 
 // said takes a line.
@@ -254,7 +279,7 @@ func (p output) said(line []byte) error {
 	}
 	var batch []json.RawMessage // which one version of the protocol had
 	if err := json.Unmarshal(line, &batch); err != nil {
-		return garbage(line)
+		return p.garbage(line)
 	}
 	for _, one := range batch {
 		if err := p.message(one); err != nil {
@@ -267,7 +292,15 @@ func (p output) said(line []byte) error {
 func (p output) message(line []byte) error {
 	m, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		return garbage(line)
+		return p.garbage(line)
+	}
+	if r, ok := m.(*jsonrpc.Request); ok && r.ID.IsValid() {
+		if len(line) > mostRequest {
+			return errBigRequest
+		}
+		if p.unanswered.Add(1) > mostUnanswered {
+			return errDeaf
+		}
 	}
 	select {
 	case p.read <- m:
@@ -277,11 +310,11 @@ func (p output) message(line []byte) error {
 }
 
 // garbage is why a server is stopped that prints something else than messages.
-func garbage(line []byte) error {
-	const shown = 80
-	text := strings.ToValidUTF8(string(line[:min(len(line), shown)]), "?")
-	if len(line) > shown {
-		text += "…"
+func (p output) garbage(line []byte) error {
+	const shown, looked = 80, 64 << 10
+	text := p.stderr.redact.Replace(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would be left
+	if runes := []rune(text); len(runes) > shown {
+		text = string(runes[:shown]) + "…"
 	}
 	return fmt.Errorf("it was stopped: it printed %q to standard output, where only messages of the protocol belong; what is for people belongs to standard error", text)
 }

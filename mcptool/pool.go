@@ -68,7 +68,7 @@ func (p *Pool) take(s *Server, spec *spec, opts *Options) *link {
 	defer p.mu.Unlock()
 	l := p.links[key]
 	if l == nil {
-		l = newLink(s.Name, spec, opts)
+		l = newLink(s.Name, s.Start, spec, opts)
 		l.pool = p
 		if p.links == nil {
 			p.links = make(map[string]*link)

@@ -50,7 +50,7 @@ func (p *progress) emit(going chan struct{}) {
 			return
 		}
 		p.mu.Unlock()
-		_ = p.controls.Emit(belay.Event{Kind: EventProgress, Text: text, Call: p.call}) // it is no error if nobody can be told any more
+		_ = p.controls.Emit(belay.Event{Kind: belay.EventToolProgress, Text: text, Call: p.call}) // it is no error if nobody can be told any more
 	}
 }
 

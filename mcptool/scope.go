@@ -43,7 +43,7 @@ func (e *Extension) patterns(allowed []string) []string {
 	for i, name := range allowed {
 		patterns[i] = name
 		if slices.ContainsFunc(e.mounts, func(m *mount) bool { return m.server.Name == name }) {
-			patterns[i] = ToolName(name, "") + "*"
+			patterns[i] = front(name) + "*"
 		}
 	}
 	return patterns
@@ -51,8 +51,8 @@ func (e *Extension) patterns(allowed []string) []string {
 
 // reaches reports whether a pattern may cover a tool of a server.
 func reaches(pattern, server string) bool {
-	own, _, _ := strings.Cut(ToolName(server, ""), separator)
-	front, _, _ := strings.Cut(pattern, separator)
-	ok, err := path.Match(front, own)
+	own, _, _ := strings.Cut(front(server), separator)
+	begins, _, _ := strings.Cut(pattern, separator)
+	ok, err := path.Match(begins, own)
 	return ok && err == nil
 }

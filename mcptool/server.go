@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -35,6 +36,12 @@ type Server struct {
 	// Tools names those of its tools that are used, as the server calls them: names or
 	// patterns, as path.Match takes them. An empty list means none. Defaults to all.
 	Tools []string
+	// Start is how long it has to start and answer the handshake, and how long [New] waits
+	// for it. Defaults to the Start and the Wait of [Options].
+	Start time.Duration
+	// Required says that an agent is of no use without it: [New] waits for it as long as it
+	// may take to start, and whoever made the extension should look at [Extension.Missing].
+	Required bool
 	// Disabled keeps it from being started.
 	Disabled bool
 	// Environ is the host's environment as far as this server may know it. Defaults to
@@ -84,6 +91,9 @@ func (s *Server) sound() error {
 	case s.Headers != nil:
 		refuse("headers are for a url, and it has a command: leave them out")
 	}
+	if s.Start < 0 {
+		refuse("start: it is negative")
+	}
 	for _, pattern := range s.Tools {
 		if _, err := path.Match(pattern, ""); err != nil {
 			refuse("tools: %q: %w", pattern, err)
@@ -128,6 +138,10 @@ func (s *Server) wants(tool string) bool {
 		return ok && err == nil
 	})
 }
+
+// Has reports whether a tool is one of the server by its name, which need not be on its
+// list.
+func (s *Server) Has(tool string) bool { return strings.HasPrefix(tool, front(s.Name)) }
 
 // where says where a server is declared, for errors.
 func (s *Server) where() string {

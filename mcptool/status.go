@@ -3,6 +3,7 @@ package mcptool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -19,6 +20,8 @@ type Status struct {
 	Tools []ToolStatus
 	// Left are its tools that agents do not have, and why.
 	Left []error
+	// Unmatched are those of Server.Tools that are no tool of the server, once it is ready.
+	Unmatched []string
 }
 
 // ToolStatus is a tool as its server describes it.
@@ -58,9 +61,31 @@ func (e *Extension) Await(ctx context.Context, wanted func([]Status) bool) error
 	}
 }
 
-// settled reports whether no server is about to be ready for the first time.
-func settled(all []Status) bool {
-	return !slices.ContainsFunc(all, func(s Status) bool { return s.State == StateStarting })
+// Missing says which required servers are not ready, and why, or nothing.
+func (e *Extension) Missing() error {
+	var problems []error
+	for _, s := range e.Servers() {
+		if !s.Server.Required || s.State == StateReady {
+			continue
+		}
+		why := s.Err
+		switch {
+		case s.State == StateDisabled:
+			why = errors.New("it is disabled")
+		case why == nil:
+			why = errors.New("it is still starting")
+		}
+		problems = append(problems, fmt.Errorf("mcp server %q is required and not ready: %w", s.Server.Name, why))
+	}
+	return errors.Join(problems...)
+}
+
+// unmatched are the patterns that no tool of the server fits.
+func (s *Server) unmatched(v *view) []string {
+	return slices.DeleteFunc(slices.Clone(s.Tools), func(pattern string) bool {
+		one := Server{Tools: []string{pattern}}
+		return slices.ContainsFunc(v.tools, func(o *offered) bool { return one.wants(o.name) })
+	})
 }
 
 func (m *mount) status() Status {
@@ -78,6 +103,9 @@ func (m *mount) status() Status {
 	}
 	if v.info != nil && v.info.ServerInfo != nil {
 		s.Title, s.Version = v.info.ServerInfo.Name, v.info.ServerInfo.Version
+	}
+	if v.state == StateReady {
+		s.Unmatched = m.server.unmatched(v)
 	}
 	for _, t := range m.tools {
 		s.Tools = append(s.Tools, ToolStatus{t.declaration.Name, t.name, t.description, t.readOnly, t.destructive})

@@ -15,10 +15,6 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// EventProgress tells how far a call is, in its server's words. Its Call is the call, and
-// its Text what the server said.
-const EventProgress belay.EventKind = "tool_progress"
-
 // serverTool is a tool of a server.
 type serverTool struct {
 	*offered
@@ -97,7 +93,7 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 		return t.unavailable(context.Cause(f.ctx), unknownEffect), nil //nolint:nilerr // the result tells
 	case answered && answer.Code != rejected && answer.Code != closing:
 		t.link.deaths.Store(0)
-		return belay.Failed(classOf(answer.Code), fmt.Sprintf("MCP server %q answered: %s", t.server, answer.Message)), nil
+		return belay.Failed(classOf(answer.Code), fmt.Sprintf("MCP server %q answered: %s", t.server, t.spoken(answer.Message))), nil
 	case syntax || mistyped:
 		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered something that is no result of a tool.%s", t.server, unknownEffect)), nil
 	}
@@ -116,6 +112,16 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 	err = httpReason(err)
 	t.link.breaks(f, err)
 	return t.unavailable(err, effect), nil
+}
+
+// spoken is the text of an error, without secrets and not for ever.
+func (t *serverTool) spoken(text string) string {
+	const most = 4_000
+	text = t.link.spec.redact.Replace(text)
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return text
 }
 
 func classOf(code int64) belay.ResultClass {

@@ -13,6 +13,7 @@ func (t *turn) closing(end EndReason) {
 	}
 	if TurnPostTurn.Active(t.snap) || end == EndError && Error.Active(t.snap) {
 		t.state.Ended = end
+		t.session.state.Ending = t.ended(end)
 		return
 	}
 	t.close(end)
@@ -25,9 +26,29 @@ func (t *turn) close(end EndReason) {
 		return
 	}
 	state.Turn = nil
-	state.Last = end
+	state.Last, state.Ending = end, t.ended(end)
 	t.session.spent(t.state.Usage)
 	t.session.underway = nil
+}
+
+// mostWhy is how many characters are kept of why a turn ended.
+const mostWhy = 2000
+
+// ended says why the turn ends, if it does not end well.
+func (t *turn) ended(end EndReason) *Ending {
+	e := Ending{By: t.by, Why: t.why}
+	if t.err != nil && (end == EndError || end == EndAborted) {
+		e.Why = fmt.Sprint(t.err)
+	}
+	if e == (Ending{}) {
+		return nil
+	}
+	if first, isCut := firstCharacters(validText(e.Why), mostWhy); isCut {
+		e.Why = first + "…"
+	} else {
+		e.Why = first
+	}
+	return &e
 }
 
 // finish ends the turn: the end phases, the last commit, and the report.
@@ -94,7 +115,7 @@ func (t *turn) conclude(end EndReason) {
 		ID: t.state.ID, Reason: end, Text: t.text, Steps: t.state.Step, Usage: t.state.Usage,
 		By: t.by, Why: t.why, Waits: t.waits, Diagnostics: t.diagnostics,
 	}
-	if end == EndError || end == EndAborted {
+	if _, stays := errors.AsType[*MissingToolError](t.err); stays || end == EndError || end == EndAborted {
 		result.err = t.err
 	}
 	if end == EndError {

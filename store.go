@@ -158,6 +158,8 @@ type SessionState struct {
 	// Turns counts the turns begun, and Last is how the last one ended.
 	Turns int       `json:"turns"`
 	Last  EndReason `json:"last,omitempty"`
+	// Ending says who ended the last turn, or what went wrong, if anything did.
+	Ending *Ending `json:"ending,omitempty"`
 	// Usage is the sum over all turns.
 	Usage Usage `json:"usage"`
 	// Pending are reminders that no request has carried yet.
@@ -175,6 +177,14 @@ type SessionState struct {
 	Grants []Grant `json:"grants,omitempty"`
 	// ForkedFrom is where the session branched off.
 	ForkedFrom *ForkPoint `json:"forked_from,omitempty"`
+}
+
+// Ending says why a turn ended as it did.
+type Ending struct {
+	// By is the hook that ended a turn which is blocked, and Why what it said, or what
+	// went wrong: the first part of it, if that is long.
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
 }
 
 // ForkPoint is a message of another session.

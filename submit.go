@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -67,9 +68,9 @@ type TurnStore interface {
 	Claim(ctx context.Context, filter TurnFilter) (DueTurn, error)
 	// Settle lets go of a claim. If again is zero the turn has ended: the next
 	// queued one is due, or else the session leaves the list. Otherwise the turn is
-	// due at that time, which [Never] puts off until Wake. What was submitted,
-	// decided or woken since the claim makes it due at once. A claim that was lost is
-	// left alone.
+	// due at that time, which [Never] puts off until Wake, and due.Why is told with
+	// it. What was submitted, decided or woken since the claim makes it due at once. A
+	// claim that was lost is left alone.
 	Settle(ctx context.Context, due DueTurn, again time.Time) error
 	// Wake makes the turn of a session due now, if it is on the list. Decide does
 	// this too, for the session of the approval and for those that it is a child of.
@@ -93,6 +94,10 @@ type DueTurn struct {
 	Model string `json:"model,omitempty"`
 	// Since is when it became due, or was claimed.
 	Since time.Time `json:"since"`
+	// Again is when it is due, if that is later, and Why says what it was put off for,
+	// in the words of whoever let go of it.
+	Again time.Time `json:"again,omitzero"`
+	Why   string    `json:"why,omitempty"`
 	// Mark counts what has made it due: see [TurnStore.Settle].
 	Mark int64 `json:"-"`
 }
@@ -112,6 +117,9 @@ type Load struct {
 	OldestAge time.Duration `json:"oldest_age"`
 	// Parked counts the turns that wait for somebody.
 	Parked int `json:"parked"`
+	// PutOff are turns that could not be taken and are due later, the oldest first: 20
+	// at most.
+	PutOff []DueTurn `json:"put_off,omitempty"`
 	// Holders are the processes that have the store open.
 	Holders []HolderLoad `json:"holders,omitempty"`
 }
@@ -125,6 +133,8 @@ type HolderLoad struct {
 	// held is still to be settled.
 	Self bool `json:"self,omitempty"`
 	Gone bool `json:"gone,omitempty"`
+	// Worker says that it has claimed turns, or waits for one.
+	Worker bool `json:"worker,omitempty"`
 	// Sessions counts those it holds, and Turns are what it has claimed, the oldest
 	// first.
 	Sessions int64     `json:"sessions"`
@@ -184,7 +194,10 @@ func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
 		if opts != nil {
 			t.yield = opts.Yield
 		}
-		if s.state.Turn != nil {
+		if open := s.state.Turn; open != nil {
+			if err := t.fits(s.state.Agent, cmp.Or(open.Model, s.state.Model)); err != nil {
+				return t.leave(err)
+			}
 			return t.resume()
 		}
 		waiting, err := store.Queued(t.ctx, s.id)
@@ -193,6 +206,9 @@ func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
 			return t.failed(fmt.Errorf("session %q: %w", s.id, err))
 		case len(waiting) == 0:
 			return t.failed(ErrNoTurn)
+		}
+		if err := t.fits(waiting[0].Agent, cmp.Or(waiting[0].Model, s.state.Model)); err != nil {
+			return t.leave(err)
 		}
 		return t.takeUp(&waiting[0])
 	})
@@ -204,6 +220,43 @@ func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
 		err = taken.err
 	}
 	return end, err
+}
+
+// MissingModelError says that a turn cannot be taken here: its model is not to be had.
+// The turn is as it was, for whoever has it. It is what [Session.Take] returns; others
+// answer with the agent's own model and say so.
+type MissingModelError struct {
+	// Model is its name.
+	Model string
+	// Err says why.
+	Err error
+}
+
+func (e *MissingModelError) Error() string {
+	return fmt.Sprintf("the model that is to answer is not to be had here, and the turn is left to others: %v", e.Err)
+}
+
+// Unwrap returns why.
+func (e *MissingModelError) Unwrap() error { return e.Err }
+
+// fits says why the turn of an agent that a model answers in cannot be taken here.
+func (t *turn) fits(agent, model string) error {
+	if own := t.agent.opts.Name; agent != "" && agent != own {
+		return fmt.Errorf("session %q: the turn is agent %q's, and this is %q: it is left to others", t.session.id, agent, own)
+	}
+	if model == "" || model == t.model.info.Name || t.agent.opts.OwnModelFirst {
+		return nil
+	}
+	if _, err := t.chosen(model); err != nil {
+		return fmt.Errorf("session %q: %w", t.session.id, &MissingModelError{model, err})
+	}
+	return nil
+}
+
+// leave leaves the turn as it is, to others.
+func (t *turn) leave(err error) EndReason {
+	t.err, t.lost, t.quiet = err, true, true
+	return EndParked
 }
 
 // takeUp takes a queued turn.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type room struct {
 	models    map[string]int
 	own       map[string]string    // the models of agents, as far as they were seen
 	strangers map[string]time.Time // agents that are not to be had, until then
+	lacking   map[string]time.Time // models, likewise
 	failures  map[string]failure   // of sessions that cannot be taken
 	changed   chan struct{}        // closed when there is more room
 }
@@ -28,7 +30,7 @@ type room struct {
 func newRoom(opts *Options) *room {
 	return &room{
 		opts: opts, agents: make(map[string]int), models: make(map[string]int), own: make(map[string]string),
-		strangers: make(map[string]time.Time), failures: make(map[string]failure), changed: make(chan struct{}),
+		strangers: make(map[string]time.Time), lacking: make(map[string]time.Time), failures: make(map[string]failure), changed: make(chan struct{}),
 	}
 }
 
@@ -55,7 +57,7 @@ func (r *room) wait(ctx context.Context) bool {
 // errMoreRoom is why a claim is given up: it was told of less room than there is.
 var errMoreRoom = errors.New("there is more room now")
 
-// strangeFor is how long an agent that is not to be had is left to others.
+// strangeFor is how long an agent or a model that is not to be had is left to others.
 const strangeFor = 30 * time.Second
 
 // filter says what there is room for, and returns a context that ends when there is
@@ -64,13 +66,7 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	for name, until := range r.strangers {
-		if now.After(until) {
-			delete(r.strangers, name)
-			continue
-		}
-		f.ExceptAgents = append(f.ExceptAgents, name)
-	}
+	f.ExceptAgents, f.ExceptModels = still(r.strangers, now), still(r.lacking, now)
 	for name, n := range r.agents {
 		if most, ok := bound(r.opts.PerAgent, name); ok && n >= most {
 			f.ExceptAgents = append(f.ExceptAgents, name)
@@ -82,7 +78,7 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 		}
 	}
 	for agent, model := range r.own {
-		if slices.Contains(f.ExceptModels, model) {
+		if _, lacks := r.lacking[model]; !lacks && slices.Contains(f.ExceptModels, model) {
 			f.ExceptOwn = append(f.ExceptOwn, agent)
 		}
 	}
@@ -108,6 +104,12 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 		watching.Wait()
 		cancel(nil)
 	}
+}
+
+// still are the names whose time is not over. The others are forgotten.
+func still(until map[string]time.Time, now time.Time) []string {
+	maps.DeleteFunc(until, func(_ string, end time.Time) bool { return now.After(end) })
+	return slices.Collect(maps.Keys(until))
 }
 
 // bound is the bound on a name, if there is one.
@@ -150,6 +152,15 @@ func (r *room) strange(agent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.strangers[agent] = time.Now().Add(strangeFor)
+	r.stir()
+}
+
+// strangeModel leaves the turns of a model to others for a while. The turns of agents
+// whose own model it is are not among them: they have it.
+func (r *room) strangeModel(model string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lacking[model] = time.Now().Add(strangeFor)
 	r.stir()
 }
 

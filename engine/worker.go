@@ -165,13 +165,21 @@ func (w *Worker) begin(ctx context.Context, due belay.DueTurn, begin func(belay.
 	case err != nil:
 		w.opts.Logger.WarnContext(ctx, "a turn is left to other workers", "session", due.Session, "agent", due.Agent, "error", err)
 		w.room.strange(due.Agent)
-		w.settle(ctx, due, time.Now())
+		w.putBack(ctx, due, err)
 		w.tell(Taken{DueTurn: due, Err: err})
 	case w.room.enter(&due, agent.ModelName()):
 		begin(due, agent)
 	default:
-		w.settle(ctx, due, time.Now())
+		w.putBack(ctx, due, nil)
 	}
+}
+
+// putBack lets go of a turn that is for others, or for later. It keeps its place.
+func (w *Worker) putBack(ctx context.Context, due belay.DueTurn, why error) {
+	if due.Why = ""; why != nil {
+		due.Why = why.Error()
+	}
+	w.settle(ctx, due, due.Since)
 }
 
 func (w *Worker) tell(taken Taken) {
@@ -188,7 +196,11 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 		w.opts.Logger.WarnContext(ctx, "a session was not closed in order", "session", due.Session, "error", err)
 	}
-	w.settle(ctx, due, w.again(ctx, &taken))
+	again := w.again(ctx, &taken)
+	if due.Why = ""; taken.Err != nil && !errors.Is(taken.Err, belay.ErrHandedOver) {
+		due.Why = taken.Err.Error()
+	}
+	w.settle(ctx, due, again)
 	w.tell(taken)
 }
 
@@ -223,10 +235,16 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 		w.room.recover(taken.Session)
 		return time.Time{}
 	}
+	if missing, ok := errors.AsType[*belay.MissingModelError](err); ok && missing.Model == taken.Model {
+		w.opts.Logger.WarnContext(ctx, "a turn is left to other workers", "session", taken.Session, "model", taken.Model, "error", err)
+		w.room.strangeModel(taken.Model)
+		return taken.Since
+	}
 	// What there is of the turn, looking again tells.
 	failed := w.room.fail(taken.Session)
 	log := w.opts.Logger.With("session", taken.Session, "agent", taken.Agent, "error", err)
-	if failed.times >= spendAtMost && taken.Turn != nil && taken.Turn.Steps > 0 {
+	_, lacks := errors.AsType[*belay.MissingToolError](err) // nothing was done
+	if failed.times >= spendAtMost && !lacks && taken.Turn != nil && taken.Turn.Steps > 0 {
 		log.ErrorContext(ctx, "a turn cannot be stored again and again: it is put off until somebody wakes it", "times", failed.times)
 		return belay.Never
 	}

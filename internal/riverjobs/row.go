@@ -178,6 +178,9 @@ func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, 
 			return err
 		}
 	}
+	if run.State == hook.Interrupted && run.Class == hook.CodeHandlerGone && job.Retry.Attempts > 0 {
+		job.Retry.Attempts++ // nobody tried: the worker did not have the handler
+	}
 	return q.leave(ctx, tx, row, job, run.State, again)
 }
 

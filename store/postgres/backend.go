@@ -90,10 +90,12 @@ func (s *Store) recoverAgain(ctx context.Context) {
 }
 
 // Enqueue stores jobs and the record of the run that asked for them in one
-// transaction.
+// transaction. If the server cannot be reached it tries again, for Options.Timeout:
+// whoever asks for background work has mostly nobody left to fail for. Done twice it
+// does the same, by the ids of records and the keys of jobs.
 func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	b := (*backend)(q.store)
-	err := b.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := b.writeAgain(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := b.AppendRuns(ctx, tx, []hook.Run{asked}); err != nil {
 			return err
 		}
@@ -155,6 +157,12 @@ func (b *backend) writing(ctx context.Context) *writing {
 // off.
 func (b *backend) Write(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	return (*Store)(b).submit(ctx, func(ctx context.Context, w *writing) error { return f(inWriting(ctx, w), w.tx) })
+}
+
+// writeAgain is Write for what may be done twice: it is done again if nobody knows
+// whether it was, or if the server is away for a moment.
+func (b *backend) writeAgain(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
+	return (*Store)(b).outlast(ctx, b.opts.Timeout, isCut, func() error { return b.Write(ctx, f) })
 }
 
 // AppendRuns stores records.

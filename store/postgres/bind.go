@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/store/internal/table"
@@ -16,10 +15,8 @@ import (
 //
 // Outside of a transaction a query is asked again if its connection was dropped.
 type bound struct {
-	db table.DBTX
-	// spellings are those of the queries that were generated: there are not many.
-	// What is put together for a listing is not among them.
-	spellings *sync.Map
+	db    table.DBTX
+	store *Store
 }
 
 func (b bound) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -35,7 +32,7 @@ func (b bound) QueryContext(ctx context.Context, query string, args ...any) (row
 	if !b.alone() {
 		return b.db.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller has them
 	}
-	err = persist(ctx, func() error {
+	err = b.store.persist(ctx, func() error {
 		rows, err = b.db.QueryContext(ctx, query, args...) //nolint:rowserrcheck,sqlclosecheck // the caller has them
 		return err
 	})
@@ -47,7 +44,7 @@ func (b bound) QueryRowContext(ctx context.Context, query string, args ...any) (
 	if !b.alone() {
 		return b.db.QueryRowContext(ctx, query, args...)
 	}
-	_ = persist(ctx, func() error { // the row tells
+	_ = b.store.persist(ctx, func() error { // the row tells
 		row = b.db.QueryRowContext(ctx, query, args...)
 		return row.Err()
 	})
@@ -67,11 +64,11 @@ func (b bound) spelled(query string) string {
 	if !strings.HasPrefix(query, generated) {
 		return spell(query)
 	}
-	if known, ok := b.spellings.Load(query); ok {
+	if known, ok := b.store.spellings.Load(query); ok {
 		return known.(string)
 	}
 	text := spell(query)
-	b.spellings.Store(query, text)
+	b.store.spellings.Store(query, text)
 	return text
 }
 

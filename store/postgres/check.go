@@ -57,8 +57,13 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 }
 
 func (s *Store) check(ctx context.Context, h *Health) error {
+	conn, done, err := s.apart(ctx) // counting takes as long as it takes
+	if err != nil {
+		return err
+	}
+	defer done()
 	var fsync, pages string
-	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
 		pg_database_size(current_database()), (SELECT max(version_id) FROM `+versionTable+`),
 		(SELECT count(*) FROM sessions), (SELECT count(*) FROM runs), (SELECT count(*) FROM approvals WHERE decision = '')`).
 		Scan(&h.Server, &fsync, &pages, &h.Bytes, &h.Version, &h.Sessions, &h.Runs, &h.Pending)

@@ -35,6 +35,10 @@ func TestStore(t *testing.T) {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return open(t, nil) })
+	storetest.TestTurnsOfTheGone(t, func(t testing.TB) belay.TurnStore { return open(t, nil) }, func(t testing.TB, s belay.TurnStore) belay.TurnStore {
+		closeStore(t, s.(*postgres.Store))
+		return openDSN(t, s.(*postgres.Store).DSN(), nil)
+	})
 }
 
 // SPEC J-01

@@ -140,6 +140,18 @@ func TestBadDSN(t *testing.T) {
 		says string
 	}{
 		"no DSN":                       {"postgres://user:" + secret + "@[/x", nil, "cannot parse"},
+		"words with spaces":            {"host=127.0.0.1 user=u password = " + secret + " port=abc", nil, "invalid port"},
+		"words in quotes":              {"host=127.0.0.1 user=u password='" + secret + "' port=abc", nil, "invalid port"},
+		"words with escapes":           {`host=127.0.0.1 user=u password='a\'` + secret + "' port=abc", nil, "invalid port"},
+		"an unfinished quote":          {"host=127.0.0.1 password='" + secret, nil, "keyword/value"},
+		"a setting of the URL":         {"postgres://u@h/db?password=" + secret + "&sslmode=wrong", nil, "TLS"},
+		"a setting of the pool":        {"postgresql://u:" + secret + "@h/db?pool_max_conns=x", nil, "pool_max_conns"},
+		"a port that is none":          {"postgres://u:" + secret + "@h:abc/db", nil, "cannot parse"},
+		"digits and a / in it":         {"postgres://u:12/" + secret + "@h/db", nil, "%2F"},
+		"a / in the password":          {"postgres://u:" + secret + "/x@h/db", nil, "%2F"},
+		"a ? in the password":          {"postgres://u:" + secret + "?x@h:abc/db", nil, "invalid port"},
+		"a % in the password":          {"postgres://u:%zz" + secret + "@h/db", nil, "cannot parse"},
+		"a space in the password":      {"postgres://u:" + secret + " x@h:abc/db", nil, "cannot parse"},
 		"a database that is not there": {strings.Replace(dsn, "/postgres?", "/nowhere?", 1), postgres.ErrRefused, "create the database first"},
 		"a server that is not there":   {"postgres://user:" + secret + "@127.0.0.1:1/x?connect_timeout=2", postgres.ErrUnreachable, "x at 127.0.0.1:1"},
 	} {

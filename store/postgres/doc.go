@@ -39,10 +39,11 @@
 // crossed another or its connection was cut before the commit, is tried again. No
 // connection is held while a caller's loop runs. One goroutine, begun by Open and
 // ended by Close, tells the server that the store lives, on a connection that no
-// write can keep from it.
+// write can keep from it, and the log when the server is lost and when it is back.
 //
 // A write whose context ends while it waits for a connection is withdrawn. One that
-// is being written is seen through, for at most Options.Timeout.
+// is being written is seen through, for at most Options.Timeout. A connection on which
+// the server is silent for so long is given up, and what was read is read again.
 //
 // # Errors
 //

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -152,14 +153,38 @@ func isDropped(err error) bool { return err != nil && isCut(err) && !isUnconnect
 // dead; those that nobody has used for a second are looked at before they are used.
 const attempts = 20
 
-// persist does again what failed because its connection was dropped.
-func persist(ctx context.Context, do func() error) error {
+// persist does again what failed because its connection was dropped, or silent: once
+// more, in that case.
+func (s *Store) persist(ctx context.Context, do func() error) error {
+	began := time.Now()
 	for n := 1; ; n++ {
-		if err := do(); !isDropped(err) || n == attempts || ctx.Err() != nil {
+		err := do()
+		if !isDropped(err) || n == attempts || ctx.Err() != nil || time.Since(began) > s.opts.Timeout*3/2 {
 			return err
 		}
 	}
 }
+
+// outlast does again what failed because the server could not be reached, with pauses,
+// for at most so long. It is for what may be done twice.
+func (s *Store) outlast(ctx context.Context, atMost time.Duration, fails func(error) bool, do func() error) error {
+	began := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := do()
+		if err == nil || !fails(err) || time.Since(began)+pause > atMost {
+			return err
+		}
+		if s.await(ctx, nil, pause) != nil { // it is not wanted any more, and err says what was wrong with it
+			return err
+		}
+	}
+}
+
+// How long a server that cannot be reached is left alone.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
 
 // isClosed reports whether a pool was closed.
 func isClosed(err error) bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
@@ -83,3 +85,40 @@ func OfVersion(opts Options, migrations fs.FS) *Options {
 
 // SharedMigrations are those that this program knows.
 var SharedMigrations fs.FS = table.Migrations
+
+// ID names this holder.
+func (s *Store) ID() string { return s.id }
+
+// SettleHolder settles what a holder left behind, as if it were gone.
+func (s *Store) SettleHolder(ctx context.Context, holder string) error { return s.settle(ctx, holder) }
+
+// Owe notes that a session could not be let go of.
+func (s *Store) Owe(session string, epoch int64) { s.owed.note(session, epoch) }
+
+// Hog takes all connections of the pool, until the returned function is called.
+func (s *Store) Hog(ctx context.Context) (release func(), err error) {
+	var conns []*pgxpool.Conn
+	for range s.pool.Config().MaxConns {
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		conns = append(conns, conn)
+	}
+	return func() {
+		for _, conn := range conns {
+			conn.Release()
+		}
+	}, nil
+}
+
+// Due is closed when a turn may be due, and Heard when a session may have changed.
+func (s *Store) Due() <-chan struct{} { return s.due.wait() }
+
+func (s *Store) Heard(session string) (heard <-chan struct{}, stop func()) {
+	w, stop := s.ear.watch(session)
+	return w.changed.wait(), stop
+}
+
+// InTime is what becomes of a write that has ended when its time was up, or was not.
+var InTime = (*Store).inTime

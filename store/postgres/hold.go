@@ -135,6 +135,7 @@ func (s *Store) release(ctx context.Context, session string, epoch int64) (err e
 type owed struct {
 	mu       sync.Mutex
 	sessions map[string]int64
+	paying   bool // somebody is about to let go of all
 }
 
 func (o *owed) note(session string, epoch int64) {
@@ -162,4 +163,22 @@ func (s *Store) payBack(ctx context.Context, session string) {
 		}
 		s.owed.mu.Unlock()
 	}
+}
+
+// payBackApart begins to let go of what could not be let go of before, if there is any:
+// it may take long, and whoever calls has other things to do.
+func (s *Store) payBackApart(ctx context.Context) {
+	s.owed.mu.Lock()
+	defer s.owed.mu.Unlock()
+	if len(s.owed.sessions) == 0 || s.owed.paying || !s.begin() {
+		return
+	}
+	s.owed.paying = true
+	go func() { // ends with the context of the store, and Close waits for it
+		defer s.working.Done()
+		s.payBack(ctx, "")
+		s.owed.mu.Lock()
+		defer s.owed.mu.Unlock()
+		s.owed.paying = false
+	}()
 }

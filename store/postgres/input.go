@@ -14,10 +14,11 @@ import (
 )
 
 // EnqueueInput stores a record, the job it asks for and the job's input in one
-// transaction. The input is part of what was said, and so in a table of its own.
+// transaction. The input is part of what was said, and so in a table of its own. It is
+// tried again as Enqueue is.
 func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, input json.RawMessage) error {
 	b := (*backend)(q.store)
-	err := b.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := b.writeAgain(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		done, err := b.KeyDone(ctx, tx, job.Key)
 		if err != nil {
 			return err

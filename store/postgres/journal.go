@@ -135,7 +135,7 @@ func (s *Store) settledUpTo(ctx context.Context) error {
 
 // ask asks for a number.
 func (s *Store) ask(ctx context.Context, to *int64, query string) error {
-	return persist(ctx, func() error { return s.pool.QueryRow(ctx, query).Scan(to) })
+	return s.persist(ctx, func() error { return s.pool.QueryRow(ctx, query).Scan(to) })
 }
 
 // await waits for a signal, at most so long.

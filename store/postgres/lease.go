@@ -42,16 +42,22 @@ func (s *Store) enter(ctx context.Context, db querier) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec(ctx, `INSERT INTO holders (id, pid, host, since, process, path, seen, lease, knows) VALUES ($1, $2, $3, $4, '', '', clock_timestamp(), $5, $6)
-		ON CONFLICT (id) DO UPDATE SET seen = clock_timestamp()`, s.id, int64(os.Getpid()), host, record.Nanos(s.now()), s.lease(), knows)
+	_, err = db.Exec(ctx, `INSERT INTO holders (id, pid, host, since, process, path, seen, lease, knows, worker) VALUES ($1, $2, $3, $4, '', '', clock_timestamp(), $5, $6, $7)
+		ON CONFLICT (id) DO UPDATE SET seen = clock_timestamp()`, s.id, int64(os.Getpid()), host, record.Nanos(s.now()), s.lease(), knows, s.works.Load())
 	return err
 }
 
 // register tells others who holds what this store will hold.
-func (s *Store) register(ctx context.Context) error { return s.enter(ctx, s.pulse) }
+func (s *Store) register(ctx context.Context) error { return s.enter(ctx, s.pool) }
+
+// beatWithin is how long the server may take to hear once that this holder lives. Then
+// it is told by another connection.
+func (s *Store) beatWithin() time.Duration {
+	return max(s.lease()/4, min(s.lease()/2, 500*time.Millisecond))
+}
 
 // beat tells the server that this holder lives, until Close. It is the store's
-// goroutine, begun by Open.
+// goroutine, begun by Open. It needs nothing that others can keep it from.
 func (s *Store) beat() {
 	defer close(s.beaten)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,36 +68,59 @@ func (s *Store) beat() {
 	}()
 	often := time.NewTicker(max(s.opts.Takeover/10, time.Millisecond))
 	defer often.Stop()
-	heard := true
+	var lost time.Time // since when, zero if it is not
 	for {
 		select {
 		case <-often.C:
 		case <-s.closed:
 			return
 		}
+		began := time.Now()
 		err := s.live(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && heard {
-			s.opts.Logger.WarnContext(ctx, "the server cannot be told that this process lives: others may take its sessions over", "store", s.name, "error", s.explain(err))
+		switch {
+		case err != nil && lost.IsZero():
+			lost = began
+			s.opts.Logger.WarnContext(ctx, "the store is lost: the server cannot be told that this process lives, and others may take its sessions over", "store", s.name, "error", s.explain(err))
+		case err == nil && !lost.IsZero():
+			s.opts.Logger.InfoContext(ctx, "the store is back", "store", s.name, "away", time.Since(lost).Round(time.Millisecond))
+			lost = time.Time{}
 		}
-		if heard = err == nil; heard {
-			s.payBack(ctx, "")
+		if err == nil {
+			s.payBackApart(ctx)
 		}
 	}
 }
 
-// live says once that this holder lives.
+// live says once that this holder lives: on another connection, if the first has
+// failed.
 func (s *Store) live(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.lease())
+	err := s.liveOnce(ctx)
+	if isDropped(err) || errors.Is(err, context.DeadlineExceeded) {
+		err = s.liveOnce(ctx)
+	}
+	return err
+}
+
+func (s *Store) liveOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.beatWithin())
 	defer cancel()
-	tag, err := s.pulse.Exec(ctx, "UPDATE holders SET seen = clock_timestamp() WHERE id = $1", s.id)
-	if err != nil || tag.RowsAffected() > 0 {
+	conn, err := s.pulse.Acquire(ctx) // one that is being made goes on being made, for the next time
+	if err != nil {
 		return err //nolint:wrapcheck // it is logged
 	}
-	s.opts.Logger.WarnContext(ctx, "this process was taken for gone: others have taken its sessions and jobs over", "store", s.name)
-	return s.enter(ctx, s.pulse)
+	defer conn.Release()
+	tag, err := conn.Exec(ctx, "UPDATE holders SET seen = clock_timestamp() WHERE id = $1", s.id)
+	if err == nil && tag.RowsAffected() == 0 {
+		s.opts.Logger.WarnContext(ctx, "this process was taken for gone: others have taken its sessions and jobs over", "store", s.name)
+		err = s.enter(ctx, conn)
+	}
+	if err != nil {
+		_ = conn.Conn().PgConn().Conn().Close() // nobody waits for its last words
+	}
+	return err
 }
 
 // holder is one on the list.
@@ -101,13 +130,15 @@ type holder struct {
 	host  string
 	since time.Time
 	gone  bool
+	// worker says that it claims turns.
+	worker bool
 }
 
-const holderColumns = "id, pid, host, since, seen + lease <= clock_timestamp()"
+const holderColumns = "id, pid, host, since, seen + lease <= clock_timestamp(), worker"
 
 func scanHolder(row pgx.Row) (h holder, err error) {
 	var since int64
-	err = row.Scan(&h.id, &h.pid, &h.host, &since, &h.gone)
+	err = row.Scan(&h.id, &h.pid, &h.host, &since, &h.gone, &h.worker)
 	h.since = record.Moment(since)
 	return h, err //nolint:wrapcheck // the caller says what for
 }
@@ -128,7 +159,7 @@ func (s *Store) gone(ctx context.Context, db querier, id string) (bool, holder, 
 // holders are all on the list.
 func (s *Store) holders(ctx context.Context) ([]holder, error) {
 	var list []holder
-	err := persist(ctx, func() error {
+	err := s.persist(ctx, func() error {
 		rows, err := s.pool.Query(ctx, "SELECT "+holderColumns+" FROM holders ORDER BY since, id")
 		if err == nil {
 			list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (holder, error) { return scanHolder(row) })

@@ -2,10 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Notifications only wake: whoever is woken looks at the tables, and looks from time
@@ -124,27 +125,43 @@ func (s *Store) hearing() {
 }
 
 func (s *Store) hearUntilCut(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	conn, done, err := s.apart(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // it is logged
+		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}()
+	defer done()
 	for _, channel := range []string{turnChannel, sessionChannel} {
-		if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
-			return err //nolint:wrapcheck // likewise
+		if err := s.soon(ctx, func(ctx context.Context) error {
+			_, err := conn.Exec(ctx, "LISTEN "+channel)
+			return err //nolint:wrapcheck // it is logged
+		}); err != nil {
+			return err
 		}
 	}
 	s.ear.hear(s, turnChannel, "")
 	s.ear.hear(s, sessionChannel, "")
 	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
+		var heard *pgconn.Notification
+		err := s.soon(ctx, func(ctx context.Context) (err error) {
+			heard, err = conn.WaitForNotification(ctx)
 			return err //nolint:wrapcheck // likewise
+		})
+		switch {
+		case err == nil:
+			s.ear.hear(s, heard.Channel, heard.Payload)
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		default: // nothing was told, or nobody is there any more to tell
+			if err := s.soon(ctx, conn.Ping); err != nil {
+				return err
+			}
 		}
-		s.ear.hear(s, n.Channel, n.Payload)
 	}
+}
+
+// soon does something for at most half of the time that the server may be silent.
+func (s *Store) soon(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout/2)
+	defer cancel()
+	return do(ctx)
 }

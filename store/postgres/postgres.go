@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belay-run/belay"
@@ -26,7 +29,8 @@ type Options struct {
 	// tells the server that it lives ten times as often. Processes with different
 	// settings go together. Defaults to 30 seconds.
 	Takeover time.Duration
-	// Timeout is how long a write may take once it has begun. Defaults to 30 seconds.
+	// Timeout is how long a write may take once it has begun, and how long the server
+	// may be silent when it was asked something. Defaults to 30 seconds.
 	Timeout time.Duration
 	// MaxConns is how many connections may be open, besides one more for being seen
 	// to live, and one for hearing of turns and changes if somebody waits for them.
@@ -63,9 +67,12 @@ type Store struct {
 	opts Options
 	id   string // of this holder
 
-	pool      *pgxpool.Pool
-	db        *sql.DB // the same connections, for the queries that all databases share
-	read      *table.Queries
+	plain *pgx.ConnConfig // for connections that are not the pools'
+	pool  *pgxpool.Pool
+	db    *sql.DB // the same connections, for the queries that all databases share
+	read  *table.Queries
+	// spellings are those of the queries that were generated: there are not many.
+	// What is put together for a listing is not among them.
 	spellings sync.Map
 
 	pulse  *pgxpool.Pool // one connection, for being seen to live
@@ -77,6 +84,8 @@ type Store struct {
 	ear     ear
 	owed    owed
 	claims  claims
+
+	works, marked atomic.Bool // it claims turns, and has said so
 
 	migrated         [2]int64
 	lookedForOverdue atomic.Int64 // when, last
@@ -113,25 +122,47 @@ func Open(ctx context.Context, dsn string, opts *Options) (_ *Store, err error) 
 		s.disconnect()
 		return nil, fmt.Errorf("open store: %w", s.explain(err))
 	}
-	if err := s.recover(ctx); err != nil {
+	if err := s.outlast(ctx, openWithin, isPassing(), func() error { return s.recover(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store: %w", s.explain(err)), s.Close())
 	}
 	return s, nil
 }
 
+// openWithin is how long Open tries while connections are cut, or the server starts or
+// stops.
+const openWithin = 10 * time.Second
+
 func (s *Store) open(ctx context.Context, dsn string) error {
 	if err := s.connect(ctx, dsn); err != nil {
 		return err
 	}
-	if err := s.prepare(ctx); err != nil {
-		return err
-	}
-	if err := s.register(ctx); err != nil {
+	err := s.outlast(ctx, openWithin, isPassing(), func() error {
+		if err := s.pool.Ping(ctx); err != nil {
+			return err //nolint:wrapcheck // Open says what for
+		}
+		if err := s.prepare(ctx); err != nil {
+			return err
+		}
+		return s.register(ctx)
+	})
+	if err != nil {
 		return err
 	}
 	s.beaten = make(chan struct{})
 	go s.beat() //nolint:gosec // ends with Close, and not with the context that it was opened under
 	return nil
+}
+
+// isPassing reports whether a server that cannot be reached will be soon: a connection
+// was cut, or it starts or stops. After that there may be no server for a moment. One that
+// was not there to begin with, or refuses, is told at once.
+func isPassing() func(error) bool {
+	seen := false
+	return func(err error) bool {
+		found, ok := errors.AsType[*pgconn.PgError](err)
+		seen = seen || isDropped(err) || ok && strings.HasPrefix(found.Code, "57P")
+		return seen && isCut(err)
+	}
 }
 
 // Close ends the use of the store. Workers are told to stop and waited for,

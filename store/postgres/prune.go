@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay/store/internal/record"
@@ -41,8 +42,36 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err erro
 	return did, nil
 }
 
+// Prunable tells what Prune would remove now, and removes nothing.
+func (s *Store) Prunable(ctx context.Context, keep Retention) (would Pruned, err error) {
+	if keep.Age <= 0 {
+		return would, nil
+	}
+	err = s.look(ctx, func(q *table.Queries) error {
+		before := s.before(keep)
+		if would.Runs, err = q.CountOrphanRuns(ctx, before); err != nil {
+			return err
+		}
+		old, err := old(ctx, q, keep, before)
+		for _, session := range old {
+			if err == nil {
+				var runs int64
+				runs, err = q.CountRuns(ctx, session.ID)
+				would.Sessions, would.Runs = append(would.Sessions, session.ID), would.Runs+runs
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return Pruned{}, fmt.Errorf("what would be pruned: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return would, nil
+}
+
+func (s *Store) before(keep Retention) int64 { return record.Nanos(s.now().Add(-keep.Age)) }
+
 func (s *Store) prune(ctx context.Context, keep Retention, did *Pruned) error {
-	before := record.Nanos(s.now().Add(-keep.Age))
+	before := s.before(keep)
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		did.Runs, err = w.DeleteOrphanRuns(ctx, before)
 		return err
@@ -50,30 +79,28 @@ func (s *Store) prune(ctx context.Context, keep Retention, did *Pruned) error {
 	if err != nil {
 		return err
 	}
-	idle, err := s.read.IdleSessions(ctx)
+	old, err := old(ctx, s.read, keep, before)
+	for _, session := range old {
+		if err == nil {
+			err = s.forget(ctx, session, did)
+		}
+	}
+	return err
+}
+
+// old are the sessions that may go, the oldest first.
+func old(ctx context.Context, q *table.Queries, keep Retention, before int64) ([]table.IdleSessionsRow, error) {
+	idle, err := q.IdleSessions(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	kept, err := s.read.NewestSessions(ctx, int64(max(keep.Keep, 0)))
+	kept, err := q.NewestSessions(ctx, int64(max(keep.Keep, 0)))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	stays := make(map[string]bool, len(kept))
-	for _, id := range kept {
-		stays[id] = true
-	}
-	for _, session := range idle {
-		if session.Changed >= before {
-			break // those that follow are younger
-		}
-		if stays[session.ID] {
-			continue
-		}
-		if err := s.forget(ctx, session, did); err != nil {
-			return err
-		}
-	}
-	return nil
+	return slices.DeleteFunc(idle, func(session table.IdleSessionsRow) bool {
+		return session.Changed >= before || slices.Contains(kept, session.ID)
+	}), nil
 }
 
 // forget removes a session, unless it was taken up meanwhile.
@@ -105,10 +132,15 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 // Vacuum has the server clean up after what was removed and look at how much there is,
 // for its plans. It may take long on a large database; others go on meanwhile.
 func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
+	conn, done, err := s.apart(ctx) // it takes as long as it takes
+	if err != nil {
+		return 0, 0, fmt.Errorf("vacuum: %w", s.explain(record.Cause(ctx, err)))
+	}
+	defer done()
 	err = s.ask(ctx, &before, databaseSize)
 	for _, name := range []string{"sessions", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "job_keys", "job_inputs", "holders", "river_job"} {
 		if err == nil {
-			_, err = s.pool.Exec(ctx, "VACUUM (ANALYZE) "+name)
+			_, err = conn.Exec(ctx, "VACUUM (ANALYZE) "+name)
 		}
 	}
 	if err == nil {

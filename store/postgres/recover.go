@@ -55,7 +55,8 @@ func (s *Store) note(did Recovery) {
 	s.recovered.add(did)
 }
 
-// recover settles what all holders that are gone left behind.
+// recover settles what all holders that are gone left behind. What cannot be settled
+// keeps nothing else from it.
 func (s *Store) recover(ctx context.Context) error {
 	// A worker may have left a job and no other trace.
 	var unknown error
@@ -65,21 +66,17 @@ func (s *Store) recover(ctx context.Context) error {
 		return err == nil && gone
 	})
 	s.note(did)
-	if err := errors.Join(err, unknown); err != nil {
-		return s.explain(err)
-	}
+	problems := []error{err, unknown}
 	holders, err := s.holders(ctx)
-	if err != nil {
-		return s.explain(err)
-	}
+	problems = append(problems, err)
 	for _, h := range holders {
 		if h.gone && h.id != s.id {
 			if err := s.settle(ctx, h.id); err != nil {
-				return fmt.Errorf("settle what %s left: %w", describe(h), err)
+				problems = append(problems, fmt.Errorf("settle what %s left: %w", describe(h), err))
 			}
 		}
 	}
-	return nil
+	return s.explain(errors.Join(problems...))
 }
 
 // settle settles what a holder that is gone left behind. Its name goes last, so
@@ -88,16 +85,17 @@ func (s *Store) recover(ctx context.Context) error {
 // is taken from it but jobs.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err == nil {
-		var rest Recovery
-		err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-			rest, err = s.settled(ctx, w, holder)
-			return err
-		})
-		if err == nil { // it is stored
-			did.add(rest)
-			s.tellTurns(ctx, rest)
-		}
+	if err != nil { // they are found again by whoever looks for jobs without a holder
+		s.opts.Logger.WarnContext(ctx, "a job of a process that is gone could not be settled", "store", s.name, "error", err)
+	}
+	var rest Recovery
+	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		rest, err = s.settled(ctx, w, holder)
+		return err
+	})
+	if err == nil { // it is stored
+		did.add(rest)
+		s.tellTurns(ctx, rest)
 	}
 	s.note(did)
 	return err

@@ -41,6 +41,7 @@ func (s *Store) Queued(ctx context.Context, session string) ([]belay.QueuedTurn,
 // Claim waits until a turn is due and takes it. The server tells when one is; where
 // that is lost, it is seen within Options.TurnPoll.
 func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
+	s.works.Store(true)
 	s.listen()
 	for {
 		stirred := s.due.wait() // before looking, so that nothing is missed
@@ -61,6 +62,9 @@ func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTu
 const passing = " FOR UPDATE SKIP LOCKED"
 
 func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn belay.DueTurn, ok bool, err error) {
+	if err := s.markWorker(ctx); err != nil {
+		return turn, false, err
+	}
 	if err := s.overdue(ctx); err != nil {
 		return turn, false, err
 	}
@@ -86,20 +90,30 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 		return err
 	})
 	switch {
-	case err != nil:
-		s.claims.doubtful = s.claims.doubtful || isCut(err) // nobody knows whether one was claimed
+	case err != nil && isCut(err): // nobody knows whether one was claimed
+		s.claims.doubtful = time.Now()
 	case ok:
 		s.claims.add(turn.Session)
 	}
 	return turn, ok && err == nil, err
 }
 
+// markWorker tells others that this process claims turns, once.
+func (s *Store) markWorker(ctx context.Context) error {
+	if s.marked.Load() {
+		return nil
+	}
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return w.MarkWorker(ctx, s.id) })
+	s.marked.Store(err == nil)
+	return err
+}
+
 // claims are the turns that this store has claimed and knows of.
 type claims struct {
-	// claiming is held while a turn is being claimed, and guards doubtful: there may be
-	// claims in the table that nobody knows of.
+	// claiming is held while a turn is being claimed, and guards doubtful: since then
+	// there may be claims in the table that nobody knows of. Zero: there are none.
 	claiming sync.Mutex
-	doubtful bool
+	doubtful time.Time
 
 	mu    sync.Mutex
 	known map[string]bool
@@ -121,21 +135,25 @@ func (c *claims) drop(session string) {
 }
 
 // clear lets go of claims that nobody knows of: their connections were cut while they
-// were being committed.
+// were being committed. What was on its way then may arrive later, until the server has
+// ended the transaction.
 func (c *claims) clear(ctx context.Context, s *Store) error {
 	c.claiming.Lock()
 	defer c.claiming.Unlock()
-	if !c.doubtful {
+	if c.doubtful.IsZero() {
 		return nil
 	}
+	over := time.Since(c.doubtful) > max(s.lease(), 2*time.Second)
 	c.mu.Lock()
-	known := slices.Collect(maps.Keys(c.known))
+	known := slices.AppendSeq(make([]string, 0, len(c.known)), maps.Keys(c.known)) // nil would be NULL, and match nothing
 	c.mu.Unlock()
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		_, err := w.tx.Exec(ctx, "UPDATE due_turns SET holder = '' WHERE holder = $1 AND NOT session = ANY ($2::text[])", s.id, known)
 		return err //nolint:wrapcheck // Claim says what for
 	})
-	c.doubtful = err != nil
+	if err == nil && over {
+		c.doubtful = time.Time{}
+	}
 	return err
 }
 
@@ -195,7 +213,7 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	}
 	byID, list := make(map[string]*belay.HolderLoad), make([]belay.HolderLoad, len(holders))
 	for i, h := range holders {
-		list[i] = belay.HolderLoad{PID: h.pid, Host: h.host, Since: h.since, Self: h.id == s.id, Gone: h.gone && h.id != s.id}
+		list[i] = belay.HolderLoad{PID: h.pid, Host: h.host, Since: h.since, Self: h.id == s.id, Gone: h.gone && h.id != s.id, Worker: h.worker}
 		byID[h.id] = &list[i]
 	}
 	err = s.look(ctx, func(q *table.Queries) error {

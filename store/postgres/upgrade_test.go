@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
@@ -100,10 +103,10 @@ func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session st
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
-	expand := map[string]string{"00007_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
+	expand := map[string]string{"00008_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
 	contract := map[string]string{
-		"00007_more.sql":          expand["00007_more.sql"],
-		"00008_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 7 WHERE name = 'oldest';",
+		"00008_more.sql":          expand["00008_more.sql"],
+		"00009_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 8 WHERE name = 'oldest';",
 	}
 	opts := postgres.Options{Takeover: takeover}
 
@@ -111,14 +114,21 @@ func TestRollingUpgrade(t *testing.T) {
 	taken, stop := worker(t, old)
 	take(t, old, taken, "before")
 
+	busy := make(chan error, 1)
+	enough := make(chan struct{})
+	go func() { busy <- keepBusy(old, taken, enough) }()                // ends when it is told to
 	next := openDSN(t, dsn, postgres.OfVersion(opts, later(t, expand))) // expand
-	if from, to := next.Migrated(); from != 6 || to != 7 {
-		t.Fatalf("the tables were brought from %d to %d, want from 6 to 7", from, to)
+	close(enough)
+	if err := <-busy; err != nil {
+		t.Fatal(err)
+	}
+	if from, to := next.Migrated(); from != 7 || to != 8 {
+		t.Fatalf("the tables were brought from %d to %d, want from 7 to 8", from, to)
 	}
 	take(t, old, taken, "old worker, new tables")
 	again := openDSN(t, dsn, &opts) // one of the old ones is started again
-	if _, to := again.Migrated(); to != 7 {
-		t.Errorf("an old store sees version %d, want 7", to)
+	if _, to := again.Migrated(); to != 8 {
+		t.Errorf("an old store sees version %d, want 8", to)
 	}
 	closeStore(t, again)
 	newTaken, newStop := worker(t, next)
@@ -159,12 +169,120 @@ func TestRollingUpgrade(t *testing.T) {
 	stop()
 	closeStore(t, old)
 	newest := openDSN(t, dsn, last)
-	if from, to := newest.Migrated(); from != 7 || to != 8 {
-		t.Errorf("the tables were brought from %d to %d, want from 7 to 8", from, to)
+	if from, to := newest.Migrated(); from != 8 || to != 9 {
+		t.Errorf("the tables were brought from %d to %d, want from 8 to 9", from, to)
 	}
 	_, err := postgres.Open(ctx, dsn, &opts)
 	wantError(t, "Open by a version that needs what is gone", err, postgres.ErrNewer, "newer version")
 	newStop()
+}
+
+// keepBusy has a worker take turns until it is enough, and at least one. All must end
+// well.
+func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct{}) error {
+	for i := 0; ; i++ {
+		turn, err := belay.NewQueuedTurn(fmt.Sprint("busy ", i), "main", "hello")
+		if err == nil {
+			err = s.Submit(context.Background(), turn)
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case got := <-taken:
+			if got.Err != nil || got.Turn.Reason != belay.EndTurn {
+				return fmt.Errorf("the turn of %s: %+v, %w", got.Session, got.Turn, got.Err)
+			}
+		case <-time.After(patience):
+			return errors.New("nobody takes the turn of " + turn.Session)
+		}
+		select {
+		case <-enough:
+			return nil
+		default:
+		}
+	}
+}
+
+// Somebody who reads for long, such as pg_dump, keeps a migration waiting and nobody else:
+// workers of the version before go on meanwhile, and when it ends the tables are
+// changed.
+func TestMigrationLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	ctx, dsn := t.Context(), server.Database(t, template)
+	expand := later(t, map[string]string{"00008_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';"})
+	opts := postgres.Options{Timeout: 4 * time.Second}
+	old := openDSN(t, dsn, &opts)
+	stored := hold(t, old, "a")
+	db, dump := connect(t, dsn), connect(t, dsn)
+	defer func() { _ = errors.Join(db.Close(context.Background()), dump.Close(context.Background())) }()
+	if _, err := dump.Exec(ctx, "BEGIN; SELECT count(*) FROM sessions"); err != nil {
+		t.Fatal(err)
+	}
+
+	// One who has little time gives up, and says why.
+	short := opts
+	short.Timeout = 100 * time.Millisecond
+	_, err := postgres.Open(ctx, dsn, postgres.OfVersion(short, expand))
+	pid := fmt.Sprint("process ", dump.PgConn().PID())
+	if err == nil || !strings.Contains(err.Error(), pid) || !strings.Contains(err.Error(), "sessions") || !strings.Contains(err.Error(), "belay store migrate") {
+		t.Errorf("Open gives %v, want that %s is in the way", err, pid)
+	}
+
+	opened := make(chan error, 1)
+	go func() { // ends when the tables are changed
+		next, err := postgres.Open(context.Background(), dsn, postgres.OfVersion(opts, expand))
+		if err == nil {
+			err = next.Close()
+		}
+		opened <- err
+	}()
+	for seq := range int64(3) { // each while the migration waits
+		waitsForLock(t, db, "ALTER TABLE sessions%")
+		commit(t, old, say("a", stored.Epoch, seq+1, "meanwhile"))
+	}
+	select {
+	case err := <-opened:
+		t.Fatalf("the tables were changed under a reader: %v", err)
+	default:
+	}
+	if _, err := dump.Exec(ctx, "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	commit(t, old, say("a", stored.Epoch, 4, "after"))
+}
+
+// waitsForLock waits until somebody waits for a lock who asks something.
+func waitsForLock(t testing.TB, db *pgx.Conn, asks string) {
+	t.Helper()
+	often := time.NewTicker(5 * time.Millisecond)
+	defer often.Stop()
+	over := time.After(patience)
+	for waits := false; !waits; {
+		query(t, db, &waits, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '"+asks+"'")
+		select {
+		case <-often.C:
+		case <-over:
+			t.Fatalf("nobody waits for %s", asks)
+		}
+	}
+}
+
+// The version of the tables is told whether or not they were changed.
+func TestMigratedTwice(t *testing.T) {
+	t.Parallel()
+	dsn := server.Database(t, "template1")
+	first := openDSN(t, dsn, nil)
+	from, made := first.Migrated()
+	if from != 0 || made == 0 {
+		t.Errorf("the tables were brought from %d to %d, want from nothing", from, made)
+	}
+	if from, to := openDSN(t, dsn, nil).Migrated(); from != made || to != made {
+		t.Errorf("the second time the tables were brought from %d to %d, want %d", from, to, made)
+	}
 }
 
 // merged is what either of two workers has taken next.

@@ -51,7 +51,7 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		return false, record.Cause(ctx, err)
+		return isDropped(err), record.Cause(ctx, err)
 	}
 	defer func() { _ = conn.Close() }() // if it is broken, the pool finds out
 	var wire *pgx.Conn
@@ -63,11 +63,7 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	}
 	ctx = context.WithoutCancel(ctx)
 	expired := s.bound(wire)
-	defer func() {
-		if expired() {
-			again, err = false, fmt.Errorf("the write took longer than %s: %w: %w", s.opts.Timeout, ErrUnreachable, err)
-		}
-	}()
+	defer func() { again, err = s.inTime(expired(), again, err) }()
 	tx, err := wire.Begin(ctx)
 	if err != nil {
 		return isDropped(err), fmt.Errorf("begin: %w", err)
@@ -103,6 +99,15 @@ func (s *Store) bound(wire *pgx.Conn) (expired func() bool) {
 	}
 }
 
+// inTime says what became of a write. One that has succeeded just when its time was up
+// has succeeded.
+func (s *Store) inTime(expired, again bool, err error) (bool, error) {
+	if !expired || err == nil {
+		return again, err
+	}
+	return false, fmt.Errorf("the write took longer than %s: %w: %w", s.opts.Timeout, ErrUnreachable, err)
+}
+
 // perform calls a write's function, and sends what waits. A panic is its caller's to
 // hear of.
 func (w *writing) perform(ctx context.Context, do func(context.Context, *writing) error) (err error) {
@@ -123,7 +128,7 @@ func (w *writing) perform(ctx context.Context, do func(context.Context, *writing
 // look reads as of one moment.
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
 	var tx *sql.Tx
-	err := persist(ctx, func() (err error) {
+	err := s.persist(ctx, func() (err error) {
 		tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 		return err //nolint:wrapcheck // the caller says what for
 	})

@@ -35,6 +35,10 @@ func TestStore(t *testing.T) {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return open(t, nil) })
+	storetest.TestTurnsOfTheGone(t, func(t testing.TB) belay.TurnStore { return open(t, nil) }, func(t testing.TB, s belay.TurnStore) belay.TurnStore {
+		closeStore(t, s.(*sqlite.Store))
+		return openFile(t, s.(*sqlite.Store).Path(), nil)
+	})
 }
 
 // SPEC J-01

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -239,4 +240,31 @@ func TestRecoveryThatFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What cannot be settled of a process that is gone keeps nothing else from being
+// settled.
+//
+// SPEC J-04
+func TestAJobThatCannotBeSettled(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, nil)
+	commit(t, s, say("a", hold(t, s, "a").Epoch, 1, "one"))
+	if err := s.Queue().Enqueue(ctx, run("asked", hook.Completed), []hook.Job{{ID: "bad", Key: "k", Handler: "h"}}); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, file, `INSERT INTO holders (id, pid, host, since) VALUES ('ghost', 1, 'elsewhere', 1);
+		UPDATE sessions SET holder = 'ghost' WHERE id = 'a';
+		UPDATE river_job SET state = 'running', attempt = 1, attempted_at = CURRENT_TIMESTAMP, attempted_by = jsonb('["ghost"]');
+		CREATE TRIGGER refuse BEFORE INSERT ON runs WHEN NEW.job = 'bad' BEGIN SELECT RAISE(ABORT, 'not this one'); END`)
+	_, err := sqlite.Open(ctx, file, nil)
+	if err == nil || !strings.Contains(err.Error(), "not this one") {
+		t.Errorf("Open gives %v, want what cannot be settled", err)
+	}
+	left := ""
+	if err := s.QueryRow(ctx, "SELECT holder FROM sessions WHERE id = 'a'", &left); err != nil || left != "" {
+		t.Errorf("the session is held by %q, %v, want that it is settled", left, err)
+	}
+	commit(t, s, say("a", hold(t, s, "a").Epoch, 2, "two"))
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -43,27 +44,24 @@ func (s *Store) Recovery() Recovery {
 	return r
 }
 
-// recover settles what all holders that are gone left behind.
+// recover settles what all holders that are gone left behind. What cannot be settled
+// keeps nothing else from it.
 func (s *Store) recover(ctx context.Context) error {
 	// A worker may have left a job and no other trace.
 	gone := func(id string) bool { return s.gone(ctx, s.read, id) }
 	did, err := s.recoverJobs(ctx, gone)
 	s.note(did)
-	if err != nil {
-		return err
-	}
+	problems := []error{err}
 	holders, err := s.read.Holders(ctx)
-	if err != nil {
-		return s.explain(err)
-	}
+	problems = append(problems, s.explain(err))
 	for _, h := range holders {
 		if gone(h.ID) {
 			if err := s.settle(ctx, h.ID); err != nil {
-				return fmt.Errorf("settle what %s left: %w", describe(h), err)
+				problems = append(problems, fmt.Errorf("settle what %s left: %w", describe(h), err))
 			}
 		}
 	}
-	return s.sweep(ctx)
+	return errors.Join(append(problems, s.sweep(ctx))...)
 }
 
 // settle settles what a holder that is gone left behind. Its name goes last, so
@@ -71,15 +69,16 @@ func (s *Store) recover(ctx context.Context) error {
 // processes at once, it does the same.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err == nil {
-		var rest Recovery
-		err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-			rest, err = s.settled(ctx, w, holder)
-			return err
-		})
-		if err == nil { // it is stored
-			did.add(rest)
-		}
+	if err != nil { // they are found again by whoever looks for jobs without a holder
+		s.opts.Logger.WarnContext(ctx, "a job of a process that is gone could not be settled", "store", s.path, "error", err)
+	}
+	var rest Recovery
+	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
+		rest, err = s.settled(ctx, w, holder)
+		return err
+	})
+	if err == nil { // it is stored
+		did.add(rest)
 	}
 	s.note(did)
 	if err != nil {

@@ -69,6 +69,7 @@ type Store struct {
 	migrated      [2]int64
 	opened        time.Time
 	lookedForGone atomic.Int64 // how long after that, last
+	marked        atomic.Bool  // it has said that it claims turns
 
 	ending  sync.Mutex     // guards ended and adding to working
 	working sync.WaitGroup // calls of Work

@@ -53,6 +53,9 @@ func (s *Store) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTu
 }
 
 func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn belay.DueTurn, ok bool, err error) {
+	if err := s.markWorker(ctx); err != nil {
+		return turn, false, fmt.Errorf("claim a turn: %w", err)
+	}
 	if err := s.overdue(ctx); err != nil {
 		return turn, false, fmt.Errorf("claim a turn: %w", s.explain(record.Cause(ctx, err)))
 	}
@@ -67,6 +70,16 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 		return turn, false, fmt.Errorf("claim a turn: %w", err)
 	}
 	return turn, ok, nil
+}
+
+// markWorker tells others that this process claims turns, once.
+func (s *Store) markWorker(ctx context.Context) error {
+	if s.marked.Load() {
+		return nil
+	}
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return w.MarkWorker(ctx, s.id) })
+	s.marked.Store(err == nil)
+	return err
 }
 
 // overdue makes due what was put off until now, and, from time to time, what a
@@ -139,7 +152,7 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 		}
 		byID, list := make(map[string]*belay.HolderLoad), make([]belay.HolderLoad, len(holders))
 		for i, row := range holders {
-			list[i] = belay.HolderLoad{PID: row.Pid, Host: row.Host, Since: record.Moment(row.Since), Self: row.ID == s.id, Gone: s.gone(ctx, q, row.ID)}
+			list[i] = belay.HolderLoad{PID: row.Pid, Host: row.Host, Since: record.Moment(row.Since), Self: row.ID == s.id, Gone: s.gone(ctx, q, row.ID), Worker: row.Worker}
 			byID[row.ID] = &list[i]
 		}
 		load, err = record.Load(ctx, q, s.now(), byID)

@@ -127,6 +127,44 @@ func (s tellsOnce) Changes(ctx context.Context, session string) iter.Seq2[belay.
 	}
 }
 
+type losesItsPlace struct{ belay.TurnStore }
+
+func (s losesItsPlace) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
+	if !again.IsZero() && again.Before(time.Now()) {
+		again = time.Now()
+	}
+	return s.TurnStore.Settle(ctx, due, again)
+}
+
+type forgetsWhy struct{ belay.TurnStore }
+
+func (s forgetsWhy) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
+	due.Why = ""
+	return s.TurnStore.Settle(ctx, due, again)
+}
+
+type neverWorks struct{ belay.TurnStore }
+
+func (s neverWorks) Load(ctx context.Context) (belay.Load, error) {
+	load, err := s.TurnStore.Load(ctx)
+	for i := range load.Holders {
+		load.Holders[i].Worker = false
+	}
+	return load, err
+}
+
+type forgetsWaking struct{ belay.TurnStore }
+
+func (s forgetsWaking) Settle(ctx context.Context, due belay.DueTurn, again time.Time) error {
+	for again.IsZero() && due.Mark < 5 { // whatever has come since
+		due.Mark++
+		if err := s.TurnStore.Settle(ctx, due, again); err != nil {
+			return err
+		}
+	}
+	return s.TurnStore.Settle(ctx, due, again)
+}
+
 // Each rule about due turns is broken by a store that is.
 func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are caught at is looked at when all have been
 	t.Parallel()
@@ -140,6 +178,10 @@ func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are ca
 		"takes nothing up":          func(s belay.TurnStore) belay.TurnStore { return neverTakesUp{s} },
 		"is not woken":              func(s belay.TurnStore) belay.TurnStore { return sleeps{s} },
 		"heeds no filter":           func(s belay.TurnStore) belay.TurnStore { return unfiltered{s} },
+		"loses its place":           func(s belay.TurnStore) belay.TurnStore { return losesItsPlace{s} },
+		"forgets why":               func(s belay.TurnStore) belay.TurnStore { return forgetsWhy{s} },
+		"never counts as a worker":  func(s belay.TurnStore) belay.TurnStore { return neverWorks{s} },
+		"drops what was woken":      func(s belay.TurnStore) belay.TurnStore { return forgetsWaking{s} },
 		"tells of the first change": func(s belay.TurnStore) belay.TurnStore { return tellsOnce{s} },
 	}
 	var mu sync.Mutex
@@ -166,6 +208,62 @@ func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are ca
 	})
 	for _, rule := range storetest.TurnRules() {
 		if !caught[rule.Name] {
+			t.Errorf("nothing breaks the rule %q: it may be one that cannot fail", rule.Name)
+		}
+	}
+}
+
+// A sound store keeps all rules about the claims of the gone.
+func TestTurnsOfTheGone(t *testing.T) {
+	t.Parallel()
+	storetest.TestTurnsOfTheGone(t, func(t testing.TB) belay.TurnStore { return openTurns(t) }, endTurns)
+}
+
+// endTurns closes a store, as a process that ends does, and opens it again.
+func endTurns(t testing.TB, s belay.TurnStore) belay.TurnStore {
+	t.Helper()
+	former := s.(*sqlite.Store)
+	if err := former.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := sqlite.Open(context.Background(), former.Path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return again
+}
+
+// says is a store that says the same agent of all turns.
+type says struct {
+	belay.TurnStore
+	agent, model string
+}
+
+func (s says) Claim(ctx context.Context, filter belay.TurnFilter) (belay.DueTurn, error) {
+	due, err := s.TurnStore.Claim(ctx, filter)
+	due.Agent, due.Model = s.agent, s.model
+	return due, err
+}
+
+// Each rule about the claims of the gone is broken by a store that is.
+func TestTurnsOfTheGoneCatch(t *testing.T) {
+	t.Parallel()
+	for _, rule := range storetest.GoneRules() {
+		caught := false
+		for _, broken := range []says{{agent: "x", model: "m"}, {agent: "y"}} { // the former's, whatever has ended, and the next one's, whatever has not
+			p := probetest.Run(t, func(t testing.TB) {
+				rule.Check(t, openTurns(t), func(t testing.TB, s belay.TurnStore) belay.TurnStore {
+					return says{endTurns(t, s), broken.agent, broken.model}
+				})
+			})
+			caught = caught || len(p.Failures()) > 0
+		}
+		if !caught {
 			t.Errorf("nothing breaks the rule %q: it may be one that cannot fail", rule.Name)
 		}
 	}

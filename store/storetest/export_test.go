@@ -40,6 +40,23 @@ func TurnRules() []NamedTurnRule {
 	return named
 }
 
+// NamedGoneRule is a rule of TestTurnsOfTheGone.
+type NamedGoneRule struct {
+	Name  string
+	Check func(t testing.TB, s belay.TurnStore, end func(t testing.TB, s belay.TurnStore) belay.TurnStore)
+}
+
+// GoneRules are the rules of TestTurnsOfTheGone, with less patience.
+func GoneRules() []NamedGoneRule {
+	var named []NamedGoneRule
+	for _, r := range goneRules {
+		named = append(named, NamedGoneRule{r.name, func(t testing.TB, s belay.TurnStore, end func(testing.TB, belay.TurnStore) belay.TurnStore) {
+			r.check(t, &turns{s, 300 * time.Millisecond}, end)
+		}})
+	}
+	return named
+}
+
 // The samples that tests look at.
 var (
 	FullMessage  = fullMessage

@@ -122,6 +122,29 @@ func (s *turns) load(t testing.TB) (counts [3]int) {
 	return counts
 }
 
+// putOffAtMost is how many turns that are put off Load tells.
+const putOffAtMost = 20
+
+// putOff are the turns that are put off, of which there must be so many.
+func (s *turns) putOff(t testing.TB, n int) []belay.DueTurn {
+	t.Helper()
+	load, err := s.Load(context.Background())
+	if err != nil || len(load.PutOff) != n {
+		t.Fatalf("Load tells %+v, %v, want %d turns that are put off", load.PutOff, err, n)
+	}
+	return load.PutOff
+}
+
+// worker reports whether this store is told as a worker.
+func (s *turns) worker(t testing.TB) bool {
+	t.Helper()
+	load, err := s.Load(context.Background())
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	return slices.ContainsFunc(load.Holders, func(h belay.HolderLoad) bool { return h.Self && h.Worker })
+}
+
 func wantLoad(t testing.TB, s *turns, waiting, parked, claimed int) {
 	t.Helper()
 	if got := s.load(t); got != [3]int{waiting, parked, claimed} {
@@ -294,6 +317,79 @@ var turnRules = []turnRule{
 			t.Fatal(err)
 		}
 		wantLoad(t, s, 2, 1, 0)
+	}},
+	{"a claim that is put back keeps its place, and its age", func(t testing.TB, s *turns) {
+		s.submit(t, "a", "x", "", "one")
+		s.submit(t, "b", "x", "", "one")
+		due := s.claim(t, belay.TurnFilter{}, "a")
+		if due.Since.IsZero() || due.Since.After(time.Now()) {
+			t.Errorf("the turn is due since %s, want when it was submitted", due.Since)
+		}
+		s.settle(t, due, due.Since)
+		again := s.claim(t, belay.TurnFilter{}, "a") // b came later
+		if !again.Since.Equal(due.Since) {
+			t.Errorf("put back, the turn is due since %s, want %s as before", again.Since, due.Since)
+		}
+		s.submit(t, "a", "x", "", "two") // what comes meanwhile does not put it behind others
+		s.settle(t, again, due.Since)
+		if again = s.claim(t, belay.TurnFilter{}, "a"); !again.Since.Equal(due.Since) {
+			t.Errorf("put back with another message, the turn is due since %s, want %s as before", again.Since, due.Since)
+		}
+	}},
+	{"a turn that has ended leaves the list only if nothing has come since the claim", func(t testing.TB, s *turns) {
+		turn := s.submit(t, "a", "x", "", "one")
+		due := s.claim(t, belay.TurnFilter{}, "a")
+		if err := s.takeUp(t, turn, turn.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Wake(context.Background(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(t, due, time.Time{})
+		wantLoad(t, s, 1, 0, 0) // whoever takes it finds out that there is nothing to do
+	}},
+	{"a turn that is put off is told with the reason, and is not parked", func(t testing.TB, s *turns) {
+		s.submit(t, "a", "x", "m", "one")
+		s.submit(t, "b", "x", "", "one")
+		due := s.claim(t, belay.TurnFilter{}, "a")
+		due.Why = "its model is away"
+		later := time.Now().Add(time.Hour)
+		s.settle(t, due, later)
+		s.settle(t, s.claim(t, belay.TurnFilter{}, "b"), belay.Never) // it is parked
+		wantLoad(t, s, 0, 1, 0)
+		put := s.putOff(t, 1)[0]
+		if put.Session != "a" || put.Agent != "x" || put.Model != "m" || put.Why != due.Why || put.Again.Sub(later).Abs() > time.Millisecond || put.Since.IsZero() {
+			t.Errorf("it is told as %+v, want the turn of session a, due again at %s because %s", put, later, due.Why)
+		}
+		if err := s.Wake(context.Background(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		s.putOff(t, 0)
+		due = s.claim(t, belay.TurnFilter{}, "a")
+		s.settle(t, due, later) // with no reason any more
+		s.putOff(t, 0)
+		wantLoad(t, s, 0, 2, 0)
+	}},
+	{"of many turns that are put off the oldest are told", func(t testing.TB, s *turns) {
+		for i := range putOffAtMost + 5 {
+			session := fmt.Sprintf("s%02d", i)
+			s.submit(t, session, "x", "", "one")
+			due := s.claim(t, belay.TurnFilter{}, session)
+			due.Why = "because"
+			s.settle(t, due, belay.Never)
+		}
+		if first := s.putOff(t, putOffAtMost)[0]; first.Session != "s00" {
+			t.Errorf("the first is %+v, want the oldest", first)
+		}
+	}},
+	{"whoever claims turns is told as a worker, and whoever does not is not", func(t testing.TB, s *turns) {
+		if s.worker(t) {
+			t.Error("a store that has claimed nothing is told as a worker")
+		}
+		s.none(t, belay.TurnFilter{}, "nothing was submitted")
+		if !s.worker(t) {
+			t.Error("a store that waits for turns is not told as a worker")
+		}
 	}},
 	{"a claim that somebody else has is not settled", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "", "one")

@@ -43,6 +43,8 @@ type part struct {
 	Hanging int `json:"hanging"`
 	// Pause is how long a tool takes.
 	Pause time.Duration `json:"pause"`
+	// Sample is how often it tells how large it is; 0 for never.
+	Sample time.Duration `json:"sample"`
 
 	done chan struct{} // is told of a turn that has ended, and of a job
 }
@@ -58,6 +60,8 @@ type line struct {
 	Fenced  bool            `json:"fenced,omitempty"`
 	// Goroutines is how many there were when the worker had ended.
 	Goroutines int `json:"goroutines,omitempty"`
+	// Sample is how large the worker is.
+	Sample *sample `json:"sample,omitempty"`
 }
 
 var saying sync.Mutex
@@ -135,7 +139,10 @@ func (p *part) play() error {
 			cancel()
 		}()
 	}
+	sampled := p.sampling(ctx)
 	err = w.Run(ctx)
+	cancel()
+	<-sampled
 	err = errors.Join(err, agent.Close(context.Background()), opened.Close())
 	say(line{Goroutines: runtime.NumGoroutine()})
 	return err

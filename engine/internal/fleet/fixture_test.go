@@ -103,6 +103,9 @@ type process struct {
 	lines chan line
 	errs  *strings.Builder
 	once  sync.Once
+
+	mu      sync.Mutex
+	samples []sample
 }
 
 // begin starts a worker. It is killed with the test at the latest.
@@ -125,9 +128,16 @@ func begin(t testing.TB, p part) *process {
 		scan := bufio.NewScanner(out)
 		for scan.Scan() {
 			var l line
-			if json.Unmarshal(scan.Bytes(), &l) == nil {
-				w.lines <- l
+			if json.Unmarshal(scan.Bytes(), &l) != nil {
+				continue
 			}
+			if l.Sample == nil {
+				w.lines <- l
+				continue
+			}
+			w.mu.Lock()
+			w.samples = append(w.samples, *l.Sample)
+			w.mu.Unlock()
 		}
 		_, _ = io.Copy(io.Discard, out)
 	}()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +30,9 @@ type storm struct {
 	tool     time.Duration // how long a tool takes
 	failing  int
 	hanging  int
+	// sample is how often the first worker tells how large it is. It is killed by nobody
+	// then, so that it can grow, and must not.
+	sample time.Duration
 }
 
 // stories are what is asked of sessions.
@@ -44,8 +48,15 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	s := open(t, dsn, &postgres.Options{Takeover: st.takeover, MaxConns: 6})
 	p := part{DSN: dsn, Dir: dir, Takeover: st.takeover, Turns: st.turns, Failing: st.failing, Hanging: st.hanging, Pause: st.tool}
 	workers := make([]*process, st.workers)
+	oldest := p
+	oldest.Sample = st.sample
 	for i := range workers {
-		workers[i] = begin(t, p)
+		workers[i] = begin(t, oldest)
+		oldest.Sample = 0
+	}
+	mortal := 0 // the first who may be killed
+	if st.sample > 0 {
+		mortal = 1
 	}
 	for i := range st.sessions {
 		submit(t, s, fmt.Sprint("s", i), "call "+strings.Join(stories[i%len(stories)], ", "))
@@ -74,7 +85,7 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 			cut(ctx, t, dsn)
 			cuts++
 		default:
-			i := rand.IntN(len(workers))
+			i := mortal + rand.IntN(len(workers)-mortal)
 			workers[i].kill()
 			workers[i] = begin(t, p)
 			kills++
@@ -87,6 +98,16 @@ func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	}
 	t.Logf("%d kills, %d cuts", kills, cuts)
 	st.checkAll(ctx, t, s, dir)
+	if st.sample > 0 {
+		workers[0].mu.Lock()
+		samples := slices.Clone(workers[0].samples)
+		workers[0].mu.Unlock()
+		if err := flat(samples); err != nil {
+			t.Errorf("the worker that was not killed: %v", err)
+		} else {
+			t.Logf("%d samples, the first %+v, the last %+v", len(samples), samples[0], samples[len(samples)-1])
+		}
+	}
 	for _, w := range workers { // they end in order, and leave nothing behind
 		w.until("ready", func(l line) bool { return l.Ready })
 		if err := w.Process.Signal(syscall.SIGTERM); err != nil {

@@ -73,7 +73,7 @@ func TurnWaits(ctx context.Context, db Database, filter belay.TurnFilter) (bool,
 // write at once.
 func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, filter belay.TurnFilter, lock string) (belay.DueTurn, bool, error) {
 	query, args := waitingTurn(filter)
-	query = "UPDATE due_turns SET holder = ?, claimed = ? WHERE session = (" + query + lock + ") AND holder = '' RETURNING session, agent, model, due, mark"
+	query = "UPDATE due_turns SET holder = ?, claimed = ?, why = '' WHERE session = (" + query + lock + ") AND holder = '' RETURNING session, agent, model, due, mark"
 	found, err := Collect(ctx, db, query, append([]any{holder, Nanos(now)}, args...), func(rows *sql.Rows, turn *belay.DueTurn) error {
 		var due int64
 		err := rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &due, &turn.Mark)
@@ -86,11 +86,16 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 	return found[0], true, nil
 }
 
-// SettleTurn lets go of a claim. It reports whether a turn may be due now.
+// longestWhy is how much is kept of why a turn was put off, in bytes.
+const longestWhy = 1000
+
+// SettleTurn lets go of a claim. It reports whether a turn may be due now. A claim that
+// is put back, with a time that has passed, keeps its place.
 func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
 	if !again.IsZero() {
 		n, err := q.PutOffTurn(ctx, table.PutOffTurnParams{
-			Session: turn.Session, Holder: holder, Mark: turn.Mark, Parked: again.After(now), Again: Nanos(again), Now: Nanos(now),
+			Session: turn.Session, Holder: holder, Mark: turn.Mark, Parked: again.After(now), Again: Nanos(again), Now: min(Nanos(again), Nanos(now)),
+			Why: beginning(turn.Why, longestWhy),
 		})
 		return n > 0, err
 	}
@@ -100,6 +105,14 @@ func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay
 	}
 	n, err = q.NextTurn(ctx, table.NextTurnParams{Session: turn.Session, Holder: holder, Due: Nanos(now)})
 	return n > 0, err
+}
+
+// beginning is what a text begins with, in whole characters.
+func beginning(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // Wake makes the turn of a session due, and those of the sessions that it is a child
@@ -131,9 +144,12 @@ func WakeExpired(ctx context.Context, read *table.Queries, now time.Time, write 
 	})
 }
 
+// putOffAtMost is how many turns that are put off Load tells.
+const putOffAtMost = 20
+
 // Load reads how much waits, and what each holder has. The store adds who they are.
 func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[string]*belay.HolderLoad) (load belay.Load, err error) {
-	waiting, err := q.TurnsWaiting(ctx)
+	waiting, err := q.TurnsWaiting(ctx, Nanos(now))
 	if err != nil {
 		return load, err
 	}
@@ -141,11 +157,20 @@ func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[stri
 	if waiting.Oldest > 0 {
 		load.OldestAge = max(0, now.Sub(Moment(waiting.Oldest)))
 	}
-	parked, err := q.TurnsParked(ctx)
+	parked, err := q.TurnsParked(ctx, Nanos(now))
 	if err != nil {
 		return load, err
 	}
 	load.Parked = int(parked)
+	late, err := q.TurnsPutOff(ctx, table.TurnsPutOffParams{Now: Nanos(now), Count: putOffAtMost})
+	if err != nil {
+		return load, err
+	}
+	for _, row := range late {
+		load.PutOff = append(load.PutOff, belay.DueTurn{
+			Session: row.Session, Agent: row.Agent, Model: row.Model, Since: Moment(row.Claimed), Again: Moment(row.Due), Why: row.Why,
+		})
+	}
 	held, err := q.HeldCounts(ctx)
 	if err != nil {
 		return load, err

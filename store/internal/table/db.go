@@ -54,6 +54,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.callsOfSessionStmt, err = db.PrepareContext(ctx, callsOfSession); err != nil {
 		return nil, fmt.Errorf("error preparing query CallsOfSession: %w", err)
 	}
+	if q.countOrphanRunsStmt, err = db.PrepareContext(ctx, countOrphanRuns); err != nil {
+		return nil, fmt.Errorf("error preparing query CountOrphanRuns: %w", err)
+	}
+	if q.countRunsStmt, err = db.PrepareContext(ctx, countRuns); err != nil {
+		return nil, fmt.Errorf("error preparing query CountRuns: %w", err)
+	}
 	if q.counterStmt, err = db.PrepareContext(ctx, counter); err != nil {
 		return nil, fmt.Errorf("error preparing query Counter: %w", err)
 	}
@@ -122,6 +128,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.keyDoneStmt, err = db.PrepareContext(ctx, keyDone); err != nil {
 		return nil, fmt.Errorf("error preparing query KeyDone: %w", err)
+	}
+	if q.markWorkerStmt, err = db.PrepareContext(ctx, markWorker); err != nil {
+		return nil, fmt.Errorf("error preparing query MarkWorker: %w", err)
 	}
 	if q.messagesBetweenStmt, err = db.PrepareContext(ctx, messagesBetween); err != nil {
 		return nil, fmt.Errorf("error preparing query MessagesBetween: %w", err)
@@ -201,6 +210,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.turnsParkedStmt, err = db.PrepareContext(ctx, turnsParked); err != nil {
 		return nil, fmt.Errorf("error preparing query TurnsParked: %w", err)
 	}
+	if q.turnsPutOffStmt, err = db.PrepareContext(ctx, turnsPutOff); err != nil {
+		return nil, fmt.Errorf("error preparing query TurnsPutOff: %w", err)
+	}
 	if q.turnsWaitingStmt, err = db.PrepareContext(ctx, turnsWaiting); err != nil {
 		return nil, fmt.Errorf("error preparing query TurnsWaiting: %w", err)
 	}
@@ -269,6 +281,16 @@ func (q *Queries) Close() error {
 	if q.callsOfSessionStmt != nil {
 		if cerr := q.callsOfSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing callsOfSessionStmt: %w", cerr)
+		}
+	}
+	if q.countOrphanRunsStmt != nil {
+		if cerr := q.countOrphanRunsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countOrphanRunsStmt: %w", cerr)
+		}
+	}
+	if q.countRunsStmt != nil {
+		if cerr := q.countRunsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countRunsStmt: %w", cerr)
 		}
 	}
 	if q.counterStmt != nil {
@@ -384,6 +406,11 @@ func (q *Queries) Close() error {
 	if q.keyDoneStmt != nil {
 		if cerr := q.keyDoneStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing keyDoneStmt: %w", cerr)
+		}
+	}
+	if q.markWorkerStmt != nil {
+		if cerr := q.markWorkerStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing markWorkerStmt: %w", cerr)
 		}
 	}
 	if q.messagesBetweenStmt != nil {
@@ -516,6 +543,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing turnsParkedStmt: %w", cerr)
 		}
 	}
+	if q.turnsPutOffStmt != nil {
+		if cerr := q.turnsPutOffStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing turnsPutOffStmt: %w", cerr)
+		}
+	}
 	if q.turnsWaitingStmt != nil {
 		if cerr := q.turnsWaitingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing turnsWaitingStmt: %w", cerr)
@@ -590,6 +622,8 @@ type Queries struct {
 	approvalsSinceStmt         *sql.Stmt
 	callsOfStmt                *sql.Stmt
 	callsOfSessionStmt         *sql.Stmt
+	countOrphanRunsStmt        *sql.Stmt
+	countRunsStmt              *sql.Stmt
 	counterStmt                *sql.Stmt
 	decideStmt                 *sql.Stmt
 	decideWordsStmt            *sql.Stmt
@@ -613,6 +647,7 @@ type Queries struct {
 	interruptRunStmt           *sql.Stmt
 	jobInputStmt               *sql.Stmt
 	keyDoneStmt                *sql.Stmt
+	markWorkerStmt             *sql.Stmt
 	messagesBetweenStmt        *sql.Stmt
 	messagesFromStmt           *sql.Stmt
 	moveSessionStmt            *sql.Stmt
@@ -639,6 +674,7 @@ type Queries struct {
 	takeUpTurnStmt             *sql.Stmt
 	turnsClaimedStmt           *sql.Stmt
 	turnsParkedStmt            *sql.Stmt
+	turnsPutOffStmt            *sql.Stmt
 	turnsWaitingStmt           *sql.Stmt
 	unfinishedRunsStmt         *sql.Stmt
 	wakeExpiredStmt            *sql.Stmt
@@ -660,6 +696,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		approvalsSinceStmt:         q.approvalsSinceStmt,
 		callsOfStmt:                q.callsOfStmt,
 		callsOfSessionStmt:         q.callsOfSessionStmt,
+		countOrphanRunsStmt:        q.countOrphanRunsStmt,
+		countRunsStmt:              q.countRunsStmt,
 		counterStmt:                q.counterStmt,
 		decideStmt:                 q.decideStmt,
 		decideWordsStmt:            q.decideWordsStmt,
@@ -683,6 +721,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		interruptRunStmt:           q.interruptRunStmt,
 		jobInputStmt:               q.jobInputStmt,
 		keyDoneStmt:                q.keyDoneStmt,
+		markWorkerStmt:             q.markWorkerStmt,
 		messagesBetweenStmt:        q.messagesBetweenStmt,
 		messagesFromStmt:           q.messagesFromStmt,
 		moveSessionStmt:            q.moveSessionStmt,
@@ -709,6 +748,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		takeUpTurnStmt:             q.takeUpTurnStmt,
 		turnsClaimedStmt:           q.turnsClaimedStmt,
 		turnsParkedStmt:            q.turnsParkedStmt,
+		turnsPutOffStmt:            q.turnsPutOffStmt,
 		turnsWaitingStmt:           q.turnsWaitingStmt,
 		unfinishedRunsStmt:         q.unfinishedRunsStmt,
 		wakeExpiredStmt:            q.wakeExpiredStmt,

@@ -47,7 +47,7 @@ func (q *Queries) DeleteHolder(ctx context.Context, id string) (int64, error) {
 }
 
 const holder = `-- name: Holder :one
-SELECT id, pid, host, since, process, path FROM holders WHERE id = ?1
+SELECT id, pid, host, since, process, path, worker FROM holders WHERE id = ?1
 `
 
 func (q *Queries) Holder(ctx context.Context, id string) (Holder, error) {
@@ -60,12 +60,13 @@ func (q *Queries) Holder(ctx context.Context, id string) (Holder, error) {
 		&i.Since,
 		&i.Process,
 		&i.Path,
+		&i.Worker,
 	)
 	return i, err
 }
 
 const holders = `-- name: Holders :many
-SELECT id, pid, host, since, process, path FROM holders ORDER BY since, id
+SELECT id, pid, host, since, process, path, worker FROM holders ORDER BY since, id
 `
 
 func (q *Queries) Holders(ctx context.Context) ([]Holder, error) {
@@ -84,6 +85,7 @@ func (q *Queries) Holders(ctx context.Context) ([]Holder, error) {
 			&i.Since,
 			&i.Process,
 			&i.Path,
+			&i.Worker,
 		); err != nil {
 			return nil, err
 		}
@@ -96,4 +98,13 @@ func (q *Queries) Holders(ctx context.Context) ([]Holder, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const markWorker = `-- name: MarkWorker :exec
+UPDATE holders SET worker = TRUE WHERE id = ?1
+`
+
+func (q *Queries) MarkWorker(ctx context.Context, id string) error {
+	_, err := q.exec(ctx, q.markWorkerStmt, markWorker, id)
+	return err
 }

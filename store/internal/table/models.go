@@ -46,6 +46,7 @@ type Holder struct {
 	Since   int64
 	Process string
 	Path    string
+	Worker  bool
 }
 
 type Run struct {

@@ -9,6 +9,31 @@ import (
 	"context"
 )
 
+const countOrphanRuns = `-- name: CountOrphanRuns :one
+SELECT count(*) FROM runs WHERE started < ?1 AND state <> 'started'
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session)
+`
+
+func (q *Queries) CountOrphanRuns(ctx context.Context, before int64) (int64, error) {
+	row := q.queryRow(ctx, q.countOrphanRunsStmt, countOrphanRuns, before)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const countRuns = `-- name: CountRuns :one
+
+SELECT count(*) FROM runs WHERE session = ?1
+`
+
+// What would go, for those who only want to know.
+func (q *Queries) CountRuns(ctx context.Context, session string) (int64, error) {
+	row := q.queryRow(ctx, q.countRunsStmt, countRuns, session)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const deleteOldestOrphanRuns = `-- name: DeleteOldestOrphanRuns :execrows
 DELETE FROM runs WHERE seq IN (
     SELECT r.seq FROM runs r

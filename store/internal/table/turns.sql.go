@@ -146,7 +146,7 @@ func (q *Queries) HeldCounts(ctx context.Context) ([]HeldCountsRow, error) {
 const nextTurn = `-- name: NextTurn :execrows
 
 UPDATE due_turns SET
-    holder = '', parked = FALSE, due = ?1,
+    holder = '', parked = FALSE, due = ?1, why = '',
     agent = COALESCE((SELECT q.agent FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), agent),
     model = COALESCE((SELECT q.model FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), model)
 WHERE due_turns.session = ?2 AND due_turns.holder = ?3
@@ -170,13 +170,14 @@ func (q *Queries) NextTurn(ctx context.Context, arg NextTurnParams) (int64, erro
 const putOffTurn = `-- name: PutOffTurn :execrows
 
 UPDATE due_turns SET
-    holder = '',
-    parked = CASE WHEN mark = CAST(?1 AS BIGINT) THEN CAST(?2 AS BOOLEAN) ELSE FALSE END,
-    due = CASE WHEN mark = CAST(?1 AS BIGINT) THEN CAST(?3 AS BIGINT) ELSE CAST(?4 AS BIGINT) END
-WHERE session = ?5 AND holder = ?6
+    holder = '', why = ?1,
+    parked = CASE WHEN mark = CAST(?2 AS BIGINT) THEN CAST(?3 AS BOOLEAN) ELSE FALSE END,
+    due = CASE WHEN mark = CAST(?2 AS BIGINT) THEN CAST(?4 AS BIGINT) ELSE CAST(?5 AS BIGINT) END
+WHERE session = ?6 AND holder = ?7
 `
 
 type PutOffTurnParams struct {
+	Why     string
 	Mark    int64
 	Parked  bool
 	Again   int64
@@ -188,6 +189,7 @@ type PutOffTurnParams struct {
 // The turn goes on later, or at once if something has come meanwhile.
 func (q *Queries) PutOffTurn(ctx context.Context, arg PutOffTurnParams) (int64, error) {
 	result, err := q.exec(ctx, q.putOffTurnStmt, putOffTurn,
+		arg.Why,
 		arg.Mark,
 		arg.Parked,
 		arg.Again,
@@ -229,9 +231,18 @@ func (q *Queries) QueuedTurns(ctx context.Context, session string) ([]string, er
 }
 
 const releaseTurns = `-- name: ReleaseTurns :execrows
-UPDATE due_turns SET holder = '' WHERE holder = ?1 AND holder <> ''
+
+UPDATE due_turns SET
+    holder = '',
+    agent = COALESCE((SELECT q.agent FROM queued_turns q JOIN sessions s ON s.id = q.session
+        WHERE q.session = due_turns.session AND s.turn_state = '' ORDER BY q.number LIMIT 1), agent),
+    model = COALESCE((SELECT q.model FROM queued_turns q JOIN sessions s ON s.id = q.session
+        WHERE q.session = due_turns.session AND s.turn_state = '' ORDER BY q.number LIMIT 1), model)
+WHERE due_turns.holder = ?1 AND due_turns.holder <> ''
 `
 
+// Whoever had claimed them is gone. Where that was between the end of a turn and the settling of its claim, the next turn
+// that waits is due.
 func (q *Queries) ReleaseTurns(ctx context.Context, holder string) (int64, error) {
 	result, err := q.exec(ctx, q.releaseTurnsStmt, releaseTurns, holder)
 	if err != nil {
@@ -299,18 +310,69 @@ func (q *Queries) TurnsClaimed(ctx context.Context) ([]TurnsClaimedRow, error) {
 }
 
 const turnsParked = `-- name: TurnsParked :one
-SELECT count(*) FROM due_turns WHERE holder = '' AND parked
+SELECT count(*) FROM due_turns WHERE holder = '' AND parked AND due > ?1 AND why = ''
 `
 
-func (q *Queries) TurnsParked(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.turnsParkedStmt, turnsParked)
+func (q *Queries) TurnsParked(ctx context.Context, now int64) (int64, error) {
+	row := q.queryRow(ctx, q.turnsParkedStmt, turnsParked, now)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
 }
 
+const turnsPutOff = `-- name: TurnsPutOff :many
+SELECT session, agent, model, claimed, due, why FROM due_turns
+WHERE holder = '' AND parked AND due > ?1 AND why <> '' ORDER BY claimed, session LIMIT ?2
+`
+
+type TurnsPutOffParams struct {
+	Now   int64
+	Count int64
+}
+
+type TurnsPutOffRow struct {
+	Session string
+	Agent   string
+	Model   string
+	Claimed int64
+	Due     int64
+	Why     string
+}
+
+func (q *Queries) TurnsPutOff(ctx context.Context, arg TurnsPutOffParams) ([]TurnsPutOffRow, error) {
+	rows, err := q.query(ctx, q.turnsPutOffStmt, turnsPutOff, arg.Now, arg.Count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnsPutOffRow
+	for rows.Next() {
+		var i TurnsPutOffRow
+		if err := rows.Scan(
+			&i.Session,
+			&i.Agent,
+			&i.Model,
+			&i.Claimed,
+			&i.Due,
+			&i.Why,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnsWaiting = `-- name: TurnsWaiting :one
-SELECT count(*) AS waiting, CAST(COALESCE(MIN(due), 0) AS BIGINT) AS oldest FROM due_turns WHERE holder = '' AND NOT parked
+
+SELECT count(*) AS waiting, CAST(COALESCE(MIN(due), 0) AS BIGINT) AS oldest FROM due_turns
+WHERE holder = '' AND (NOT parked OR due <= ?1)
 `
 
 type TurnsWaitingRow struct {
@@ -318,8 +380,9 @@ type TurnsWaitingRow struct {
 	Oldest  int64
 }
 
-func (q *Queries) TurnsWaiting(ctx context.Context) (TurnsWaitingRow, error) {
-	row := q.queryRow(ctx, q.turnsWaitingStmt, turnsWaiting)
+// Those whose time has come wait, whether or not somebody has noticed.
+func (q *Queries) TurnsWaiting(ctx context.Context, now int64) (TurnsWaitingRow, error) {
+	row := q.queryRow(ctx, q.turnsWaitingStmt, turnsWaiting, now)
 	var i TurnsWaitingRow
 	err := row.Scan(&i.Waiting, &i.Oldest)
 	return i, err

@@ -7,5 +7,8 @@ SELECT * FROM holders WHERE id = @id;
 -- name: Holders :many
 SELECT * FROM holders ORDER BY since, id;
 
+-- name: MarkWorker :exec
+UPDATE holders SET worker = TRUE WHERE id = @id;
+
 -- name: DeleteHolder :execrows
 DELETE FROM holders WHERE id = @id;

@@ -49,6 +49,15 @@ DELETE FROM runs WHERE session = @session;
 DELETE FROM runs WHERE started < @before AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session);
 
+-- What would go, for those who only want to know.
+
+-- name: CountRuns :one
+SELECT count(*) FROM runs WHERE session = @session;
+
+-- name: CountOrphanRuns :one
+SELECT count(*) FROM runs WHERE started < @before AND state <> 'started'
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session);
+
 -- name: DeleteOldestOrphanRuns :execrows
 DELETE FROM runs WHERE seq IN (
     SELECT r.seq FROM runs r

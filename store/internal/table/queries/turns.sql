@@ -45,7 +45,7 @@ DELETE FROM due_turns WHERE due_turns.session = @session AND due_turns.holder = 
 
 -- name: NextTurn :execrows
 UPDATE due_turns SET
-    holder = '', parked = FALSE, due = @due,
+    holder = '', parked = FALSE, due = @due, why = '',
     agent = COALESCE((SELECT q.agent FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), agent),
     model = COALESCE((SELECT q.model FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), model)
 WHERE due_turns.session = @session AND due_turns.holder = @holder;
@@ -54,19 +54,35 @@ WHERE due_turns.session = @session AND due_turns.holder = @holder;
 
 -- name: PutOffTurn :execrows
 UPDATE due_turns SET
-    holder = '',
+    holder = '', why = @why,
     parked = CASE WHEN mark = CAST(@mark AS BIGINT) THEN CAST(@parked AS BOOLEAN) ELSE FALSE END,
     due = CASE WHEN mark = CAST(@mark AS BIGINT) THEN CAST(@again AS BIGINT) ELSE CAST(@now AS BIGINT) END
 WHERE session = @session AND holder = @holder;
 
+-- Whoever had claimed them is gone. Where that was between the end of a turn and the settling of its claim, the next turn
+-- that waits is due.
+
 -- name: ReleaseTurns :execrows
-UPDATE due_turns SET holder = '' WHERE holder = @holder AND holder <> '';
+UPDATE due_turns SET
+    holder = '',
+    agent = COALESCE((SELECT q.agent FROM queued_turns q JOIN sessions s ON s.id = q.session
+        WHERE q.session = due_turns.session AND s.turn_state = '' ORDER BY q.number LIMIT 1), agent),
+    model = COALESCE((SELECT q.model FROM queued_turns q JOIN sessions s ON s.id = q.session
+        WHERE q.session = due_turns.session AND s.turn_state = '' ORDER BY q.number LIMIT 1), model)
+WHERE due_turns.holder = @holder AND due_turns.holder <> '';
+
+-- Those whose time has come wait, whether or not somebody has noticed.
 
 -- name: TurnsWaiting :one
-SELECT count(*) AS waiting, CAST(COALESCE(MIN(due), 0) AS BIGINT) AS oldest FROM due_turns WHERE holder = '' AND NOT parked;
+SELECT count(*) AS waiting, CAST(COALESCE(MIN(due), 0) AS BIGINT) AS oldest FROM due_turns
+WHERE holder = '' AND (NOT parked OR due <= @now);
 
 -- name: TurnsParked :one
-SELECT count(*) FROM due_turns WHERE holder = '' AND parked;
+SELECT count(*) FROM due_turns WHERE holder = '' AND parked AND due > @now AND why = '';
+
+-- name: TurnsPutOff :many
+SELECT session, agent, model, claimed, due, why FROM due_turns
+WHERE holder = '' AND parked AND due > @now AND why <> '' ORDER BY claimed, session LIMIT @count;
 
 -- name: TurnsClaimed :many
 SELECT session, agent, model, holder, claimed FROM due_turns WHERE holder <> '' ORDER BY claimed, session;

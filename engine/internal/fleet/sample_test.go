@@ -1,0 +1,102 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+// sample is how large a worker is at a moment: what is left on its heap when garbage is
+// collected, in bytes, and its goroutines.
+type sample struct {
+	Heap       uint64 `json:"heap"`
+	Goroutines int    `json:"goroutines"`
+}
+
+// sampling tells from time to time how large this process is, until ctx is done. The
+// channel is closed when it has ended.
+func (p *part) sampling(ctx context.Context) <-chan struct{} {
+	ended := make(chan struct{})
+	if p.Sample == 0 {
+		close(ended)
+		return ended
+	}
+	go func() { // ends with the context
+		defer close(ended)
+		often := time.NewTicker(p.Sample)
+		defer often.Stop()
+		for {
+			select {
+			case <-often.C:
+			case <-ctx.Done():
+				return
+			}
+			runtime.GC()
+			var memory runtime.MemStats
+			runtime.ReadMemStats(&memory)
+			say(line{Sample: &sample{Heap: memory.HeapAlloc, Goroutines: runtime.NumGoroutine()}})
+		}
+	}()
+	return ended
+}
+
+// What a worker may grow by: the work differs from moment to moment, and a leak does not
+// stop at this.
+const (
+	growth       = 2
+	someHeap     = 4 << 20
+	someRoutines = 40
+	fewestKnown  = 9
+)
+
+// flat says what grows over the samples of a process: the last third is held against the
+// first, each by its median.
+func flat(samples []sample) error {
+	if len(samples) < fewestKnown {
+		return fmt.Errorf("there are %d samples, want at least %d", len(samples), fewestKnown)
+	}
+	third := len(samples) / 3
+	median := func(of []sample, value func(sample) uint64) uint64 {
+		var all []uint64
+		for _, s := range of {
+			all = append(all, value(s))
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	for what, of := range map[string]struct {
+		value func(sample) uint64
+		some  uint64
+	}{
+		"the heap, in bytes,": {func(s sample) uint64 { return s.Heap }, someHeap},
+		"the goroutines":      {func(s sample) uint64 { return uint64(s.Goroutines) }, someRoutines},
+	} {
+		first, last := median(samples[:third], of.value), median(samples[len(samples)-third:], of.value)
+		if last > growth*first+of.some {
+			return fmt.Errorf("%s grew from %d to %d", what, first, last)
+		}
+	}
+	return nil
+}
+
+// Growth is found, in what is stored and in what runs.
+func TestFlat(t *testing.T) {
+	t.Parallel()
+	grows := func(heap uint64, goroutines int) (all []sample) {
+		for i := range 30 {
+			all = append(all, sample{10<<20 + heap*uint64(i), 30 + goroutines*i})
+		}
+		return all
+	}
+	if err := flat(grows(0, 0)); err != nil {
+		t.Errorf("what stays as it is: %v", err)
+	}
+	for what, samples := range map[string][]sample{"a heap that grows": grows(2<<20, 0), "goroutines that grow": grows(0, 10), "too few": grows(0, 0)[:5]} {
+		if flat(samples) == nil {
+			t.Errorf("%s is not found", what)
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/belay-run/belay/internal/riverjobs"
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Where goose notes which migrations the database has: those that all databases
+// share, and PostgreSQL's own.
+const (
+	versionTable    = "belay_version"
+	ownVersionTable = "belay_postgres_version"
+)
+
+// The locks that stores take, apart from rows: "belay", and a number.
+const (
+	migrating = 0x62656c617900 + iota
+	enqueuing
+)
+
+//go:embed migrations/*.sql
+var ownMigrations embed.FS
+
+// prepare brings the tables up to date, one process at a time.
+func (s *Store) prepare(ctx context.Context) (err error) {
+	if current, err := s.current(ctx); err != nil || current {
+		return err
+	}
+	conn, done, err := s.apart(ctx)
+	if err != nil {
+		return err
+	}
+	defer done() // which unlocks
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrating)); err != nil {
+		return err //nolint:wrapcheck // Open says what for
+	}
+	if err := s.claim(ctx, conn); err != nil {
+		return err
+	}
+	return s.unblocked(ctx, conn, s.bringUp)
+}
+
+// A change of a table waits for whoever reads it, and everybody else waits behind the
+// change. So it waits for a moment only, lets the others pass, and tries again.
+const (
+	lockWait  = 2 * time.Second
+	lockPause = time.Second
+)
+
+// unblocked has the tables changed as soon as nobody is in the way.
+func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(context.Context, *pgxpool.Pool) error) error {
+	config := s.pool.Config()
+	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
+	config.ConnConfig = s.plain.Copy()                             // building an index takes as long as it takes
+	wait := min(lockWait, max(s.opts.Timeout/8, time.Millisecond)) // those behind it are not to give up
+	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(wait.Milliseconds(), 10)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err //nolint:wrapcheck // Open says what for
+	}
+	defer pool.Close()
+	for began := time.Now(); ; {
+		err := change(ctx, pool)
+		if found, ok := errors.AsType[*pgconn.PgError](err); !ok || found.Code != "55P03" {
+			return err
+		}
+		if time.Since(began) > migrateWithin(s.opts.Timeout) {
+			return &ServerError{
+				Database: s.name, Err: err,
+				Remedy: "the tables are as they were: " + inTheWay(ctx, conn) + "; wait for its end, or end it with pg_terminate_backend, and run belay store migrate again",
+			}
+		}
+		if err := s.await(ctx, nil, min(lockPause, 2*wait)); err != nil {
+			return err
+		}
+	}
+}
+
+// migrateWithin is for how long it is tried to change the tables, while somebody is in
+// the way.
+func migrateWithin(timeout time.Duration) time.Duration { return 2 * timeout }
+
+// inTheWay says who has been using the tables longest.
+func inTheWay(ctx context.Context, conn *pgx.Conn) string {
+	var pid int64
+	var program, user, state, table string
+	var since time.Time
+	err := conn.QueryRow(ctx, `SELECT a.pid, coalesce(a.application_name, ''), coalesce(a.usename::text, ''), coalesce(a.state, ''), coalesce(a.xact_start, a.backend_start), min(c.relname)
+		FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_stat_activity a ON a.pid = l.pid
+		WHERE l.granted AND l.locktype = 'relation' AND c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
+			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND a.pid <> pg_backend_pid()
+		GROUP BY 1, 2, 3, 4, 5 ORDER BY 5 LIMIT 1`).Scan(&pid, &program, &user, &state, &since, &table)
+	if err != nil {
+		return "somebody uses them in a transaction that does not end"
+	}
+	return fmt.Sprintf("process %d of the server (%q of user %s, %s) has used the table %s in a transaction since %s", pid, program, user, state, table, since.UTC().Format(time.RFC3339))
+}
+
+// bringUp brings all tables up to date.
+func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }() // the pool has its connections
+	if err := s.migrate(ctx, db, translated{s.migrations()}, versionTable); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx, db, ownMigrations, ownVersionTable); err != nil {
+		return err
+	}
+	jobs, err := riverjobs.New(riverpgxv5.New(pool), (*backend)(s), &riverjobs.Options{ID: s.id, Logger: s.opts.Logger})
+	if err != nil {
+		return err
+	}
+	return jobs.Migrate(ctx)
+}
+
+// current reports whether all tables are up to date, as they are but for the first
+// store of a new version: then nobody waits for anybody.
+func (s *Store) current(ctx context.Context) (bool, error) {
+	var noted bool
+	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", versionTable, ownVersionTable).Scan(&noted); err != nil || !noted {
+		return false, err //nolint:wrapcheck // Open says what for
+	}
+	for versions, from := range map[string]fs.FS{versionTable: s.migrations(), ownVersionTable: ownMigrations} {
+		newest, err := newestOf(from)
+		if err != nil {
+			return false, err
+		}
+		var stored int64
+		if err := s.pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versions).Scan(&stored); err != nil || stored != newest {
+			return false, err //nolint:wrapcheck // likewise
+		}
+		if versions == versionTable {
+			s.migrated[1] = stored
+			if s.migrated[0] == 0 {
+				s.migrated[0] = stored
+			}
+		}
+	}
+	return s.queue.Current(ctx)
+}
+
+// migrations are those that all databases share, as this program knows them.
+func (s *Store) migrations() fs.FS {
+	if s.opts.migrations != nil {
+		return s.opts.migrations
+	}
+	return table.Migrations
+}
+
+// newestOf is the version of the last migration.
+func newestOf(from fs.FS) (newest int64, err error) {
+	files, err := fs.Glob(from, "migrations/*.sql")
+	for _, name := range files {
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		version, failed := strconv.ParseInt(number, 10, 64)
+		newest, err = max(newest, version), errors.Join(err, failed)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("migrations: %w", err)
+	}
+	return newest, nil
+}
+
+// claim refuses a database that has tables of our names and no note of ours.
+func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
+	var noted bool
+	var taken string
+	err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL,
+		coalesce((SELECT min(name) FROM unnest(ARRAY['sessions', 'messages', 'calls', 'approvals', 'runs', 'holders', 'counters']) name WHERE to_regclass(name) IS NOT NULL), '')`,
+		versionTable).Scan(&noted, &taken)
+	if err != nil {
+		return err //nolint:wrapcheck // Open says what for
+	}
+	if !noted && taken != "" {
+		return &ServerError{
+			Database: s.name, Kind: ErrNotStore, Remedy: "give Belay a database of its own, or a schema: add search_path to the DSN",
+			Err: fmt.Errorf("it has a table %s of another program", taken),
+		}
+	}
+	return nil
+}
+
+// migrate brings one set of tables up to date.
+func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions string) error {
+	migrations, err := fs.Sub(from, "migrations")
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations,
+		goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	sources := provider.ListSources()
+	newest := sources[len(sources)-1].Version
+	stored, err := provider.GetDBVersion(ctx)
+	switch {
+	case err != nil && !errors.Is(err, database.ErrVersionNotFound):
+		return fmt.Errorf("migrations: %w", err)
+	case stored > newest:
+		counter := record.Oldest
+		if versions == ownVersionTable {
+			counter = record.OldestPostgres
+		}
+		if record.Readable(ctx, s.read, counter, newest) {
+			break // what was added since does not matter to it
+		}
+		return &ServerError{
+			Database: s.name, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another database",
+			Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
+		}
+	case stored < newest:
+		if err := s.mayContract(ctx, sources, stored); err != nil {
+			return err
+		}
+		if _, err := provider.Up(ctx); err != nil {
+			return fmt.Errorf("migrations: %w", err)
+		}
+	}
+	if versions == versionTable {
+		if s.migrated[1] == 0 { // or else it is tried again
+			s.migrated[0] = max(stored, 0)
+		}
+		s.migrated[1] = max(stored, newest)
+	}
+	return nil
+}
+
+// Migrated tells which version the tables had when the store was opened, 0 if there
+// were none, and which they have now.
+func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
+
+const (
+	// contracts is in the names of migrations that take something away.
+	contracts = "_contract_"
+	// firstKnown is the first version of the tables whose programs say what they know.
+	firstKnown = 6
+)
+
+// mayContract refuses a migration that takes something away while a program is at work
+// that may need it: one that knows none of the migrations before it that prepare for it.
+func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored int64) error {
+	for _, source := range sources {
+		if source.Version <= stored || stored < firstKnown || !strings.Contains(source.Path, contracts) {
+			continue
+		}
+		var pid int64
+		var host string
+		err := s.pool.QueryRow(ctx, "SELECT pid, host FROM holders WHERE knows < $1 AND seen + lease > clock_timestamp() ORDER BY since LIMIT 1", source.Version-1).Scan(&pid, &host)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+		case err != nil:
+			return err //nolint:wrapcheck // Open says what for
+		default:
+			return &ServerError{
+				Database: s.name, Kind: ErrOlder, Remedy: "end the workers of the older version first, and start this one again",
+				Err: fmt.Errorf("process %d on %s has it open, and needs what version %d of the tables takes away", pid, host, source.Version),
+			}
+		}
+	}
+	return nil
+}
+
+// translated are the shared migrations as PostgreSQL should read them. An INTEGER
+// PRIMARY KEY has 64 bits in SQLite, and texts compare by their bytes there: so do
+// they here, whatever the database's language.
+type translated struct{ fs.FS }
+
+var translation = strings.NewReplacer("INTEGER NOT NULL PRIMARY KEY", "BIGINT NOT NULL PRIMARY KEY", " TEXT ", ` TEXT COLLATE "C" `)
+
+// ReadFile reads a migration.
+func (t translated) ReadFile(name string) ([]byte, error) {
+	text, err := fs.ReadFile(t.FS, name)
+	return []byte(translation.Replace(string(text))), err
+}
+
+// Open opens a directory, or a migration for reading.
+func (t translated) Open(name string) (fs.File, error) {
+	file, err := t.FS.Open(name)
+	if err != nil || path.Ext(name) != ".sql" {
+		return file, err //nolint:wrapcheck // it names the file
+	}
+	text, err := t.ReadFile(name)
+	return &translatedFile{file, strings.NewReader(string(text))}, err
+}
+
+type translatedFile struct {
+	fs.File
+	text *strings.Reader
+}
+
+func (f *translatedFile) Read(to []byte) (int, error) {
+	return f.text.Read(to) //nolint:wrapcheck // io.EOF must be what it is
+}

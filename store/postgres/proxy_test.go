@@ -1,0 +1,226 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// proxy is between a store and its server, and does to connections what networks do.
+type proxy struct {
+	listener net.Listener
+	socket   string // of the server
+
+	mu sync.Mutex
+	// refuse is asked for each connection that is made, by number from 1 on: what the
+	// client is told, nil to let it pass. An empty answer closes the connection.
+	refuse func(n int) []byte
+	// cut is shown what the client of a connection says. From the time it returns true
+	// on, the next answer of the server is lost, and the connection with it.
+	cut func(said []byte) bool
+	// holds is a text: the answer to the question that has it waits until released is
+	// closed, and waiting tells that it does.
+	holds             []byte
+	waiting, released chan struct{}
+	dials             int
+	links             map[*link]bool
+}
+
+// link is a connection through the proxy.
+type link struct {
+	client, server net.Conn
+	silent         bool // nothing comes through any more, and nobody is told
+	cutting        bool
+	held           bool
+}
+
+// through has a store's connections go by way of a proxy, which ends with the test.
+func through(t testing.TB, dsn string) (p *proxy, by string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := u.Query()
+	p = &proxy{socket: filepath.Join(settings.Get("host"), ".s.PGSQL.5432"), links: make(map[*link]bool)}
+	if p.listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(p.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.Set("host", host)
+	settings.Set("port", port)
+	settings.Set("sslmode", "disable")
+	u.RawQuery = settings.Encode()
+	var serving sync.WaitGroup
+	serving.Go(func() { p.serve(&serving) })
+	t.Cleanup(func() {
+		_ = p.listener.Close()
+		p.mu.Lock()
+		for l := range p.links {
+			l.end()
+		}
+		p.mu.Unlock()
+		serving.Wait()
+	})
+	return p, u.String()
+}
+
+func (l *link) end() {
+	_ = l.client.Close()
+	_ = l.server.Close()
+}
+
+// serve takes connections until the listener is closed.
+func (p *proxy) serve(serving *sync.WaitGroup) {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		p.dials++
+		var answer []byte
+		if p.refuse != nil {
+			answer = p.refuse(p.dials)
+		}
+		p.mu.Unlock()
+		if answer != nil {
+			if len(answer) > 0 {
+				_, _ = client.Read(make([]byte, 4096)) // who it is
+				_, _ = client.Write(answer)
+			}
+			_ = client.Close()
+			continue
+		}
+		server, err := new(net.Dialer).DialContext(context.Background(), "unix", p.socket)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		l := &link{client: client, server: server}
+		p.mu.Lock()
+		p.links[l] = true
+		p.mu.Unlock()
+		serving.Go(func() { p.pump(l, client, server, true) })
+		serving.Go(func() { p.pump(l, server, client, false) })
+	}
+}
+
+// pump carries what one side says to the other.
+func (p *proxy) pump(l *link, from io.Reader, to io.Writer, asks bool) {
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		l.end()
+		delete(p.links, l)
+	}()
+	said := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(said)
+		if n > 0 && !p.pass(l, said[:n], asks) {
+			if l.cutting {
+				return
+			}
+			continue
+		}
+		if n > 0 {
+			if _, err := to.Write(said[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass decides what becomes of something that was said.
+func (p *proxy) pass(l *link, said []byte, asks bool) bool {
+	p.mu.Lock()
+	if asks {
+		if p.cut != nil && p.cut(said) {
+			p.cut, l.cutting = nil, true
+			p.mu.Unlock()
+			return true // the server hears it
+		}
+		if p.holds != nil && bytes.Contains(said, p.holds) {
+			p.holds, l.held = nil, true
+		}
+	}
+	held, lost := l.held && !asks, l.silent || l.cutting && !asks
+	if held {
+		l.held = false
+		close(p.waiting)
+	}
+	released := p.released
+	p.mu.Unlock()
+	if held {
+		<-released
+	}
+	return !lost
+}
+
+// silence has nothing come through on the connections that there are, as when a
+// network forgets them. New ones are good.
+func (p *proxy) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.silent = true
+	}
+}
+
+// hold has the answer to the next question with a text wait until release is called.
+func (p *proxy) hold(t testing.TB, text string) (waiting <-chan struct{}, release func()) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds, p.waiting, p.released = []byte(text), make(chan struct{}), make(chan struct{})
+	release = sync.OnceFunc(func() { close(p.released) })
+	t.Cleanup(release)
+	return p.waiting, release
+}
+
+// set changes what the proxy does.
+func (p *proxy) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+// dialed is how many connections were made.
+func (p *proxy) dialed() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dials
+}
+
+// fatal is how a server refuses a connection.
+func fatal(t testing.TB, code string) []byte {
+	t.Helper()
+	text, err := (&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: "refused with " + strconv.Quote(code)}).Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// commitAfter cuts the answer to the commit of the first transaction that says a text.
+func commitAfter(text string) func([]byte) bool {
+	found := false
+	return func(said []byte) bool {
+		found = found || bytes.Contains(said, []byte(text))
+		return found && bytes.Contains(said, []byte("commit"))
+	}
+}

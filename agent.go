@@ -21,11 +21,14 @@ type Agent struct {
 	hooks *hook.Runtime
 	tools atomic.Pointer[toolset]
 	// stepped is the last toolset that step tools were part of.
-	stepped    atomic.Pointer[steppedTools]
-	steppers   []StepToolExtension
+	stepped  atomic.Pointer[steppedTools]
+	steppers []stepper
+	// limited are the last toolsets of children of the agent's, see limitedTools.
+	limited    atomic.Pointer[[]*limitedTools]
 	directives atomic.Pointer[map[string]*Directive]
 	prompt     atomic.Pointer[prompt] // what every turn's prompt begins with
-	config     AgentConfig            // as extensions know it
+	names      []string               // of the extensions
+	config     AgentConfig            // as extensions made it; it is not changed any more
 	narrowed   ownTools
 	scopeLines []string
 	fragments  []fragment // of extensions
@@ -45,10 +48,11 @@ type Agent struct {
 	done     chan struct{} // closed by Close
 	changing sync.Mutex    // serialises changes of the tools and directives
 
-	registered  bool               // the extensions know of it
-	spare       []Extension        // which are not closed with it: another agent has them
-	endWatching context.CancelFunc // of extensions
-	watching    sync.WaitGroup
+	home         *Registry   // which it is in
+	leaving      atomic.Bool // it is being replaced
+	registration registration
+	endWatching  context.CancelFunc // of extensions
+	watching     []extensionWatch
 }
 
 // fragment is text of an extension.
@@ -95,6 +99,7 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), serial: "-" + strings.ToLower(rand.Text()[:5])}
 	if opts != nil {
 		a.opts = *opts
+		a.opts.Scope = slices.Clone(opts.Scope)
 	}
 	if err := a.opts.complete(); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
@@ -109,28 +114,9 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	if err := a.build(ctx); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	tools := owned("", a.opts.Tools)
-	subs := slices.Clone(a.opts.Hooks)
-	directives := slices.Clone(a.opts.Directives)
-	for _, e := range a.opts.Extensions {
-		if t, ok := e.(ToolExtension); ok {
-			tools = append(tools, owned(e.Name(), t.Tools())...)
-		}
-		if st, ok := e.(StepToolExtension); ok {
-			a.steppers = append(a.steppers, st)
-		}
-		if d, ok := e.(DirectiveExtension); ok {
-			directives = append(directives, d.Directives()...)
-		}
-		if h, ok := e.(HookExtension); ok {
-			subs = append(subs, h.Hooks()...)
-		}
-		if p, ok := e.(PromptExtension); ok {
-			a.fragments = append(a.fragments, fragment{e.Name(), p.Fragment()})
-		}
-		if h, ok := e.(HintExtension); ok {
-			a.hints = append(a.hints, fragment{e.Name(), h.Hint(a.config)})
-		}
+	brought, err := a.gather()
+	if err != nil {
+		return nil, fmt.Errorf("new agent: %w", err)
 	}
 	day := ""
 	if a.opts.Environment != nil {
@@ -138,19 +124,20 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	}
 	a.prompt.Store(a.basePrompt(day))
 	a.tools.Store(&toolset{})
-	if _, err := a.addTools(tools); err != nil {
+	if _, err := a.addTools(brought.tools); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
 	if err := a.checkStepTools(); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
 	a.directives.Store(&map[string]*Directive{})
-	if _, err := a.Define(directives...); err != nil {
+	if _, err := a.Define(brought.directives...); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
-	if _, err := a.hooks.Install(subs...); err != nil {
+	if _, err := a.hooks.Install(brought.hooks...); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
 	}
+	a.warnOfStrays()
 	return a, nil
 }
 
@@ -222,35 +209,29 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 
 // Close closes the agent's sessions, tells its extensions that it is gone, closes them, and
 // ends the streams of those who watch it. Turns under way are waited for: cancel their contexts first
-// to make that quick. A closed agent takes no more turns: ErrClosed.
-func (a *Agent) Close(ctx context.Context) error {
+// to make that quick. A closed agent takes no more turns: ErrClosed. A registry that it is in has it no
+// more.
+func (a *Agent) Close(ctx context.Context) error { return a.end(ctx, a.endExtensions) }
+
+// Retire closes the agent as Close does, and leaves its extensions open: for an agent
+// whose extensions others have too.
+func (a *Agent) Retire(ctx context.Context) error {
+	return a.end(ctx, func(context.Context) error { return nil })
+}
+
+// end closes the agent.
+func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context) error) error {
 	if a.closed.Swap(true) {
 		return nil
 	}
 	defer close(a.done)
-	a.mu.Lock()
-	var open []*Session
-	for _, s := range a.sessions {
-		open = append(open, s)
+	if a.home != nil {
+		a.home.drop(a)
 	}
-	a.mu.Unlock()
-	slices.SortFunc(open, func(x, y *Session) int { return strings.Compare(x.id, y.id) })
 	var problems []error
-	for _, s := range open {
+	for _, s := range a.open() {
 		problems = append(problems, s.Close(ctx))
 	}
-	if a.registered {
-		problems = append(problems, a.unregister(ctx, a.opts.Extensions))
-	}
-	if a.endWatching != nil {
-		a.endWatching()
-		a.watching.Wait()
-	}
-	for _, e := range slices.Backward(a.opts.Extensions) {
-		if c, ok := e.(CloseExtension); ok && !slices.ContainsFunc(a.spare, func(o Extension) bool { return sameExtension(o, e) }) {
-			problems = append(problems, c.Close(ctx))
-		}
-	}
-	problems = append(problems, a.hooks.Drain(ctx))
+	problems = append(problems, a.unregisterForGood(ctx), a.stopWatching(ctx), endExtensions(ctx), a.hooks.Drain(ctx))
 	return errors.Join(problems...)
 }

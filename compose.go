@@ -2,18 +2,21 @@ package belay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
-	"reflect"
-	"runtime"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
 )
 
-// AgentConfig is an agent as its extensions see it while it is made, and when it goes.
+// AgentConfig is an agent as its extensions see it while it is made, and when it goes. Each
+// time it is a copy, which is theirs.
 type AgentConfig struct {
 	// ID tells the agent from others of its name.
 	ID string
@@ -55,12 +58,12 @@ type HintExtension interface {
 
 // ScopeExtension narrows its own tools for an agent that may use part of what it brings.
 // Without it the names in Options.Resources are those of its tools, or patterns of
-// [path.Match].
+// [path.Match]. What an agent may not use its subagents may not use either.
 type ScopeExtension interface {
 	Extension
 	// Narrow says which of its tools the agent may use, as names or patterns, and may
-	// say it to the model in one line. It is asked once, and only about an agent whose
-	// Options.Resources name the extension.
+	// say it to the model in one line; without one the model is told the names. It is
+	// asked once, and only about an agent whose Options.Resources name the extension.
 	Narrow(agent AgentConfig, allowed []string) (tools []string, line string)
 }
 
@@ -71,35 +74,6 @@ type WatchExtension interface {
 	Watch(ctx context.Context, events iter.Seq2[Event, error])
 }
 
-// Environment tells the model where an agent works, in a block behind its instructions.
-type Environment struct {
-	// Dir is the working directory. Shell is the shell that commands run in. An empty
-	// one is left out.
-	Dir, Shell string
-	// Now tells the time. Defaults to the machine's clock.
-	Now func() time.Time
-}
-
-// block is the environment of a day.
-func (e *Environment) block(day string) string {
-	lines := []string{"Operating system: " + runtime.GOOS, "Platform: " + runtime.GOOS + "/" + runtime.GOARCH}
-	if e.Shell != "" {
-		lines = append(lines, "Shell: "+e.Shell)
-	}
-	if e.Dir != "" {
-		lines = append(lines, "Working directory: "+e.Dir)
-	}
-	return "<environment>\n" + strings.Join(append(lines, "Date: "+day), "\n") + "\n</environment>"
-}
-
-func (e *Environment) day() string {
-	now := time.Now
-	if e.Now != nil {
-		now = e.Now
-	}
-	return now().Format(time.DateOnly)
-}
-
 // ownTools is how the tools of an extension are narrowed for the agent: by name of the
 // extension, the tools that it may use. What is not in it may use all.
 type ownTools map[string][]string
@@ -107,81 +81,226 @@ type ownTools map[string][]string
 // allows reports whether a tool of an owner may be used.
 func (o ownTools) allows(owner, tool string) bool {
 	patterns, narrowed := o[owner]
-	return !narrowed || owner == "" || slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, err := path.Match(pattern, tool)
-		return ok && err == nil
-	})
+	return !narrowed || owner == "" || slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, tool) })
 }
 
-// build asks the extensions what the agent is made of.
-func (a *Agent) build(ctx context.Context) (err error) {
-	a.config = AgentConfig{ID: a.opts.Name + a.serial, Name: a.opts.Name, Instructions: a.opts.Instructions, Resources: a.opts.Resources}
-	names := make(map[string]bool)
-	for _, e := range a.opts.Extensions {
-		if names[e.Name()] {
-			return fmt.Errorf("there are two extensions called %q", e.Name())
+// matches reports whether a pattern of [path.Match] covers the name of a tool.
+func matches(pattern, tool string) bool {
+	ok, err := path.Match(pattern, tool)
+	return ok && err == nil
+}
+
+// clone is a copy that can be written to.
+func (c AgentConfig) clone() AgentConfig {
+	c.Tools = slices.Clone(c.Tools)
+	if c.Resources != nil {
+		own := make(map[string][]string, len(c.Resources))
+		for name, allowed := range c.Resources {
+			own[name] = append(make([]string, 0, len(allowed)), allowed...) // an empty one stays: it means none
 		}
-		names[e.Name()] = true
+		c.Resources = own
 	}
-	for _, e := range a.opts.Extensions {
-		if b, ok := e.(BuildExtension); ok {
-			if err := safely(e, func() error { return b.Build(ctx, &a.config) }); err != nil {
-				return err
-			}
+	return c
+}
+
+// nameExtensions asks the extensions for their names, which are theirs alone.
+func (a *Agent) nameExtensions() error {
+	a.opts.Extensions = slices.Clone(a.opts.Extensions)
+	a.names = make([]string, len(a.opts.Extensions))
+	for i, e := range a.opts.Extensions {
+		if e == nil {
+			return fmt.Errorf("extension %d is nil: leave it out", i+1)
+		}
+		if err := safely(fmt.Sprintf("%d, a %T", i+1, e), func() error { a.names[i] = e.Name(); return nil }); err != nil {
+			return err
+		}
+		switch name := a.names[i]; {
+		case strings.TrimSpace(name) == "":
+			return fmt.Errorf("extension %d, a %T, has no name: give it one, by which its tools are known as its own", i+1, e)
+		case slices.Contains(a.names[:i], name):
+			return fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", name)
 		}
 	}
-	for name := range a.config.Resources {
-		if !names[name] {
-			return fmt.Errorf("resources: there is no extension %q: there are %s", name, quotedNames(a.opts.Extensions))
-		}
-	}
-	a.narrowed = make(ownTools)
-	var lines []string
-	for _, e := range a.opts.Extensions {
-		allowed, restricted := a.config.Resources[e.Name()]
-		if !restricted {
-			continue
-		}
-		tools, line := allowed, ""
-		if s, ok := e.(ScopeExtension); ok {
-			if err := safely(e, func() error { tools, line = s.Narrow(a.config, slices.Clone(allowed)); return nil }); err != nil {
-				return err
-			}
-		}
-		a.narrowed[e.Name()] = tools
-		lines = append(lines, strings.TrimSpace(strings.ReplaceAll(line, "\n", " ")))
-	}
-	a.scopeLines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	return nil
 }
 
-func quotedNames(extensions []Extension) string {
-	names := make([]string, 0, len(extensions))
-	for _, e := range extensions {
-		names = append(names, fmt.Sprintf("%q", e.Name()))
+// build asks the extensions what the agent is made of.
+func (a *Agent) build(ctx context.Context) error {
+	if err := a.nameExtensions(); err != nil {
+		return err
 	}
+	id := a.opts.Name + a.serial
+	a.config = AgentConfig{ID: id, Name: a.opts.Name, Instructions: a.opts.Instructions, Resources: a.opts.Resources}.clone()
+	for i, e := range a.opts.Extensions {
+		b, ok := e.(BuildExtension)
+		if !ok {
+			continue
+		}
+		draft := a.config.clone()
+		if draft.Resources == nil {
+			draft.Resources = make(map[string][]string)
+		}
+		if err := safely(a.names[i], func() error { return b.Build(ctx, &draft) }); err != nil {
+			return err
+		}
+		a.config = AgentConfig{ID: id, Name: a.opts.Name, Instructions: draft.Instructions, Resources: draft.Resources}.clone() // it may still hold its own
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.config.Resources)) {
+		if !slices.Contains(a.names, name) {
+			return fmt.Errorf("resources: there is no extension %q%s: there are %s", name, near.Hint(name, a.names), quotedNames(a.names))
+		}
+	}
+	return a.narrow()
+}
+
+// narrow asks the extensions which of their tools the agent may use.
+func (a *Agent) narrow() error {
+	a.narrowed = make(ownTools)
+	for i, e := range a.opts.Extensions {
+		name := a.names[i]
+		allowed, restricted := a.config.Resources[name]
+		if !restricted {
+			continue
+		}
+		tools, line := slices.Clone(allowed), ""
+		if s, ok := e.(ScopeExtension); ok {
+			if err := safely(name, func() error { tools, line = s.Narrow(a.config.clone(), slices.Clone(allowed)); return nil }); err != nil {
+				return err
+			}
+		}
+		a.narrowed[name] = slices.Clone(tools)
+		if line = strings.TrimSpace(oneLine(line, " ")); line == "" {
+			line = scopeLine(name, allowed)
+		}
+		a.scopeLines = append(a.scopeLines, line)
+	}
+	return nil
+}
+
+// scopeLine says what of an extension an agent may use, if that does not say it itself.
+func scopeLine(name string, allowed []string) string {
+	if len(allowed) == 0 {
+		return "Of " + untagged(name) + " you may use nothing."
+	}
+	return "Of " + untagged(name) + " you may use only: " + untagged(strings.Join(allowed, ", ")) + "."
+}
+
+// oneLine makes a text one line that shows all that is in it, with a mark for the end of
+// each line that it had.
+func oneLine(text, mark string) string {
+	return strings.NewReplacer("\n", mark, "\u2028", mark, "\u2029", mark).Replace(visible.All(text))
+}
+
+// untagged is a line that ends no block that it stands in.
+func untagged(text string) string {
+	return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(oneLine(text, "\u240a"))
+}
+
+func quotedNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
-	return strings.Join(names, ", ")
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	return strings.Join(quoted, ", ")
 }
 
-// safely asks an extension, which is not ours and may panic.
-func safely(e Extension, ask func() error) (err error) {
+// gathered is what an agent gets from its options and its extensions.
+type gathered struct {
+	tools      []ownedTool
+	hooks      []hook.Subscription
+	directives []Directive
+}
+
+// gather asks the extensions for what they bring.
+func (a *Agent) gather() (*gathered, error) {
+	g := &gathered{owned("", a.opts.Tools), slices.Clone(a.opts.Hooks), slices.Clone(a.opts.Directives)}
+	for i, e := range a.opts.Extensions {
+		if err := safely(a.names[i], func() error { a.collect(e, a.names[i], g); return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// collect asks one extension.
+func (a *Agent) collect(e Extension, name string, g *gathered) {
+	if t, ok := e.(ToolExtension); ok {
+		g.tools = append(g.tools, owned(name, t.Tools())...)
+	}
+	if st, ok := e.(StepToolExtension); ok {
+		a.steppers = append(a.steppers, stepper{st, name})
+	}
+	if d, ok := e.(DirectiveExtension); ok {
+		g.directives = append(g.directives, d.Directives()...)
+	}
+	if h, ok := e.(HookExtension); ok {
+		g.hooks = append(g.hooks, h.Hooks()...)
+	}
+	if p, ok := e.(PromptExtension); ok {
+		a.fragments = append(a.fragments, fragment{name, p.Fragment()})
+	}
+	if h, ok := e.(HintExtension); ok {
+		a.hints = append(a.hints, fragment{name, h.Hint(a.config.clone())})
+	}
+}
+
+// safely asks an extension, which is not ours and may panic. Whatever asks one comes by
+// here, apart from what is asked within a turn, which has its own end for that.
+func safely(name string, ask func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it panicked: %v", p)
 		}
 		if err != nil {
-			err = fmt.Errorf("extension %q: %w", e.Name(), err)
+			err = fmt.Errorf("extension %q: %w", name, err)
 		}
 	}()
 	return ask()
 }
 
-// sameExtension reports whether two are one. Those that cannot be told apart are not.
-func sameExtension(a, b Extension) bool {
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+// warnOfStrays tells the log of names in the scope and the resources that are those of no
+// tool. That is no error: tools may come later.
+func (a *Agent) warnOfStrays() {
+	all := a.allTools().tools
+	names := make([]string, len(all))
+	for i, b := range all {
+		names[i] = b.name
+	}
+	for _, pattern := range a.opts.Scope {
+		a.warnOfStray("scope", pattern, names)
+	}
+	for i, e := range a.opts.Extensions {
+		if _, says := e.(ScopeExtension); says { // what the names mean it knows
+			continue
+		}
+		var own []string
+		for _, b := range all {
+			if b.owner == a.names[i] {
+				own = append(own, b.name)
+			}
+		}
+		for _, pattern := range a.config.Resources[a.names[i]] {
+			a.warnOfStray("resources of "+a.names[i], pattern, own)
+		}
+	}
+}
+
+func (a *Agent) warnOfStray(where, pattern string, names []string) {
+	if !slices.ContainsFunc(names, func(name string) bool { return matches(pattern, name) }) {
+		a.opts.Logger.Warn("a name matches no tool that the agent has now", "agent", a.opts.Name, "where", where, "name", pattern, "near", near.Hint(pattern, names))
+	}
+}
+
+// allTools are the tools of the agent, with those of its last step.
+func (a *Agent) allTools() *toolset {
+	now := a.tools.Load()
+	if s := a.stepped.Load(); s != nil && s.base == now {
+		return s.set
+	}
+	return now
 }
 
 // basePrompt is what every turn's prompt begins with: the agent's own text, the
@@ -213,67 +332,7 @@ func (a *Agent) scopeBlock() string {
 	case a.opts.Scope != nil && len(a.opts.Scope) == 0:
 		lines = append(lines, "You have no tools.")
 	case a.opts.Scope != nil:
-		lines = append(lines, "You may use these tools only: "+strings.Join(a.opts.Scope, ", ")+".")
+		lines = append(lines, "You may use these tools only: "+untagged(strings.Join(a.opts.Scope, ", "))+".")
 	}
-	if lines = append(lines, a.scopeLines...); len(lines) == 0 {
-		return ""
-	}
-	return "<scope>\n" + strings.Join(lines, "\n") + "\n</scope>"
-}
-
-// today is the base of a turn's prompt. It is made anew when the date changes.
-func (a *Agent) today() *prompt {
-	now := a.prompt.Load()
-	if a.opts.Environment == nil {
-		return now
-	}
-	if day := a.opts.Environment.day(); day != now.day {
-		now = a.basePrompt(day)
-		a.prompt.Store(now)
-	}
-	return now
-}
-
-// register tells the extensions of an agent that is made.
-func (a *Agent) register(ctx context.Context) error {
-	a.config.Tools = slices.Clone(a.tools.Load().names)
-	for i, e := range a.opts.Extensions {
-		r, ok := e.(RegisterExtension)
-		if !ok {
-			continue
-		}
-		if err := safely(e, func() error { return r.Register(ctx, a.config) }); err != nil {
-			return errors.Join(err, a.unregister(context.WithoutCancel(ctx), a.opts.Extensions[:i]))
-		}
-	}
-	a.registered = true
-	return nil
-}
-
-// unregister tells extensions of an agent that is gone, the last first.
-func (a *Agent) unregister(ctx context.Context, extensions []Extension) error {
-	a.registered = false
-	var problems []error
-	for _, e := range slices.Backward(extensions) {
-		if r, ok := e.(RegisterExtension); ok {
-			problems = append(problems, safely(e, func() error { return r.Unregister(ctx, a.config) }))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// watchExtensions has those extensions see events that want to.
-func (a *Agent) watchExtensions() {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.endWatching = cancel
-	for _, e := range a.opts.Extensions {
-		if w, ok := e.(WatchExtension); ok {
-			events := a.Watch(ctx, nil)
-			a.watching.Go(func() { // until the agent is closed
-				if err := safely(e, func() error { w.Watch(ctx, events); return nil }); err != nil {
-					a.opts.Logger.Warn("an extension stopped watching", "error", err)
-				}
-			})
-		}
-	}
+	return "<scope>\n" + strings.Join(append(lines, a.scopeLines...), "\n") + "\n</scope>"
 }

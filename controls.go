@@ -236,6 +236,7 @@ type wishes struct {
 	// What children leave behind.
 	spent       Usage
 	waits       []Question
+	missing     error // of one that could not be gone on with
 	pending     []PendingReminder
 	diagnostics []hook.Diagnostic
 }

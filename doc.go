@@ -98,10 +98,11 @@
 // the two that fail open.
 //
 // Failed attempts at a model are a [*ModelError]; those that may pass are made
-// again before anyone hears of them. ErrBusy, ErrParked, ErrNoTurn and ErrClosed
-// answer questions about sessions, ErrNotFound, ErrHeld, ErrFenced and
-// ErrConflict about stores, and ErrDecided, ErrWrongHash and ErrExpired about
-// decisions. Use errors.Is.
+// again before anyone hears of them. A turn that is resumed without the tools that
+// its calls need is a [*MissingToolError], and stays as it was. ErrBusy, ErrParked,
+// ErrNoTurn and ErrClosed answer questions about sessions, ErrNotFound, ErrHeld,
+// ErrFenced and ErrConflict about stores, and ErrDecided, ErrWrongHash and
+// ErrExpired about decisions. Use errors.Is.
 //
 // # Testing
 //

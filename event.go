@@ -16,6 +16,7 @@ const (
 	EventThinkingDelta     EventKind = "thinking_delta"
 	EventToolUse           EventKind = "tool_use"
 	EventToolUseResult     EventKind = "tool_use_result"
+	EventToolProgress      EventKind = "tool_progress" // how far a call is, in the tool's words
 	EventModelResponse     EventKind = "model_response"
 	EventTokenConsumption  EventKind = "token_consumption" //nolint:gosec // tokens of a model, no credentials
 	EventCompactionStart   EventKind = "compaction_start"

@@ -324,6 +324,8 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 		failed.Status, failed.Message = ChildAborted, "it was given up"
 	case ctx.Err() != nil && (r.end == nil || r.end.Reason == EndAborted):
 		failed.Status, failed.Message, failed.err = ChildAborted, "it was aborted", cmp.Or(r.err, context.Cause(ctx))
+	case r.stays():
+		return &Turn{Reason: EndParked}, nil
 	case r.err != nil:
 		failed.Message = r.err.Error()
 	case r.end == nil:
@@ -340,6 +342,25 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 		r.lineage.charge(r.end.Usage)
 	}
 	return nil, failed
+}
+
+// stays reports whether the child's turn could not be gone on with for want of a tool. It
+// is parked as it was, and its parent tells why.
+func (r *childRun) stays() bool {
+	_, stays := errors.AsType[*MissingToolError](r.err)
+	if stays {
+		r.controls.wish(func(w *wishes) { w.missing = r.err })
+	}
+	return stays
+}
+
+// childMissing is why a child could not be gone on with, if that is what the turn parks for.
+func (t *turn) childMissing() error {
+	t.wishes.mu.Lock()
+	defer t.wishes.mu.Unlock()
+	err := t.wishes.missing
+	t.wishes.missing = nil
+	return err
 }
 
 // runID is the id of the child run that the turn belongs to; the main agent has
@@ -436,21 +457,78 @@ func (t *turn) overspent() string {
 	return ""
 }
 
+// limiter is a parent that may not use everything, with the tools that it has.
+type limiter struct {
+	agent *Agent
+	tools *toolset
+}
+
+// permits reports whether a child of the parent's may use a tool: the parent may, by the
+// tool's name and by its owner, and does not have it itself as one that it may not use.
+func (l limiter) permits(b *boundTool) bool {
+	if !l.agent.inScope(b.name) || !l.agent.narrowed.allows(b.owner, b.name) {
+		return false
+	}
+	own := l.tools.byName[b.name]
+	return own == nil || own.inScope
+}
+
+// limiters adds the parents that may not use everything, however far above.
+func (t *turn) limiters(all []limiter) []limiter {
+	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
+		if a := at.agent; a.opts.Scope != nil || len(a.narrowed) > 0 {
+			all = append(all, limiter{a, a.allTools()})
+		}
+	}
+	return all
+}
+
+// limitedTools is a toolset without what parents may not use. As long as neither it nor
+// they change it serves every step of every child.
+type limitedTools struct {
+	of  *toolset
+	by  []limiter
+	set *toolset
+}
+
+// mostLimited is how many of them an agent keeps: its tools by themselves and with those
+// of a step, for two parents.
+const mostLimited = 4
+
 // limited takes away the tools that a parent may not use.
 func (t *turn) limited(tools *toolset) *toolset {
-	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
-		if at.agent.opts.Scope == nil {
-			continue
+	if t.lineage == nil {
+		return tools
+	}
+	var room [4]limiter
+	by := t.limiters(room[:0])
+	if len(by) == 0 {
+		return tools
+	}
+	var kept []*limitedTools
+	if known := t.agent.limited.Load(); known != nil {
+		kept = *known
+	}
+	for _, k := range kept {
+		if k.of == tools && slices.Equal(k.by, by) {
+			return k.set
 		}
-		cut := slices.Clone(tools.tools)
-		for i, b := range cut {
-			if b.inScope && !at.agent.inScope(b.name) {
-				out := *b
-				out.inScope = false
-				cut[i] = &out
-			}
+	}
+	now := &limitedTools{tools, slices.Clone(by), newToolset(cut(tools.tools, by))}
+	next := append([]*limitedTools{now}, kept[:min(len(kept), mostLimited-1)]...)
+	t.agent.limited.Store(&next)
+	return now.set
+}
+
+// cut returns tools of which those are out of scope that a parent may not use.
+func cut(tools []*boundTool, by []limiter) []*boundTool {
+	tools = slices.Clone(tools)
+	for i, b := range tools {
+		if b.inScope && slices.ContainsFunc(by, func(l limiter) bool { return !l.permits(b) }) {
+			out := *b
+			out.inScope = false
+			tools[i] = &out
 		}
-		tools = newToolset(cut)
 	}
 	return tools
 }

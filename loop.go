@@ -108,9 +108,13 @@ func (t *turn) resume() EndReason {
 	if open.Ended != "" { // its process ended between its last commit and its end phases
 		return t.resumeEnd(open.Ended)
 	}
+	t.bindBundles()
+	if t.err = t.missingTools(); t.err != nil {
+		t.quiet = true // it does not go on
+		return EndParked
+	}
 	open.Parked = false
 	t.session.told = "" // it goes on, and will end again
-	t.bindBundles()
 	t.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
 	if batch := t.openCalls(); batch != nil {

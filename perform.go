@@ -92,11 +92,18 @@ func (t *turn) park(b *batch) EndReason {
 	if err := t.commit(nil, b.records(b.message.Seq, false), b.approvals()); err != nil {
 		return t.failed(err)
 	}
+	t.err = t.childMissing() // it waits for nobody to decide
 	return EndParked
 }
 
-// serial reports whether the call is a barrier.
-func (c *call) serial() bool { return c.tool != nil && c.tool.traits.Serial }
+// serial reports whether the call is a barrier. One that waits may be, if its tool is not
+// there to tell.
+func (c *call) serial() bool {
+	if c.tool == nil {
+		return c.state == CallParked
+	}
+	return c.tool.traits.Serial
+}
 
 // each does something for several calls at a time, each on a goroutine of its
 // own, and returns when all are done. One call needs none: it has the turn's. A

@@ -221,7 +221,7 @@ func (t *turn) seeTools() {
 		return
 	}
 	own := slices.DeleteFunc(slices.Clone(t.extra), func(b *boundTool) bool { return t.tools.byName[b.name] != nil })
-	t.tools = t.limited(newToolset(slices.Concat(t.tools.tools, own)))
+	t.tools = newToolset(slices.Concat(t.tools.tools, cut(own, t.limiters(nil))))
 }
 
 // compilePrompt asks turn.pre_prompt_compile, builds the system prompt and shows

@@ -13,7 +13,7 @@ import (
 // concurrent use.
 //
 // An agent is found once its extensions know of it, and they are told that it is gone
-// when it is not found any more.
+// when it is not found any more. One that is closed is found no more, whoever closes it.
 type Registry struct {
 	mu     sync.Mutex
 	agents map[string]*Agent
@@ -66,14 +66,19 @@ func (r *Registry) Add(ctx context.Context, model Model, opts *Options) (*Agent,
 	if err != nil {
 		return nil, fmt.Errorf("add agent %q: %w", name, err)
 	}
-	r.put(name, a)
+	a.home = r
+	r.put(a)
 	return a, nil
 }
 
 // Replace makes an agent and puts it in the place of the one of its name, if there is one.
-// The extensions of the old one are told that it is gone before those of the new one are
-// told of that; if the new one cannot be made, the old one stays. Then the old one is
-// closed, which waits for its turns; extensions that both have stay open.
+// Nobody finds the name until that is done: the old one takes no more turns, those under
+// way are waited for, its extensions are told that it is gone, and then those of the new
+// one are told of that. The old one is closed; extensions that both have stay open.
+//
+// If the new one cannot be made, or ctx ends before the old one's turns, the old one is
+// put back. If its own extensions do not take it back, or somebody closed it meanwhile,
+// there is no agent of that name.
 func (r *Registry) Replace(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	name := nameOf(opts)
 	release, err := r.hold(ctx, name)
@@ -81,32 +86,57 @@ func (r *Registry) Replace(ctx context.Context, model Model, opts *Options) (*Ag
 		return nil, fmt.Errorf("replace agent %q: %w", name, err)
 	}
 	defer release()
-	old, had := r.Lookup(name)
 	a, err := makeAgent(ctx, model, opts)
 	if err != nil {
 		return nil, fmt.Errorf("replace agent %q: %w", name, err)
 	}
+	a.home = r
+	old, had := r.Lookup(name)
 	if had {
-		if err := old.unregister(ctx, old.opts.Extensions); err != nil {
-			return nil, fmt.Errorf("replace agent %q: %w", name, errors.Join(err, old.register(context.WithoutCancel(ctx))))
-		}
+		err = r.withdraw(ctx, old, a)
 	}
-	if err := a.register(ctx); err != nil {
-		problems := []error{err}
+	if err == nil {
+		err = a.register(ctx)
+	}
+	if err != nil {
 		if had {
-			problems = append(problems, old.register(context.WithoutCancel(ctx)))
+			err = errors.Join(err, r.putBack(context.WithoutCancel(ctx), old))
 		}
-		return nil, fmt.Errorf("replace agent %q: %w", name, errors.Join(problems...))
+		return nil, fmt.Errorf("replace agent %q: %w", name, err)
 	}
 	a.watchExtensions()
-	r.put(name, a)
+	r.put(a)
 	if had {
-		old.spare = a.opts.Extensions
 		if err := old.Close(ctx); err != nil {
 			return a, fmt.Errorf("replace agent %q: the new one is in its place: %w", name, err)
 		}
 	}
 	return a, nil
+}
+
+// withdraw takes an agent out that another is to replace.
+func (r *Registry) withdraw(ctx context.Context, old, replacement *Agent) error {
+	old.spareExtensions(replacement.opts.Extensions)
+	r.drop(old)
+	if err := old.drain(ctx); err != nil {
+		return err
+	}
+	return old.unregister(ctx)
+}
+
+// putBack puts back an agent that could not be replaced.
+func (r *Registry) putBack(ctx context.Context, old *Agent) error {
+	err := old.register(ctx)
+	switch {
+	case errors.Is(err, ErrClosed):
+		return errors.Join(errors.New("the old one was closed meanwhile"), old.reclaimExtensions(ctx))
+	case err != nil:
+		err = fmt.Errorf("the old one cannot be put back, and is closed: %w", err)
+		return errors.Join(err, old.reclaimExtensions(ctx), old.Close(ctx))
+	}
+	old.leaving.Store(false)
+	r.put(old)
+	return old.reclaimExtensions(ctx)
 }
 
 // Remove takes an agent out and closes it, which waits for its turns. ErrNotFound: there
@@ -121,22 +151,29 @@ func (r *Registry) Remove(ctx context.Context, name string) error {
 	if !ok {
 		return fmt.Errorf("remove agent %q: %w", name, ErrNotFound)
 	}
-	r.put(name, nil)
+	r.drop(a)
 	if err := a.Close(ctx); err != nil {
 		return fmt.Errorf("remove agent %q: %w", name, err)
 	}
 	return nil
 }
 
-// put has a name mean an agent, or nothing.
-func (r *Registry) put(name string, a *Agent) {
+// put has an agent found under its name, unless it is closed.
+func (r *Registry) put(a *Agent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a == nil {
-		delete(r.agents, name)
-		return
+	if !a.closed.Load() {
+		r.agents[a.opts.Name] = a
 	}
-	r.agents[name] = a
+}
+
+// drop has an agent found no more.
+func (r *Registry) drop(a *Agent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.agents[a.opts.Name] == a {
+		delete(r.agents, a.opts.Name)
+	}
 }
 
 // Lookup finds an agent by its name.

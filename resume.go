@@ -1,12 +1,28 @@
 package belay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
+
+// MissingToolError says that an open turn cannot be gone on with here: calls of it that
+// are to run, because they were approved or waited for one that was, are of tools that the
+// agent does not have now. The turn stays as it was, and so do the decisions. Resume it
+// with an agent that has the tools, or abandon it.
+type MissingToolError struct {
+	Session, Turn string
+	// Tools are their names, in the order of the calls.
+	Tools []string
+}
+
+func (e *MissingToolError) Error() string {
+	return fmt.Sprintf("belay: turn %s of session %q cannot be gone on with: calls of it are to run, and the agent does not have their tools now: %s: resume it with an agent that has them, or abandon it",
+		e.Turn, e.Session, strings.Join(e.Tools, ", "))
+}
 
 // reopen reads the session from the store again: a parked turn may have been
 // decided meanwhile, by anyone.
@@ -17,8 +33,11 @@ func (t *turn) reopen() error {
 
 // resumeEnd ends a turn that was over but for its end phases.
 func (t *turn) resumeEnd(end EndReason) EndReason {
+	if e := t.session.state.Ending; e != nil {
+		t.by, t.why = e.By, e.Why
+	}
 	if end == EndError {
-		t.err = errors.New("the turn failed; why is lost with its process")
+		t.err = errors.New(cmp.Or(t.why, "the turn failed; why is lost with its process"))
 	}
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Turn == t.state.ID && m.Role == RoleAssistant {
@@ -45,6 +64,29 @@ func (t *turn) openCalls() *batch {
 	t.heedHalt(b)
 	t.letGo(b)
 	return b
+}
+
+// missingTools says which tools are not there that calls of the open turn need now. No
+// call is used up on a tool that may come back.
+func (t *turn) missingTools() error {
+	b := t.unanswered()
+	if b == nil {
+		return nil
+	}
+	missing := &MissingToolError{Session: t.session.id, Turn: t.state.ID}
+	now := time.Now()
+	for _, c := range b.calls {
+		if c.result != nil || c.state == CallStarted || t.tools.byName[c.Tool] != nil || slices.Contains(missing.Tools, c.Tool) {
+			continue
+		}
+		if d, waits, fault := c.standing(now); !waits && fault == "" && (d == nil || d.Allow) {
+			missing.Tools = append(missing.Tools, c.Tool)
+		}
+	}
+	if len(missing.Tools) == 0 {
+		return nil
+	}
+	return missing
 }
 
 // unanswered reads the states of the last response's calls.
@@ -97,33 +139,26 @@ func (t *turn) commitResumed(b *batch) error {
 
 // readmit decides what becomes of a call that has no result yet.
 func (t *turn) readmit(c *call) {
-	if c.result != nil || !t.resolve(c) {
+	here := t.tools.byName[c.Tool] != nil
+	if c.result != nil || here && !t.resolve(c) {
 		return
 	}
-	if c.state == CallStarted && !c.tool.traits.Idempotent {
+	if c.state == CallStarted && !(here && c.tool.traits.Idempotent) {
 		c.answer(t.askAfter(c, Failed(ClassAborted, interrupted), 0))
 		return
 	}
 	approved := c.approval != nil && c.approval.Decided != nil && c.approval.Decided.Allow
-	if c.approval != nil && c.state == CallParked && c.Wait == c.approval.ID {
-		d := c.approval.Decided
-		if c.approval.Hash != canonicalHash(c.Input) {
-			c.refuse("belay", "its approval is about another input")
-			return
-		}
-		switch {
-		case d == nil && c.approval.expired(time.Now()):
-			d = &Decision{By: "expiry", Reason: "nobody decided in time"}
-		case d == nil:
-			return // it still waits
-		}
+	d, waits, fault := c.standing(time.Now())
+	switch {
+	case fault != "":
+		c.refuse("belay", fault)
+		return
+	case waits:
+		return
+	case d != nil:
 		t.decided(c, *d)
-		if !d.Allow {
-			return
-		}
 	}
-	if c.state == CallParked && c.approval == nil && strings.HasPrefix(c.Wait, approvalPrefix) {
-		c.refuse("belay", "its approval is not on record")
+	if d != nil && !d.Allow || !here && !t.resolve(c) {
 		return
 	}
 	switch a := t.askFloor(c, Authorization{}); {
@@ -133,6 +168,28 @@ func (t *turn) readmit(c *call) {
 		}
 	default:
 		t.decide(c, a)
+	}
+}
+
+// standing says how the question stands that a parked call waits for: what was decided, or
+// that it still waits, or what is wrong with it. All are empty for a call that waits for
+// no answer.
+func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
+	switch {
+	case c.state != CallParked:
+		return nil, false, ""
+	case c.approval == nil && strings.HasPrefix(c.Wait, approvalPrefix):
+		return nil, false, "its approval is not on record"
+	case c.approval == nil || c.Wait != c.approval.ID: // its tool parked it
+		return nil, false, ""
+	case c.approval.Hash != canonicalHash(c.Input):
+		return nil, false, "its approval is about another input"
+	case c.approval.Decided != nil:
+		return c.approval.Decided, false, ""
+	case c.approval.expired(now):
+		return &Decision{By: "expiry", Reason: "nobody decided in time"}, false, ""
+	default:
+		return nil, true, ""
 	}
 }
 

@@ -89,7 +89,8 @@ func (s *Session) Turn(ctx context.Context, text string, parts ...Part) (*Turn, 
 
 // Resume goes on with a turn that is parked, or that was under way when its
 // process ended. If what it waits for is not decided, it ends parked again.
-// ErrNoTurn: there is none.
+// ErrNoTurn: there is none. [*MissingToolError]: calls that are to run are of tools that
+// the agent does not have now.
 func (s *Session) Resume(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, (*turn).resume)
 }
@@ -267,7 +268,7 @@ func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
 			return context.Cause(ctx)
 		}
 	}
-	if s.closed.Load() || busy != closing && s.agent.closed.Load() {
+	if s.closed.Load() || busy != closing && !s.agent.takesTurns(ctx) {
 		<-s.slot
 		return ErrClosed
 	}

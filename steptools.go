@@ -13,7 +13,8 @@ import (
 // extensions bring for it. As long as neither changes it serves every step.
 type steppedTools struct {
 	base     *toolset
-	brought  [][]Tool // by extension
+	brought  [][]Tool      // by extension
+	broke    []stepProblem // of those that could not be asked
 	set      *toolset
 	problems []stepProblem
 }
@@ -24,6 +25,18 @@ type stepProblem struct {
 	from    string
 	message string
 	err     error
+}
+
+// stepper is an extension that brings tools for each step.
+type stepper struct {
+	StepToolExtension
+	name string
+}
+
+// tools asks it for the tools of an agent's next step.
+func (s stepper) tools(agent string) (tools []Tool, err error) {
+	err = safely(s.name, func() error { tools = s.StepTools(agent); return nil })
+	return tools, err
 }
 
 // stepTools returns the tools of the next step. The turn is told once what is wrong
@@ -43,33 +56,71 @@ func (t *turn) stepTools() *toolset {
 	return now.set
 }
 
-// step asks the extensions for their tools.
-func (a *Agent) step(base *toolset) *steppedTools {
-	brought := make([][]Tool, len(a.steppers))
-	for i, e := range a.steppers {
-		brought[i] = e.StepTools(a.opts.Name)
-	}
-	last := a.stepped.Load()
-	if last != nil && last.base == base && slices.EqualFunc(last.brought, brought, sameTools) {
-		return last
-	}
-	now := &steppedTools{base: base, brought: brought, set: base}
+// known are the tools that were bound, by what they were made of.
+func (s *steppedTools) known() map[Tool]*boundTool {
 	known := make(map[Tool]*boundTool)
-	if last != nil {
-		for _, b := range last.set.tools {
+	if s != nil {
+		for _, b := range s.set.tools {
 			if comparableTool(b.Tool) {
 				known[b.Tool] = b
 			}
 		}
 	}
+	return known
+}
+
+// ask asks the extensions for their tools: nil means that they bring what they brought
+// before. One that panics brings none.
+func (a *Agent) ask(before *steppedTools) (brought [][]Tool, broke []stepProblem) {
+	for i, e := range a.steppers {
+		tools, err := e.tools(a.opts.Name)
+		if err != nil {
+			a.opts.Logger.Warn("an extension brings no tools", "agent", a.opts.Name, "error", err)
+			broke = append(broke, stepProblem{hook.CodePanic, e.name, "the extension panicked when it was asked for its tools", err})
+		}
+		if brought == nil && before != nil && sameTools(before.brought[i], tools) {
+			continue
+		}
+		if brought == nil {
+			brought = make([][]Tool, len(a.steppers))
+			if before != nil {
+				copy(brought, before.brought[:i])
+			}
+		}
+		brought[i] = tools
+	}
+	return brought, broke
+}
+
+// step binds the tools of the extensions, as they are now.
+func (a *Agent) step(base *toolset) *steppedTools {
+	last := a.stepped.Load()
+	same := last != nil && last.base == base
+	if same && len(last.broke) == 0 && a.bringTheSame(last) {
+		return last
+	}
+	before := last
+	if !same {
+		before = nil
+	}
+	brought, broke := a.ask(before)
+	if brought == nil { // what they brought before
+		if slices.EqualFunc(last.broke, broke, func(x, y stepProblem) bool { return x.err.Error() == y.err.Error() }) {
+			return last
+		}
+		brought = last.brought
+	}
+	now := &steppedTools{base: base, brought: brought, broke: broke, set: base, problems: slices.Clone(broke)}
+	known := last.known()
 	owner := make(map[string]string)
 	var bound []*boundTool
 	for i, tools := range brought {
-		from := a.steppers[i].Name()
+		from := a.steppers[i].name
 		for _, tool := range tools {
 			b, ok := (*boundTool)(nil), false
 			if tool != nil && comparableTool(tool) {
 				b, ok = known[tool]
+				ok = ok && b.owner == from
 			}
 			if !ok {
 				var err error
@@ -96,6 +147,22 @@ func (a *Agent) step(base *toolset) *steppedTools {
 	return now
 }
 
+// bringTheSame reports whether the extensions bring what they brought before: which is so
+// nearly always, and quickly found out.
+func (a *Agent) bringTheSame(last *steppedTools) (same bool) {
+	defer func() {
+		if recover() != nil { // whose fault it is shows when they are asked one by one
+			same = false
+		}
+	}()
+	for i, e := range a.steppers {
+		if !sameTools(last.brought[i], e.StepTools(a.opts.Name)) {
+			return false
+		}
+	}
+	return true
+}
+
 func (s *steppedTools) refuse(code hook.Code, from, message string, err error) {
 	s.problems = append(s.problems, stepProblem{code, from, message, fmt.Errorf("extension %q: %w", from, err)})
 }
@@ -118,6 +185,9 @@ func sameTools(a, b []Tool) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	if len(a) == 0 || &a[0] == &b[0] { // the very same slice
+		return true
+	}
 	for i := range a {
 		if !comparableTool(a[i]) || !comparableTool(b[i]) || a[i] != b[i] {
 			return false
@@ -128,5 +198,5 @@ func sameTools(a, b []Tool) bool {
 
 // comparableTool reports whether a tool can be told from others: a pointer can.
 func comparableTool(t Tool) bool {
-	return t == nil || reflect.TypeOf(t).Comparable()
+	return t == nil || reflect.ValueOf(t).Comparable()
 }

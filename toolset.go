@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -96,10 +95,7 @@ func (a *Agent) inScope(name string) bool {
 	if a.opts.Scope == nil {
 		return true
 	}
-	return slices.ContainsFunc(a.opts.Scope, func(pattern string) bool {
-		ok, err := path.Match(pattern, name)
-		return ok && err == nil
-	})
+	return slices.ContainsFunc(a.opts.Scope, func(pattern string) bool { return matches(pattern, name) })
 }
 
 // newToolset makes a toolset of tools.
@@ -171,8 +167,8 @@ func (r *routedTool) Call(ctx context.Context, call *Invocation) (Result, error)
 
 // route finds the extension that runs the tools of a bundle.
 func (a *Agent) route(name string) RouteExtension { //nolint:ireturn // it is one of several extensions
-	for _, e := range a.opts.Extensions {
-		if r, ok := e.(RouteExtension); ok && e.Name() == name {
+	for i, e := range a.opts.Extensions {
+		if r, ok := e.(RouteExtension); ok && a.names[i] == name {
 			return r
 		}
 	}

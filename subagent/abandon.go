@@ -66,7 +66,7 @@ func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nt
 	if s == nil {
 		s = &Subagent{Name: in.Name, Factory: gone}
 	}
-	d := &dispatch{e, s, call, newTask(call, s, in.Prompt, nth)}
+	d := &dispatch{e, s, call, e.newTask(call, s, in.Prompt, nth)}
 	d.task.Resumed = true
 	open, err := d.isOpen(ctx)
 	if err != nil || !open {
@@ -153,8 +153,8 @@ func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 }
 
 // newTask is a task of a call, with the session that it has whenever it is made.
-func newTask(call *belay.Invocation, s *Subagent, prompt string, nth int) *Task {
-	t := &Task{Name: s.Name, Prompt: prompt, Controls: call.Controls(), Resumed: call.Wait != ""}
+func (e *Extension) newTask(call *belay.Invocation, s *Subagent, prompt string, nth int) *Task {
+	t := &Task{Name: s.Name, Prompt: prompt, Controls: call.Controls(), Resumed: call.Wait != "", owner: e}
 	t.Store = t.Controls.Store()
 	if t.Session = freshSession(call, nth); s.Durable {
 		t.Session = durableSession(call, s.Name)

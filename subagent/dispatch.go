@@ -50,7 +50,7 @@ func (e *Extension) ask(ctx context.Context, call *belay.Invocation, name, promp
 	case controls == nil:
 		return failed(name, belay.ClassFailed, "subagents work below a turn, and this call is outside of one")
 	}
-	d := &dispatch{e, s, call, newTask(call, s, prompt, nth)}
+	d := &dispatch{e, s, call, e.newTask(call, s, prompt, nth)}
 	if bound := s.timeout(); bound > 0 {
 		bounded, cancel := context.WithTimeoutCause(ctx, bound, &timeoutError{bound})
 		defer cancel()

@@ -32,8 +32,8 @@
 // Between subagent_invoked and subagent_completed, which come in pairs whatever
 // happens, those who watch the parent see everything that the child tells, with its
 // run, its parent and its depth. In a child that is an agent of this runtime the parent's
-// hooks, floor, scope and budget hold, and what needs a person is asked where the parent
-// asks, unless the subagent is isolated. What the child takes is counted for the parent.
+// hooks, floor, scope, resources and budget hold, and what needs a person is asked where the
+// parent asks, unless the subagent is isolated. What the child takes is counted for the parent.
 //
 // A child that is parked parks the parent: the call waits. When the parent is resumed
 // the factory is called again, over the same child session, and both go on.
@@ -47,7 +47,8 @@
 // # Concurrency
 //
 // An [Extension] is safe for concurrent use, and has no goroutines of its own. Several
-// agents may share one, children too. Subagents that are called in one message run at the
+// agents may share one, children too: what its factories made is closed with the last of
+// the parents. Subagents that are called in one message run at the
 // same time.
 //
 // # Errors

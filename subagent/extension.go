@@ -36,9 +36,14 @@ type Extension struct {
 	adding  sync.Mutex
 	queue   queue
 	waiting parked
+	family  family
 }
 
-var _ belay.StepToolExtension = (*Extension)(nil)
+var (
+	_ belay.StepToolExtension = (*Extension)(nil)
+	_ belay.RegisterExtension = (*Extension)(nil)
+	_ belay.CloseExtension    = (*Extension)(nil)
+)
 
 // New makes an extension.
 func New(opts *Options) (*Extension, error) {

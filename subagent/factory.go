@@ -15,19 +15,23 @@ import (
 // Agent is a factory of sessions of an agent, which is made of a model when the first
 // task comes. It has the subagent's name and the parent's store, unless the options have
 // others. Each task has a session of its own. What runs behind its back when a task is
-// over, as hooks that nobody waits for, is given a few seconds; its extensions are not
-// closed.
+// over, as hooks that nobody waits for, is given a few seconds.
+//
+// The agent is closed, with its extensions, when the last [Extension] is that asked the
+// factory for one. What others have too should be among them in a form that is not closed.
 func Agent(model belay.Model, opts *belay.Options) Factory {
-	a := &maker{model: model}
+	m := &maker{model: model}
 	if opts != nil {
-		a.opts = *opts
+		m.opts = *opts
 	}
-	return func(_ context.Context, task *Task) (Runner, error) {
-		agent, err := a.agent(task)
+	return func(ctx context.Context, task *Task) (Runner, error) {
+		made, trouble, err := m.take(ctx, task)
 		if err != nil {
 			return nil, err
 		}
-		return &agentRunner{Session: agent.Session(task.Session), close: agent.Hooks().Drain}, nil
+		return &agentRunner{Session: made.agent.Session(task.Session), close: func(ctx context.Context) error {
+			return errors.Join(trouble, made.agent.Hooks().Drain(ctx), m.release(ctx, made))
+		}}, nil
 	}
 }
 
@@ -37,13 +41,37 @@ type maker struct {
 	model belay.Model
 	opts  belay.Options
 
-	mu    sync.Mutex
-	made  *belay.Agent
-	name  string
-	store belay.Store
+	mu     sync.Mutex
+	owners map[*Extension]bool // whose tasks it makes agents for
+	last   *madeAgent
 }
 
-func (m *maker) agent(task *Task) (*belay.Agent, error) {
+// madeAgent is an agent of a maker.
+type madeAgent struct {
+	agent *belay.Agent
+	name  string
+	store belay.Store
+
+	// What follows the maker's lock guards.
+
+	tasks int                             // that it does
+	end   func(ctx context.Context) error // what the last of them calls, of one that is taken for no more
+}
+
+// take returns the agent for a task, which is to be released when that is over. What was
+// wrong with the end of an agent in whose place it is, is no matter of the task.
+func (m *maker) take(ctx context.Context, task *Task) (made *madeAgent, trouble, err error) {
+	made, old, err := m.choose(task)
+	if err != nil || old == nil {
+		return made, nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closingTime)
+	defer cancel()
+	return made, m.finish(ctx, old, old.agent.Retire), nil // the new one has its extensions
+}
+
+// choose returns the agent for a task, and the one that it replaces, if any.
+func (m *maker) choose(task *Task) (made, old *madeAgent, err error) {
 	opts := m.opts
 	if opts.Name == "" {
 		opts.Name = task.Name
@@ -53,15 +81,69 @@ func (m *maker) agent(task *Task) (*belay.Agent, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.made != nil && m.name == opts.Name && sameStore(m.store, opts.Store) {
-		return m.made, nil
+	if m.last == nil || m.last.name != opts.Name || !sameStore(m.last.store, opts.Store) {
+		agent, err := task.owner.newChild(m.model, &opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		old, m.last = m.last, &madeAgent{agent: agent, name: opts.Name, store: opts.Store}
 	}
-	agent, err := belay.New(m.model, &opts)
-	if err != nil {
-		return nil, err
+	m.own(task.owner)
+	m.last.tasks++
+	return m.last, old, nil
+}
+
+// own notes for whom agents are made.
+func (m *maker) own(e *Extension) {
+	if e == nil || m.owners[e] {
+		return
 	}
-	m.made, m.name, m.store = agent, opts.Name, opts.Store
-	return agent, nil
+	if m.owners == nil {
+		m.owners = make(map[*Extension]bool)
+	}
+	m.owners[e] = true
+	e.notes(m)
+}
+
+// disown is told that an extension is closed. If it was the last, so is the agent.
+func (m *maker) disown(ctx context.Context, e *Extension) error {
+	m.mu.Lock()
+	delete(m.owners, e)
+	last := m.last
+	if len(m.owners) > 0 || last == nil {
+		m.mu.Unlock()
+		return nil
+	}
+	m.last = nil
+	m.mu.Unlock()
+	return m.finish(ctx, last, last.agent.Close)
+}
+
+// finish ends an agent that is taken for no more tasks, when those are over that it does.
+func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx context.Context) error) error {
+	m.mu.Lock()
+	made.end = end
+	busy := made.tasks > 0
+	m.mu.Unlock()
+	if busy {
+		return nil
+	}
+	return end(ctx)
+}
+
+// release is told that a task is over.
+func (m *maker) release(ctx context.Context, made *madeAgent) error {
+	m.mu.Lock()
+	made.tasks--
+	end := made.end
+	if made.tasks > 0 {
+		end = nil
+	}
+	m.mu.Unlock()
+	if end == nil {
+		return nil
+	}
+	return end(ctx)
 }
 
 // sameStore reports whether two stores are one, as far as can be told.

@@ -57,6 +57,8 @@ type Task struct {
 	Controls *belay.Controls
 	// Resumed says that the child was parked and is to go on.
 	Resumed bool
+
+	owner *Extension // whose task it is
 }
 
 // Runner does one task. It yields events, and at the end one of the kind turn_end, which

@@ -1,0 +1,220 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// registration is what the extensions of an agent know of it.
+type registration struct {
+	mu     sync.Mutex  // held while they are told, so that they hear one thing after the other
+	config AgentConfig // as they were told of it
+	known  []bool      // by extension: it was told of the agent, and not yet that it is gone
+	over   bool        // the agent is closed: they are told no more
+	spare  []Extension // which another agent has too, and which stay open
+	closed bool        // those that are not spared
+}
+
+// register tells those extensions of the agent that do not know of it. If one fails, those
+// that were told now are told that it is gone.
+func (a *Agent) register(ctx context.Context) error {
+	r := &a.registration
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return ErrClosed
+	}
+	if !slices.Contains(r.known, true) {
+		r.known, r.config = make([]bool, len(a.opts.Extensions)), a.config
+		r.config.Tools = a.allTools().names
+	}
+	told := make([]bool, len(r.known))
+	for i, e := range a.opts.Extensions {
+		if one, ok := e.(RegisterExtension); ok && !r.known[i] {
+			if err := safely(a.names[i], func() error { return one.Register(ctx, r.config.clone()) }); err != nil {
+				return errors.Join(err, a.tellGone(context.WithoutCancel(ctx), told))
+			}
+			r.known[i], told[i] = true, true
+		}
+	}
+	return nil
+}
+
+// unregister tells the extensions that know of the agent that it is gone. One that fails
+// is taken to know of it still.
+func (a *Agent) unregister(ctx context.Context) error {
+	a.registration.mu.Lock()
+	defer a.registration.mu.Unlock()
+	return a.tellGone(ctx, slices.Clone(a.registration.known))
+}
+
+// unregisterForGood is unregister for an agent that is closed.
+func (a *Agent) unregisterForGood(ctx context.Context) error {
+	a.registration.mu.Lock()
+	defer a.registration.mu.Unlock()
+	a.registration.over = true
+	return a.tellGone(ctx, slices.Clone(a.registration.known))
+}
+
+// tellGone tells extensions that the agent is gone, the last first.
+func (a *Agent) tellGone(ctx context.Context, which []bool) error {
+	r := &a.registration
+	var problems []error
+	for i, told := range slices.Backward(which) {
+		one, ok := a.opts.Extensions[i].(RegisterExtension)
+		if !ok || !told {
+			continue
+		}
+		err := safely(a.names[i], func() error { return one.Unregister(ctx, r.config.clone()) })
+		r.known[i] = err != nil
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// spareExtensions keeps extensions open that another agent is to have.
+func (a *Agent) spareExtensions(others []Extension) {
+	a.registration.mu.Lock()
+	defer a.registration.mu.Unlock()
+	a.registration.spare = others
+}
+
+// reclaimExtensions takes back that extensions are spared: the other agent came to
+// nothing. If this one was closed meanwhile, they are closed now.
+func (a *Agent) reclaimExtensions(ctx context.Context) error {
+	r := &a.registration
+	r.mu.Lock()
+	spared, late := r.spare, r.closed
+	r.spare = nil
+	r.mu.Unlock()
+	if !late {
+		return nil
+	}
+	return a.closeExtensions(ctx, func(e Extension) bool { return among(spared, e) })
+}
+
+// endExtensions closes the extensions, apart from those that are spared.
+func (a *Agent) endExtensions(ctx context.Context) error {
+	r := &a.registration
+	r.mu.Lock()
+	spared := r.spare
+	r.closed = true
+	r.mu.Unlock()
+	return a.closeExtensions(ctx, func(e Extension) bool { return !among(spared, e) })
+}
+
+// closeExtensions closes some of the extensions, the last first.
+func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool) error {
+	var problems []error
+	for i, e := range slices.Backward(a.opts.Extensions) {
+		if c, ok := e.(CloseExtension); ok && which(e) {
+			problems = append(problems, safely(a.names[i], func() error { return c.Close(ctx) }))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// among reports whether an extension is one of others. Those that cannot be told apart
+// are not.
+func among(others []Extension, e Extension) bool {
+	return reflect.ValueOf(e).Comparable() && slices.ContainsFunc(others, func(o Extension) bool {
+		return reflect.TypeOf(o) == reflect.TypeOf(e) && o == e
+	})
+}
+
+// extensionWatch is an extension that sees events.
+type extensionWatch struct {
+	name string
+	done chan struct{}
+}
+
+// watchExtensions has those extensions see events that want to.
+func (a *Agent) watchExtensions() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.endWatching = cancel
+	for i, e := range a.opts.Extensions {
+		w, ok := e.(WatchExtension)
+		if !ok {
+			continue
+		}
+		watch := extensionWatch{a.names[i], make(chan struct{})}
+		a.watching = append(a.watching, watch)
+		events := a.Watch(ctx, nil)
+		go func() { // until the agent is closed
+			defer close(watch.done)
+			if err := safely(watch.name, func() error { w.Watch(ctx, events); return nil }); err != nil {
+				a.opts.Logger.Warn("an extension stopped watching", "error", err)
+			}
+		}()
+	}
+}
+
+// stopWatching ends what extensions see, and waits until they have returned.
+func (a *Agent) stopWatching(ctx context.Context) error {
+	if a.endWatching == nil {
+		return nil
+	}
+	a.endWatching()
+	var problems []error
+	for _, w := range a.watching {
+		select {
+		case <-w.done:
+			continue
+		default:
+		}
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			problems = append(problems, fmt.Errorf("extension %q: it is still watching: %w", w.name, context.Cause(ctx)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// open lists the agent's sessions, by id.
+func (a *Agent) open() []*Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	open := make([]*Session, 0, len(a.sessions))
+	for _, s := range a.sessions {
+		open = append(open, s)
+	}
+	slices.SortFunc(open, func(x, y *Session) int { return strings.Compare(x.id, y.id) })
+	return open
+}
+
+// drain has the agent take no more turns, and waits for those that are under way.
+func (a *Agent) drain(ctx context.Context) error {
+	a.leaving.Store(true)
+	for _, s := range a.open() {
+		select {
+		case s.slot <- struct{}{}:
+			<-s.slot
+		case <-ctx.Done():
+			return fmt.Errorf("session %q is taking a turn: %w", s.id, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// takesTurns reports whether the agent takes a turn. One that is about to leave takes
+// those of its own children alone: the turns above them are waited for.
+func (a *Agent) takesTurns(ctx context.Context) bool {
+	if a.closed.Load() {
+		return false
+	}
+	if !a.leaving.Load() {
+		return true
+	}
+	for at := lineageOf(ctx).above(); at != nil; at = at.lineage.above() {
+		if at.agent == a {
+			return true
+		}
+	}
+	return false
+}

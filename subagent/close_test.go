@@ -1,0 +1,226 @@
+package subagent_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/memstore"
+	"github.com/belay-run/belay/subagent"
+)
+
+// ledger is an extension that writes down which agents it knows.
+type ledger struct {
+	mu     sync.Mutex
+	known  map[string]bool
+	most   int
+	closed int
+}
+
+func (*ledger) Name() string { return "ledger" }
+
+func (l *ledger) Register(_ context.Context, agent belay.AgentConfig) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.known = make(map[string]bool)
+	}
+	l.known[agent.ID] = true
+	l.most = max(l.most, len(l.known))
+	return nil
+}
+
+func (l *ledger) Unregister(_ context.Context, agent belay.AgentConfig) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, agent.ID)
+	return nil
+}
+
+func (l *ledger) Close(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed++
+	return nil
+}
+
+// want is how many agents it knows, and how often it was closed.
+func (l *ledger) want(t *testing.T, when string, known, closed int) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.known) != known || l.closed != closed {
+		t.Errorf("%s: %d agents are registered and %d are closed, want %d and %d", when, len(l.known), l.closed, known, closed)
+	}
+}
+
+// handingOver makes an agent that hands a task to the subagent kid, which the test closes.
+func handingOver(t *testing.T, store belay.Store, extensions ...belay.Extension) *belay.Agent {
+	t.Helper()
+	a, err := belay.New(script(calls(invoke("kid", "go")), tells("parent")), &belay.Options{Store: store, Extensions: extensions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func kidIsAsked(t *testing.T, a *belay.Agent, session string) {
+	t.Helper()
+	turn, err := belay.Await(a.Session(session).Run(t.Context(), "go"))
+	if err != nil || !strings.Contains(turn.Text, `"content":"done"`) {
+		t.Errorf("the turn is %+v, %v", turn, err)
+	}
+}
+
+func closeAgent(t *testing.T, a *belay.Agent) {
+	t.Helper()
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kid is a subagent whose agent has extensions.
+func kid(extensions ...belay.Extension) subagent.Subagent {
+	return subagent.Subagent{Name: "kid", Factory: subagent.Agent(script(says("done")), &belay.Options{Extensions: extensions})}
+}
+
+// SPEC E-05
+func TestChildrenAreClosedWithTheirParent(t *testing.T) {
+	t.Parallel()
+	var l ledger
+	for i := range 3 { // one after the other, with what makes the children in common
+		a := handingOver(t, memstore.New(nil), newExtension(t, nil, kid(&l)))
+		kidIsAsked(t, a, "s")
+		kidIsAsked(t, a, "again")
+		l.want(t, "while its parent is there", 1, i)
+		closeAgent(t, a)
+		l.want(t, "after its parent", 0, i+1)
+	}
+	if l.most != 1 {
+		t.Errorf("%d children were there at a time", l.most)
+	}
+}
+
+// SPEC E-05
+func TestChildrenStayWithTheLastParent(t *testing.T) {
+	t.Parallel()
+	for name, shared := range map[string]bool{"which has the extension too": true, "which has the factory too": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l ledger
+			sub, store := kid(&l), memstore.New(nil)
+			one := newExtension(t, nil, sub)
+			two := one
+			if !shared {
+				two = newExtension(t, nil, sub)
+			}
+			first, second := handingOver(t, store, one), handingOver(t, store, two)
+			kidIsAsked(t, first, "first")
+			kidIsAsked(t, second, "second")
+			l.want(t, "with both", 1, 0)
+			closeAgent(t, first)
+			l.want(t, "with one", 1, 0)
+			kidIsAsked(t, second, "third")
+			closeAgent(t, second)
+			l.want(t, "with none", 0, 1)
+		})
+	}
+}
+
+// A child that has the extension which made it does not keep itself there.
+//
+// SPEC E-05
+func TestAChildThatHasItsParentsExtension(t *testing.T) {
+	t.Parallel()
+	var l ledger
+	subagents := newExtension(t, nil)
+	if _, err := subagents.Add(kid(&l, subagents)); err != nil {
+		t.Fatal(err)
+	}
+	a := handingOver(t, memstore.New(nil), subagents)
+	kidIsAsked(t, a, "s")
+	l.want(t, "while its parent is there", 1, 0)
+	closeAgent(t, a)
+	l.want(t, "after its parent", 0, 1)
+}
+
+// One with another store takes the place of the agent that was made before, whose
+// extensions it has: they stay open.
+//
+// SPEC E-05
+func TestAChildThatIsReplacedIsUnregistered(t *testing.T) {
+	t.Parallel()
+	var l ledger
+	subagents := newExtension(t, nil, kid(&l))
+	first, second := handingOver(t, memstore.New(nil), subagents), handingOver(t, memstore.New(nil), subagents)
+	kidIsAsked(t, first, "s")
+	kidIsAsked(t, second, "s")
+	l.want(t, "with another store", 1, 0)
+	closeAgent(t, first)
+	closeAgent(t, second)
+	l.want(t, "in the end", 0, 1)
+}
+
+// A child that is at work when another takes its place ends its task first.
+//
+// SPEC E-05
+func TestAChildAtWorkIsReplacedLater(t *testing.T) {
+	t.Parallel()
+	var l ledger
+	begun, release := make(chan struct{}), make(chan struct{})
+	slow := belay.NewTool("slow", "waits", func(context.Context, struct{}) (string, error) {
+		close(begun)
+		<-release
+		return "waited", nil
+	}, nil)
+	model := script(calls(call("slow", map[string]any{})), says("done"))
+	sub := subagent.Subagent{Name: "kid", Factory: subagent.Agent(model, &belay.Options{Extensions: []belay.Extension{&l}, Tools: []belay.Tool{slow}})}
+	subagents := newExtension(t, nil, sub)
+	first := handingOver(t, memstore.New(nil), subagents)
+	var all sync.WaitGroup
+	all.Go(func() { kidIsAsked(t, first, "s") })
+	<-begun
+	other := memstore.New(nil)
+	task := subagent.Task{Name: "kid", Session: "elsewhere", Store: other}
+	runner, err := sub.Factory(t.Context(), &task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.want(t, "while both work", 2, 0)
+	close(release)
+	all.Wait()
+	l.want(t, "when the first is done", 1, 0)
+	if err := runner.(subagent.CloseRunner).Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	closeAgent(t, first)
+	l.want(t, "in the end", 0, 1)
+}
+
+// SPEC E-06
+func TestAChildKeepsToItsParentsResources(t *testing.T) {
+	t.Parallel()
+	var ran []string
+	tool := func(name string) belay.Tool {
+		return belay.NewTool(name, "for tests", func(context.Context, struct{}) (string, error) { ran = append(ran, name); return name, nil }, nil)
+	}
+	git := &gitTools{[]belay.Tool{tool("git_log"), tool("git_push")}}
+	child := script(calls(call("git_push", map[string]any{})), calls(call("git_log", map[string]any{})), says("done"))
+	sub := subagent.Subagent{Name: "kid", Factory: subagent.Agent(child, &belay.Options{Extensions: []belay.Extension{git}})}
+	a := newAgent(t, script(calls(invoke("kid", "go")), says("ok")), &belay.Options{
+		Store: memstore.New(nil), Extensions: []belay.Extension{git, newExtension(t, nil, sub)}, Resources: map[string][]string{"git": {"git_log"}},
+	})
+	take(t, a.Session("s").Run(t.Context(), "go"))
+	if !slices.Equal(ran, []string{"git_log"}) {
+		t.Errorf("the child ran %v", ran)
+	}
+}
+
+// gitTools is an extension with tools.
+type gitTools struct{ tools []belay.Tool }
+
+func (*gitTools) Name() string          { return "git" }
+func (g *gitTools) Tools() []belay.Tool { return g.tools }

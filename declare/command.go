@@ -62,6 +62,9 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 	run := &Execution{Argv: append([]string{}, d.Argv...), Env: s.env.of(d, e), Dir: d.Dir}
 	if s.opts.Confine != nil {
 		if err := s.opts.Confine(ctx, d, run); err != nil {
+			if errors.Is(err, exec.ErrNotFound) { // whoever confines looks for the program first
+				return nil, startError(run, err)
+			}
 			return nil, &hook.SafeError{Code: hook.CodeError, Message: "it cannot be confined and did not run", Err: err}
 		}
 	}

@@ -8,7 +8,7 @@
 //	hooks:
 //	  - id: no-prod
 //	    phase: tool.pre
-//	    match: { tools: [write, edit], when: 'args.path.startsWith("/srv/prod")' }
+//	    match: { tools: [write, edit], when: '(clean(args.path) + "/").startsWith("/srv/prod/")' }
 //	    run: ./check.sh            # or command: [..], worker: [..], webhook: {url: ..}, action: approve
 //	    timeout: 5s
 //

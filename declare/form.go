@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -11,6 +12,11 @@ import (
 	"github.com/belay-run/belay/internal/frontmatter"
 	"github.com/belay-run/belay/internal/near"
 )
+
+// aHook is what a hook is called in faults, and matchKeys are keys that are not its own.
+const aHook = "a hook"
+
+var matchKeys = []string{"tools", "agents", "labels", "when"}
 
 // mapping reads the keys of a mapping. A key that the form does not have and one
 // without a value are faults.
@@ -25,6 +31,9 @@ func (r *reading) mapping(v frontmatter.Value, what string, form map[string]func
 		switch {
 		case !ok:
 			hint := near.Hint(f.Key, known)
+			if what == aHook && slices.Contains(matchKeys, f.Key) {
+				hint = fmt.Sprintf(": it belongs to match: write match: {%s: …}, or indent it below match", f.Key)
+			}
 			if hint == "" {
 				hint = ": " + what + " takes " + strings.Join(known, ", ")
 			}

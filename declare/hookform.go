@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,14 +22,42 @@ var buckets = map[string]string{
 	"onModelEnd": "model.post", "onComplete": "turn.post_turn", "onError": "error",
 }
 
+// foreign are the names that Claude Code has for moments of a turn, with the phases that
+// come nearest.
+var foreign = map[string]string{
+	"PreToolUse": "tool.pre", "PostToolUse": "tool.post", "UserPromptSubmit": "user.prompt.submit", "Stop": "turn.stop",
+	"SubagentStop": "subagent.stop", "SessionStart": "session.start", "SessionEnd": "session.end", "PreCompact": "turn.pre_compaction",
+}
+
+// isForeign says why hooks in the form of another program are not read, or nothing.
+func isForeign(v frontmatter.Value) string {
+	if v.Kind != frontmatter.Map {
+		return ""
+	}
+	for _, f := range v.Map {
+		if phase := foreign[f.Key]; phase != "" {
+			return fmt.Sprintf("these are hooks in the form of Claude Code, which is not read here: write a list, hooks: [{id: …, phase: %s, match: {tools: [shell]}, run: ./check.sh}]; %s is called %s", phase, f.Key, phase)
+		}
+	}
+	return ""
+}
+
 // list reads hooks: a list of them, or a mapping of buckets to lists.
 func (r *reading) list(v frontmatter.Value) {
+	if why := isForeign(v); why != "" {
+		r.faultf(v.Line, "%s", why)
+		return
+	}
 	switch v.Kind {
 	case frontmatter.List:
 		for _, item := range v.List {
 			r.declaration(item, "")
 		}
 	case frontmatter.Map:
+		if slices.ContainsFunc(v.Map, func(f frontmatter.Field) bool { return f.Key == "id" || f.Key == "phase" }) {
+			r.faultf(v.Line, "hooks is one hook and not a list: put - in front of its first key, and indent the others like that key")
+			return
+		}
 		form := make(map[string]func(frontmatter.Value), len(buckets))
 		for bucket, phase := range buckets {
 			form[bucket] = func(v frontmatter.Value) {
@@ -64,7 +93,7 @@ func (r *reading) declaration(v frontmatter.Value, bucket string) {
 	if d.Phase != "" && h.wire == nil && len(r.faults) == before {
 		h.wire = r.wire(d.Phase, v.Line)
 	}
-	r.mapping(v, "a hook", h.form())
+	r.mapping(v, aHook, h.form())
 	if v.Kind == frontmatter.Map {
 		h.whole(v)
 	}
@@ -79,6 +108,10 @@ func (r *reading) wire(phase string, line int) *belay.WirePhase {
 		return w
 	}
 	w, err := belay.Wire(phase)
+	if meant := foreign[phase]; err != nil && meant != "" {
+		r.faultf(line, "there is no phase %q (did you mean %q?): `belay hooks phases` lists them", phase, meant)
+		return nil
+	}
 	if err != nil {
 		r.faultf(line, "%v", err)
 		return nil

@@ -29,6 +29,7 @@ const (
 type keeper struct {
 	set    *Set
 	d      *Declaration // the first of them
+	hooks  []*Declaration
 	key    string
 	wanted bool // one of them takes part
 
@@ -45,9 +46,10 @@ func (s *Set) pool(h *handler) *keeper {
 	key := strings.Join(append(append([]string{h.d.Dir, fmt.Sprint(len(h.d.Argv))}, h.d.Argv...), h.d.Env...), "\x00")
 	if i := slices.IndexFunc(s.workers, func(k *keeper) bool { return k.key == key }); i >= 0 {
 		s.workers[i].wanted = s.workers[i].wanted || !h.opts.Disabled
+		s.workers[i].hooks = append(s.workers[i].hooks, h.d)
 		return s.workers[i]
 	}
-	k := &keeper{set: s, d: h.d, key: key, wanted: !h.opts.Disabled}
+	k := &keeper{set: s, d: h.d, hooks: []*Declaration{h.d}, key: key, wanted: !h.opts.Disabled}
 	s.workers = append(s.workers, k)
 	return k
 }

@@ -167,13 +167,14 @@ func (r *reading) parse(file string, text []byte) {
 	root, err := r.document(text)
 	if err != nil {
 		if e, ok := errors.AsType[*frontmatter.Error](err); ok {
-			if strings.Contains(e.Message, "mapping value is not allowed") {
-				e.Message += ": put quotes around a value with a colon in it"
-			}
-			r.faultf(e.Line, "%s", e.Message)
+			r.faultf(e.Line, "%s", readable(e.Message))
 		} else {
 			r.faultf(1, "%v", err)
 		}
+		return
+	}
+	if why := foreignFile(root); why != "" {
+		r.faultf(1, "%s", why)
 		return
 	}
 	var hooks *frontmatter.Value
@@ -204,4 +205,29 @@ func (r *reading) document(text []byte) (frontmatter.Value, error) {
 		return frontmatter.Value{}, &frontmatter.Error{Line: doc.Notes[0].Line, Message: doc.Notes[0].Message}
 	}
 	return frontmatter.Value{Kind: frontmatter.Map, Line: 1, Map: doc.Fields}, nil
+}
+
+// foreignFile says why a file in the form of another program is not read, or nothing. There
+// the moments may stand at the top, or below hooks beside other settings.
+func foreignFile(root frontmatter.Value) string {
+	for _, f := range root.Map {
+		if f.Key == "hooks" {
+			return isForeign(f.Value)
+		}
+	}
+	return isForeign(root)
+}
+
+// readable says what to do about a message of the YAML library.
+func readable(message string) string {
+	switch {
+	case strings.Contains(message, "mapping value is not allowed"):
+		return "there is a colon where no key can be: indent the lines of one hook alike, and put quotes around a value with a colon in it"
+	case strings.Contains(message, "value is not allowed"):
+		return "the line is not indented like those that it belongs with: the keys of a hook begin in one column, below its id"
+	case strings.Contains(message, "unexpected key name"):
+		return "it is not key: value: is a colon missing here, or is the next line indented too far?"
+	default:
+		return message
+	}
 }

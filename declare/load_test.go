@@ -103,6 +103,22 @@ func TestLoadReadsJSON(t *testing.T) {
 	}
 }
 
+// A file in the form of another program is told as what it is, once.
+//
+// SPEC W-04
+func TestLoadKnowsTheFormOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	for _, moment := range []string{"PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd", "PreCompact", "SubagentStop"} {
+		inner := `{"` + moment + `": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}], "Other": []}`
+		for _, text := range []string{inner, `{"model": "opus", "hooks": ` + inner + `}`} {
+			_, err := declare.Parse("settings.json", []byte(text))
+			if faults := declare.Faults(err); len(faults) != 1 || !strings.Contains(faults[0].Message, "in the form of Claude Code") || !strings.Contains(faults[0].Message, moment+" is called ") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
 // SPEC W-04, C-01
 func TestLoadNamesFaults(t *testing.T) {
 	t.Parallel()
@@ -180,6 +196,13 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"remind without a text", hooks("action: remind"), 4, "remind has no text"},
 		{"deny where nothing can be", "hooks:\n  - id: a\n    phase: tool.post\n    action: deny\n", 4, "there is nothing to deny at tool.post"},
 		{"approve where nobody can be asked", "hooks:\n  - id: a\n    phase: turn.stop\n    action: approve\n", 4, "use phase tool.pre"},
+		{"a moment of another program", "hooks:\n  - id: a\n    phase: PreToolUse\n    run: exit\n", 3, `there is no phase "PreToolUse" (did you mean "tool.pre"?)`},
+		{"another moment of it", "hooks:\n  - id: a\n    phase: SubagentStop\n    run: exit\n", 3, `(did you mean "subagent.stop"?)`},
+		{"one hook in place of a list", "hooks:\n  id: a\n  phase: tool.pre\n  run: exit\n", 2, "hooks is one hook and not a list: put - in front"},
+		{"keys of match beside it", hooks("run: exit", "tools: [write]"), 5, `unknown key "tools": it belongs to match: write match: {tools: …}`},
+		{"a key that is indented too little", hooks("run: exit\n   timeout: 5s"), 5, "the keys of a hook begin in one column"},
+		{"a key that is indented too far", hooks("run: exit\n     timeout: 5s"), 4, "indent the lines of one hook alike"},
+		{"a key without a colon", "hooks:\n  - id a\n    phase: tool.pre\n", 2, "is a colon missing here"},
 		{"an unknown bucket", "hooks:\n  onTolCall: []\n", 2, `did you mean "onToolCall"?`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -261,8 +261,23 @@ func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	return nil, &hook.SafeError{Code: hook.CodeError, Message: "it is not trusted and did not run", Err: err}
 }
 
+// WorkerError says that a worker did not start.
+type WorkerError struct {
+	// Hooks are those that name it.
+	Hooks []*Declaration
+	// Err says why.
+	Err error
+}
+
+func (e *WorkerError) Error() string {
+	return fmt.Sprintf("%s:%d: %v", e.Hooks[0].File, e.Hooks[0].Line, e.Err)
+}
+
+func (e *WorkerError) Unwrap() error { return e.Err }
+
 // Start starts the workers of hooks that take part and greets them, so that a fault shows
-// before the first call. It returns when all have answered.
+// before the first call. It returns when all have answered; the error joins a [WorkerError]
+// for each that did not. Those are started again with their next call.
 func (s *Set) Start(ctx context.Context) error {
 	errs := make([]error, len(s.workers))
 	var starting sync.WaitGroup
@@ -272,7 +287,7 @@ func (s *Set) Start(ctx context.Context) error {
 		}
 		starting.Go(func() {
 			if err := pool.warm(ctx); err != nil {
-				errs[i] = fmt.Errorf("%s:%d: %w", pool.d.File, pool.d.Line, err)
+				errs[i] = &WorkerError{pool.hooks, err}
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -102,6 +103,20 @@ func (a allowance) covers(u *url.URL) bool {
 	}
 	base := strings.TrimSuffix(a.path, "/")
 	return path == base || strings.HasPrefix(path, base+"/")
+}
+
+// Allowed reports whether a webhook may be called at an address, by an allowlist as
+// [Options] has it.
+func Allowed(allowlist []string, address string) (bool, error) {
+	allowed, err := readAllowlist(allowlist)
+	if err != nil {
+		return false, fmt.Errorf("declare: %w", err)
+	}
+	u, err := endpoint(address)
+	if err != nil {
+		return false, fmt.Errorf("declare: %w", err)
+	}
+	return slices.ContainsFunc(allowed, func(a allowance) bool { return a.covers(u) }), nil
 }
 
 // check holds an address against the allowlist, as it is about to be called.

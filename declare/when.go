@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -47,6 +49,7 @@ func environment(phase hook.AnyPhase) (*cel.Env, error) {
 		cel.Variable("input", cel.ObjectType(provider.root)),
 		cel.ParserExpressionSizeLimit(longestWhen),
 		cel.ParserRecursionLimit(100),
+		cel.Function("clean", cel.Overload("clean_string", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(clean))),
 	}
 	if hasArgs(phase) {
 		opts = append(opts, cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)))
@@ -56,6 +59,16 @@ func environment(phase hook.AnyPhase) (*cel.Env, error) {
 		return nil, fmt.Errorf("when: %w", err)
 	}
 	return env, nil
+}
+
+// clean is the function of that name: a path in its shortest form, without //, . and .. in
+// it. Links are not followed, and a relative path stays one.
+func clean(v ref.Val) ref.Val { //nolint:ireturn // as the library has it
+	text, ok := v.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+	return types.String(path.Clean(string(text)))
 }
 
 // withArgs is an input that holds the input of a tool.

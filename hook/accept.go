@@ -3,6 +3,7 @@ package hook
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // record writes the record of a run that is over.
@@ -90,6 +91,19 @@ func (d *dispatch[In, Out]) diagnose(e *entry[In, Out], code Code, message strin
 	return diag
 }
 
+// declaring says how a subscription declares capabilities: in Go, or in its file.
+func declaring(c Capability, o Origin) string {
+	if o.File == "" {
+		return "name it in Capabilities"
+	}
+	names := strings.Join(c.Names(), ", ")
+	how := fmt.Sprintf("write capabilities: [%s] in its file", names)
+	if o.Kind == OriginProject || o.Kind == OriginSpace {
+		how += fmt.Sprintf(", and have it granted: belay trust --grant %s", strings.ReplaceAll(names, " ", ""))
+	}
+	return how
+}
+
 // accept checks an answer, records the run and keeps what is to be merged.
 func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out, ans *Answer) {
 	if ans.empty() && d.trace == nil {
@@ -102,7 +116,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	}
 	if missing := ans.uses() &^ e.caps; missing != 0 {
 		d.fail(e, start, took, Problem{
-			Code: CodeCapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription may not contribute: name it in Capabilities", missing),
+			Code: CodeCapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription may not contribute: %s", missing, declaring(missing, e.sub.opts.Origin)),
 		})
 		return
 	}

@@ -32,6 +32,12 @@ func TestDependencyErrors(t *testing.T) {
 			[]string{"before", `did you mean "no-prod"?`},
 		},
 		{
+			"a dependency that does not exist is not taken for the one who names it",
+			[]node{{id: "h2", after: []string{"hh"}}},
+			&hook.MissingDependencyError{Subscription: "h2", Phase: "test.rewrite", Field: "after", Dependency: "hh"},
+			[]string{`there is no subscription "hh"`},
+		},
+		{
 			"a dependency that is disabled",
 			[]node{{id: "a", before: []string{"b"}}, {id: "b", disabled: true}},
 			&hook.DisabledDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "b"},

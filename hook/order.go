@@ -230,7 +230,8 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 		}
 		suggestion := ""
 		if len(g.problems) < 20 { // looking for near names is slow, and nobody reads more
-			suggestion = near.Hint(id, slices.Sorted(maps.Keys(g.all.index)))
+			others := slices.DeleteFunc(slices.Sorted(maps.Keys(g.all.index)), func(other string) bool { return other == s.id })
+			suggestion = near.Hint(id, others)
 		}
 		g.problems = append(g.problems, &MissingDependencyError{s.id, g.core.name, field, id, suggestion, s.opts.Origin})
 	}

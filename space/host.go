@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -211,8 +212,70 @@ func (h *Host) plan(s *Space) (*plan, error) {
 			p.own[name] = append(p.own[name], h.judge(p, d))
 		}
 	}
+	p.untie(p.hooks, s.Hooks)
+	for name, hooks := range s.own {
+		p.untie(p.own[name], hooks)
+	}
 	h.judgeServers(p)
 	return p, nil
+}
+
+// untie takes away what orders hooks against those that do not run though their files say
+// so: the rest runs without them.
+func (p *plan) untie(judged, declared []*declare.Declaration) {
+	off := make(map[string]bool)
+	for i, d := range judged {
+		if d.Options.Disabled && !declared[i].Options.Disabled {
+			off[d.Phase+" "+d.ID] = true
+			off[d.Phase+" "+label(d, p.space.Prefix())] = true
+		}
+	}
+	for i, d := range judged {
+		gone := func(id string) bool { return off[d.Phase+" "+id] }
+		if !slices.ContainsFunc(d.Options.After, gone) && !slices.ContainsFunc(d.Options.Before, gone) {
+			continue
+		}
+		c := *d
+		c.Options.After, c.Options.Before = slices.DeleteFunc(slices.Clone(d.Options.After), gone), slices.DeleteFunc(slices.Clone(d.Options.Before), gone)
+		judged[i] = &c
+	}
+}
+
+// unstarted takes down that workers did not start: gates stay, and fail when they are asked;
+// other hooks do not run.
+func (p *plan) unstarted(err error) {
+	why := make(map[*declare.Declaration]error)
+	for _, e := range joined(err) {
+		if failed, ok := errors.AsType[*declare.WorkerError](e); ok {
+			for _, d := range failed.Hooks {
+				why[d] = failed.Err
+			}
+		}
+	}
+	for i, d := range p.hooks {
+		if d.Options.Disabled || why[d] == nil {
+			continue
+		}
+		gate := isGate(d) && !d.Options.Shadow
+		tolerated := d.Options.Failure != (hook.Failure{}) && d.Options.Failure != hook.Closed
+		p.notes = append(p.notes, Note{
+			ID: label(d, p.space.Prefix()), Phase: d.Phase, File: d.File, Line: d.Line, Closed: gate && !tolerated, Reason: fmt.Sprintf("its worker does not start: %v", why[d]),
+		})
+		if !gate {
+			c := *d
+			c.Options.Disabled = true
+			p.hooks[i] = &c
+		}
+	}
+	p.untie(p.hooks, p.space.Hooks)
+}
+
+// joined are the errors that one joins, or it alone.
+func joined(err error) []error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return all.Unwrap()
+	}
+	return []error{err}
 }
 
 // judge decides about a hook. It returns the declaration, or a changed copy.
@@ -246,6 +309,8 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 		note(gate, "%s", p.standing.Reason)
 	case d.Kind == hook.HandlerWebhook && !p.standing.may(kind, GrantWebhook):
 		note(gate, "%s", h.missing(p, GrantWebhook))
+	case d.Kind == hook.HandlerWebhook && h.unlisted(d) != nil:
+		note(gate, "%s", h.unlisted(d))
 	default:
 		limited, extra := h.limit(p, d)
 		for _, name := range extra {
@@ -259,6 +324,18 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	}
 	limited, _ := h.limit(p, d) // it stays, and is closed
 	return limited
+}
+
+// unlisted says that a webhook must not be called where it is.
+func (h *Host) unlisted(d *declare.Declaration) error {
+	if ok, err := declare.Allowed(h.opts.Declare.Allowlist, d.Webhook.URL); err != nil || ok {
+		return err
+	}
+	host := d.Webhook.URL
+	if u, err := url.Parse(host); err == nil {
+		host = u.Host
+	}
+	return fmt.Errorf("its address is not on the operator's allowlist: put %s on hooks.webhook_allowlist of your own settings, or into BELAY_WEBHOOK_ALLOWLIST", host)
 }
 
 const noCommands = "the operator has switched commands off"
@@ -301,11 +378,13 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 	opts := h.opts.Declare
 	opts.Prefix = s.Prefix()
 	opts.Trust = func(_ context.Context, d *declare.Declaration) error {
-		grant := ""
-		if d.Kind == hook.HandlerWebhook {
-			grant = GrantWebhook
+		if d.Kind != hook.HandlerWebhook {
+			return h.trusted(s, check, hash, true, "")
 		}
-		return h.trusted(s, check, hash, d.Kind != hook.HandlerWebhook, grant)
+		if err := h.trusted(s, check, hash, false, GrantWebhook); err != nil {
+			return err
+		}
+		return h.unlisted(d)
 	}
 	opts.Confine = h.confine(s)
 	return declare.New(hooks, s.Origin, &opts)

@@ -22,7 +22,8 @@ type Lease struct {
 	host *Host
 	into Target
 
-	change sync.Mutex // held while it is reloaded or unloaded
+	change sync.Mutex    // held while it is reloaded or unloaded
+	over   chan struct{} // closed when unloading begins
 
 	mu       sync.Mutex
 	now      *installed
@@ -45,7 +46,8 @@ type installed struct {
 }
 
 // Install installs a directory, all of it or nothing. Workers of trusted hooks are
-// started before anything is seen. What does not run is told by [Lease.Notes].
+// started before anything is seen. What does not run is told by [Lease.Notes]: of hooks whose
+// worker does not start, gates are closed and the others are left out.
 func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, error) {
 	if into == nil || into.Hooks == nil {
 		return nil, errors.New("install a space: there is no hook runtime to install it into")
@@ -53,7 +55,7 @@ func (h *Host) Install(ctx context.Context, s *Space, into *Target) (*Lease, err
 	if into.Subagents != nil && into.Build == nil {
 		return nil, errors.New("install a space: Target.Build is missing, which makes agents of declarations")
 	}
-	l := &Lease{host: h, into: *into}
+	l := &Lease{host: h, into: *into, over: make(chan struct{})}
 	next, err := l.prepare(ctx, s)
 	if err != nil {
 		return nil, err
@@ -100,6 +102,8 @@ func (h *Host) leave(s *Space) {
 }
 
 // prepare makes everything that can go wrong go wrong before anything is seen.
+// What is installed for the first time does without the workers that do not start; what
+// would take the place of something that works does not.
 func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	p, err := l.host.plan(s)
 	if err != nil {
@@ -114,8 +118,25 @@ func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	}
 	if p.standing.Trusted && !l.into.Idle && !l.host.opts.NoCommands && !l.host.opts.Disable {
 		if err := next.set.Start(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("install %s: %w", s.Label(), err), next.set.Close())
+			if l.now != nil || ctx.Err() != nil {
+				return nil, errors.Join(fmt.Errorf("install %s: %w", s.Label(), err), next.set.Close())
+			}
+			return l.without(next, err)
 		}
+	}
+	return next, nil
+}
+
+// without prepares a directory again that has workers which do not start. The others start
+// with their first call.
+func (l *Lease) without(next *installed, failed error) (*installed, error) {
+	next.plan.unstarted(failed)
+	if err := next.set.Close(); err != nil {
+		return nil, err
+	}
+	var err error
+	if next.set, err = l.host.set(next.plan.space, next.plan.hooks, next.check, next.plan.space.Hash); err != nil {
+		return nil, fmt.Errorf("install %s: %w", next.plan.space.Label(), err)
 	}
 	return next, nil
 }
@@ -184,7 +205,7 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 		return err
 	}
 	if source := s.Skills(); source != nil && l.into.Skills != nil && s.Origin.Kind == hook.OriginSpace {
-		next.skills = l.into.Skills.AddSource(ctx, prefixed{source, s.Manifest.ID})
+		next.skills = l.into.Skills.AddSource(ctx, source)
 	}
 	if old != nil && old.skills != nil {
 		_ = old.skills.Close() // never fails
@@ -398,6 +419,8 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-l.over:
+			return
 		case <-tick.C:
 		}
 		if !l.Changed() {
@@ -426,7 +449,10 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 func (l *Lease) Unload(ctx context.Context) error {
 	l.change.Lock()
 	defer l.change.Unlock()
-	l.ending = true
+	if !l.ending {
+		l.ending = true
+		close(l.over)
+	}
 	now := l.now
 	if now.agents != nil {
 		_ = now.agents.Close() // never fails

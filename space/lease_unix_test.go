@@ -172,18 +172,6 @@ func TestAllOrNothing(t *testing.T) { //nolint:paralleltest // it counts process
 			agent.install(t, s)
 		})
 	}
-	t.Run("a worker that does not start", func(t *testing.T) {
-		q := newPlace(t)
-		q.whole("closed")
-		q.put("hooks/gate.yaml", "hooks:\n  - id: steady\n    phase: tool.pre\n    worker: [./no.sh]\n")
-		agent := q.newAgent(nil)
-		if _, err := agent.host.Install(t.Context(), q.trusted(hook.OriginSpace), agent.target); err == nil || !strings.Contains(err.Error(), "gate.yaml:2") {
-			t.Errorf("the error is %v", err)
-		}
-		if got := agent.trace(t); got != "" {
-			t.Errorf("there is %s", got)
-		}
-	})
 }
 
 // SPEC W-02

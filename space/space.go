@@ -142,13 +142,20 @@ func (s *Space) Needs() []string {
 	return slices.Compact(names)
 }
 
-// Skills are those of skills/, or nil.
+// Skills are those of skills/, or nil. The ids of a space's begin with its own.
 func (s *Space) Skills() skill.Source { //nolint:ireturn // or nil
-	if s.skills == "" {
+	switch {
+	case s.skills == "":
 		return nil
+	case s.Origin.Kind == hook.OriginSpace:
+		return prefixed{skill.Dir(s.skills), s.Manifest.ID}
+	default:
+		return skill.Dir(s.skills)
 	}
-	return skill.Dir(s.skills)
 }
+
+// AgentHooks are those that one of its agents declares.
+func (s *Space) AgentHooks(agent string) []*declare.Declaration { return slices.Clone(s.own[agent]) }
 
 // all are its hooks with those of its agents.
 func (s *Space) all() []*declare.Declaration {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/space"
 )
@@ -217,9 +218,38 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// It is tried now, and there the allowlist is asked.
-	if v := agent.ask(t, "write"); v.Decision != belay.ToolDeny || strings.Contains(v.Reason, "grant") {
-		t.Errorf("the verdict is %+v", v)
+	// It has the grant now, and the allowlist does not have its address: it is closed for that.
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "put 127.0.0.1:9 on hooks.webhook_allowlist")
+	if n := noteAbout(t, lease.Notes(), "project/out"); !n.Closed || !strings.Contains(n.Reason, "not on the operator's allowlist") {
+		t.Errorf("noted as %+v", n)
+	}
+}
+
+// A webhook whose address is not on the allowlist is closed if it is a gate, even one that
+// tolerates failures, and else does not run.
+//
+// SPEC W-05, W-07
+func TestAWebhookOffTheAllowlist(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("hooks/hook.yaml", `hooks:
+  - {id: gate, phase: tool.pre, webhook: "https://other.example.com/", failure: open, match: {tools: [write]}}
+  - {id: tell, phase: tool.post, webhook: "https://other.example.com/"}
+  - {id: fine, phase: tool.post, webhook: "https://example.com/", after: [tell]}
+`)
+	agent := p.newAgent(&space.Options{Declare: declare.Options{Allowlist: []string{"example.com"}}})
+	lease := agent.install(t, p.load(hook.OriginOperator))
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "not on the operator's allowlist")
+	if n := noteAbout(t, lease.Notes(), "gate"); !n.Closed {
+		t.Errorf("noted as %+v", n)
+	}
+	if n := noteAbout(t, lease.Notes(), "tell"); n.Closed {
+		t.Errorf("noted as %+v", n)
+	}
+	for _, sub := range agent.target.Hooks.Subscriptions() {
+		if off := sub.Options().Disabled; off != (sub.ID() == "tell") {
+			t.Errorf("%s: off is %t", sub.ID(), off)
+		}
 	}
 }
 

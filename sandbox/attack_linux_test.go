@@ -212,6 +212,38 @@ var attacks = map[string]func(out, target string) error{
 		}
 		return os.WriteFile(out+"/bad", []byte("bad"), 0o644)
 	},
+	"read through the root of a process outside": func(out, target string) error {
+		return tell("/proc/" + target + "/root" + out + "/secret/file")
+	},
+	"read from an open directory": func(out, _ string) error {
+		dir, err := os.OpenRoot(out + "/secret")
+		if err != nil {
+			return err
+		}
+		data, err := dir.ReadFile("file")
+		fmt.Printf("%s\n", data) //nolint:forbidigo // the test reads it
+		return err
+	},
+	"read what is below a mount": func(out, _ string) error {
+		if err := unix.Unmount(out+"/secret/file", unix.MNT_DETACH); err != nil {
+			return err
+		}
+		return tell(out + "/secret/file")
+	},
+	"read what is below a mount, in namespaces of its own": func(out, _ string) error {
+		return inNewNamespaces(func() error {
+			if err := unix.Unmount(out+"/secret/file", unix.MNT_DETACH); err != nil {
+				return err
+			}
+			return tell(out + "/secret/file")
+		})
+	},
+	"read in a copy of the mount above": func(out, _ string) error {
+		return readInCopy(out)
+	},
+	"read in a copy of the mount above, in namespaces of its own": func(out, _ string) error {
+		return inNewNamespaces(func() error { return readInCopy(out) })
+	},
 	"trace a process outside": func(_, target string) error {
 		pid, err := strconv.Atoi(target)
 		if err != nil {
@@ -397,4 +429,20 @@ func ask(network, address string) error {
 	}
 	_, err = conn.Read(make([]byte, 8))
 	return err
+}
+
+// tell writes what a file says.
+func tell(name string) error {
+	data, err := os.ReadFile(name)
+	fmt.Printf("%s\n", data) //nolint:forbidigo // the test reads it
+	return err
+}
+
+// readInCopy reads where nothing is mounted on the file.
+func readInCopy(out string) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, out, unix.OPEN_TREE_CLONE)
+	if err != nil {
+		return err
+	}
+	return tell(fmt.Sprintf("/proc/self/fd/%d/secret/file", fd))
 }

@@ -43,6 +43,13 @@ func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]st
 			args = append(args, "--bind", h.name, h.name)
 		}
 	}
+	for _, name := range policy.Hide {
+		if isDir(name) {
+			args = append(args, "--tmpfs", name, "--remount-ro", name)
+		} else {
+			args = append(args, "--ro-bind", "/dev/null", name)
+		}
+	}
 	for _, name := range outsideSockets(policy, os.Getenv) {
 		args = append(args, "--ro-bind", "/dev/null", name)
 	}

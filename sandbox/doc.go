@@ -1,8 +1,8 @@
 // Package sandbox runs a program so that it can change only what it may.
 //
 // Reading a command tells what it seems to do; a sandbox is what holds when that was
-// wrong. A program in one can read everything, and can change nothing but the
-// directories that its [Policy] names. Without a network it has the loopback
+// wrong. A program in one can change nothing but the directories that its [Policy]
+// names, and read everything but what that hides. Without a network it has the loopback
 // interface to itself. It is made by the kernel (Landlock, namespaces) or by the
 // program bwrap, on Linux alone: elsewhere [Find] says that there is none.
 //
@@ -36,6 +36,7 @@
 //	attributes        +                    +                   -
 //	protection        +                    + but for links     -
 //	missing           +                    -                   -
+//	hiding            +                    +                   -
 //	network           +                    +                   +
 //	loopback          +                    +                   -
 //	sockets           +                    +                   9
@@ -57,13 +58,15 @@
 //
 // # What it does not hold
 //
-//   - Reading. Secrets that the user can read, the program can read; with a network it
-//     can send them anywhere.
+//   - Reading what [Policy].Hide does not name. Secrets that the user can read, the
+//     program can read; with a network it can send them anywhere.
+//   - Other ways to a hidden file: a hard link to it, a second mount of it, and for root
+//     the device that it is on.
 //   - Use of the machine: processor, memory, disk and processes are not bounded.
 //   - A hard link from a writable directory to a file elsewhere is that file, and so is
 //     a second mount of a protected file that may be written.
-//   - What a process outside does to a protected file: replacing it uncovers it in
-//     sandboxes that are under way.
+//   - What a process outside does to a protected or hidden file: replacing it uncovers it
+//     in sandboxes that are under way, and so does making one that was missing.
 //   - Unix sockets that begin to listen after the program has started. One that an
 //     earlier command left in the background counts as outside; name it in
 //     [Policy].Sockets to use it.

@@ -102,10 +102,11 @@ func (s *Sandbox) command(policy Policy, program string, argv []string) ([]strin
 // probeTime is how long a probe may take.
 const probeTime = 10 * time.Second
 
-// probe is what a probe runs: it must be able to write to its first argument, and to
-// none of the others.
+// probe is what a probe runs: it must be able to write to its first argument and to none
+// of those from the third on, and to read nothing in the second, if there is one.
 const probe = `: > "$1/ok" || exit 1
-shift
+if [ "$2" ] && { read -r _ < "$2/file" || [ -e "$2/dir/file" ]; }; then echo "it did not hide a file" >&2; exit 3; fi
+shift 2
 for dir in "$@"; do
 	if (: > "$dir/bad") 2>/dev/null; then echo "it did not keep a file from being made" >&2; exit 2; fi
 done`
@@ -125,11 +126,19 @@ func (s *Sandbox) probe(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	args := []string{"/bin/sh", "-c", probe, "sh", inside, outside}
+	secret := filepath.Join(outside, "secret")
+	if err := errors.Join(os.MkdirAll(secret+"/dir", 0o700), os.WriteFile(secret+"/file", []byte("x\n"), 0o600), os.WriteFile(secret+"/dir/file", nil, 0o600)); err != nil {
+		return err
+	}
+	policy := Policy{Write: []string{inside}, Protect: []string{protected}, Hide: []string{secret + "/file", secret + "/dir"}}
+	if !s.Holds(Hiding) {
+		secret = ""
+	}
+	args := []string{"/bin/sh", "-c", probe, "sh", inside, secret, outside}
 	if s.Holds(Protection) {
 		args = append(args, protected)
 	}
-	argv, err := s.Command(Policy{Write: []string{inside}, Protect: []string{protected}}, args)
+	argv, err := s.Command(policy, args)
 	if err != nil {
 		return err
 	}

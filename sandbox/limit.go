@@ -16,6 +16,8 @@ const (
 	Protection Limit = "protection"
 	// Missing is held if what Policy.Protect names and is not there cannot be made.
 	Missing Limit = "missing"
+	// Hiding is held if what Policy.Hide names can be neither read nor changed.
+	Hiding Limit = "hiding"
 	// Network is held if without Policy.Network no machine and no other process can be reached
 	// over a network.
 	Network Limit = "network"
@@ -43,7 +45,7 @@ const (
 // Limits lists all of them, the gravest first.
 func Limits() []Limit {
 	return []Limit{
-		Writes, Truncation, Attributes, Protection, Missing, Network, Loopback,
+		Writes, Truncation, Attributes, Protection, Missing, Hiding, Network, Loopback,
 		Sockets, AbstractSockets, Signals, Devices, Descendants, Endings,
 	}
 }
@@ -61,6 +63,8 @@ func (l Limit) Text() string {
 		return "protected files in writable directories cannot be changed, moved or replaced"
 	case Missing:
 		return "protected files that do not exist cannot be made"
+	case Hiding:
+		return "hidden files, such as those that hold keys, cannot be read"
 	case Network:
 		return "without network nothing can be reached over one"
 	case Loopback:
@@ -87,7 +91,7 @@ func limitsOf(kind Kind, m means) []Limit {
 	switch kind {
 	case Namespaces:
 		limits := []Limit{
-			Writes, Truncation, Attributes, Protection, Missing, Network, Loopback,
+			Writes, Truncation, Attributes, Protection, Missing, Hiding, Network, Loopback,
 			Sockets, Signals, Descendants, Endings,
 		}
 		return append(limits, landlockLimits(m.abi)...)
@@ -105,7 +109,7 @@ func limitsOf(kind Kind, m means) []Limit {
 		return append(limits, landlockLimits(m.abi)...)
 	case Bubblewrap:
 		return []Limit{
-			Writes, Truncation, Attributes, Protection, Network, Loopback,
+			Writes, Truncation, Attributes, Protection, Hiding, Network, Loopback,
 			Sockets, Signals, Devices, Descendants,
 		}
 	default:

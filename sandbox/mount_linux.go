@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"unsafe"
@@ -32,8 +34,9 @@ func (s *script) tree(name string) *int32 {
 }
 
 // attach mounts a tree at a name.
-func (s *script) attach(tree *int32, name string) {
-	to := s.place(name)
+func (s *script) attach(tree *int32, name string) { s.attachTo(tree, s.place(name), name) }
+
+func (s *script) attachTo(tree, to *int32, name string) {
 	s.do("mount on "+name, unix.SYS_MOVE_MOUNT, tree, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	s.do("close", unix.SYS_CLOSE, to)
 	s.do("close", unix.SYS_CLOSE, tree)
@@ -71,9 +74,44 @@ func (s *script) mounts(o order, holds []hold, sockets []string) {
 		}
 		s.attach(tree, h.name)
 	}
+	for _, name := range o.policy.Hide {
+		s.cover(name)
+	}
 	for _, name := range sockets {
 		s.hide(name)
 	}
+}
+
+// cover puts nothing in the place of a file or a directory: /dev/null, or an empty
+// directory that cannot be written. What is gone by now needs none; what was swapped for
+// a link or something else keeps the program from running.
+func (s *script) cover(name string) {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	tree := s.devNull
+	if isDir(name) {
+		tree = s.nothing
+	}
+	// Unlike place it does not take a link for what is to be covered.
+	to := s.openat2(name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}).result()
+	s.attachTo(tree(), to, name)
+}
+
+// devNull makes a mount of /dev/null.
+func (s *script) devNull() *int32 {
+	return s.do("copy the mount of /dev/null", unix.SYS_OPEN_TREE, unix.AT_FDCWD, "/dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).result()
+}
+
+// nothing makes an empty directory that cannot be written.
+func (s *script) nothing() *int32 {
+	made := s.do("make a file system", unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).result()
+	s.do("make a file system", unix.SYS_FSCONFIG, made, unix.FSCONFIG_SET_STRING, "mode", "0555", 0)
+	s.do("make a file system", unix.SYS_FSCONFIG, made, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
+	tree := s.do("make a mount", unix.SYS_FSMOUNT, made, unix.FSMOUNT_CLOEXEC,
+		unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC).result()
+	s.do("close", unix.SYS_CLOSE, made)
+	return tree
 }
 
 // ownDevices gives the program terminals and shared memory that nobody else has.
@@ -100,7 +138,7 @@ func (s *script) hide(name string) {
 	to := s.do("open "+name, unix.SYS_OPEN_TREE, unix.AT_FDCWD, name, unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	to.unless(4, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) // what cannot be found cannot be used
 	place := to.result()
-	tree := s.do("copy the mount of /dev/null", unix.SYS_OPEN_TREE, unix.AT_FDCWD, "/dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).result()
+	tree := s.devNull()
 	s.do("hide "+name, unix.SYS_MOVE_MOUNT, tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	s.do("close", unix.SYS_CLOSE, place)
 	s.do("close", unix.SYS_CLOSE, tree)

@@ -34,7 +34,7 @@ func (o order) arguments() []string {
 	for _, list := range []struct {
 		key   string
 		names []string
-	}{{"write=", o.policy.Write}, {"protect=", o.policy.Protect}, {"socket=", o.policy.Sockets}} {
+	}{{"write=", o.policy.Write}, {"protect=", o.policy.Protect}, {"hide=", o.policy.Hide}, {"socket=", o.policy.Sockets}} {
 		for _, name := range list.names {
 			args = append(args, list.key+name)
 		}
@@ -68,6 +68,8 @@ func parseOrder(args []string) (order, error) {
 			o.policy.Write = append(o.policy.Write, value)
 		case "protect":
 			o.policy.Protect = append(o.policy.Protect, value)
+		case "hide":
+			o.policy.Hide = append(o.policy.Hide, value)
 		case "socket":
 			o.policy.Sockets = append(o.policy.Sockets, value)
 		default:

@@ -20,7 +20,7 @@ func TestOrdersArrive(t *testing.T) {
 			program: name.Draw(t, "program"),
 			argv:    rapid.SliceOfN(rapid.String(), 1, 4).Draw(t, "argv"),
 		}
-		for _, list := range []*[]string{&sent.policy.Write, &sent.policy.Protect, &sent.policy.Sockets} {
+		for _, list := range []*[]string{&sent.policy.Write, &sent.policy.Protect, &sent.policy.Hide, &sent.policy.Sockets} {
 			if drawn := names.Draw(t, "names"); len(drawn) > 0 {
 				*list = drawn
 			}

@@ -1,12 +1,15 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // lookUp finds a program as exec.Command does. A name with a slash is left for the
@@ -22,9 +25,9 @@ func lookUp(name string) (string, error) {
 	return path, nil
 }
 
-// resolve checks a policy and follows the symbolic links of what may be written, so
-// that a link that changes later leads nowhere. Directories that are within others
-// are left out, and so are those that are protected.
+// resolve checks a policy and follows the symbolic links of what may be written and of
+// what is hidden, so that a link that changes later leads nowhere. What is within others
+// is left out, and so are directories that are protected.
 func resolve(p Policy) (Policy, error) {
 	resolved := Policy{Network: p.Network}
 	for _, name := range p.Protect {
@@ -71,7 +74,41 @@ func resolve(p Policy) (Policy, error) {
 			resolved.Write = append(resolved.Write, path)
 		}
 	}
-	return resolved, nil
+	var err error
+	resolved.Hide, err = hidden(p.Hide, resolved.Write)
+	return resolved, err
+}
+
+// hidden follows the symbolic links of what is to be hidden. What is not there, or out of
+// the reach of this user, has nothing to hide.
+func hidden(names, write []string) ([]string, error) {
+	var paths []string
+	for _, name := range names {
+		if err := checkName("Hide", name); err != nil {
+			return nil, err
+		}
+		path, err := filepath.EvalSymlinks(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("sandbox: Hide: %w", err)
+		case path == string(filepath.Separator):
+			return nil, fmt.Errorf("sandbox: Hide: %s is everything: name what is in it", name)
+		}
+		if i := slices.IndexFunc(write, func(dir string) bool { return within(path, dir) }); i >= 0 {
+			return nil, fmt.Errorf("sandbox: Hide: %s would hide %s, which Write names: hide what is in it, or leave it out of Write", name, write[i])
+		}
+		paths = append(paths, path)
+	}
+	slices.Sort(paths) // those above come before those below
+	var hide []string
+	for _, path := range paths {
+		if !slices.ContainsFunc(hide, func(dir string) bool { return within(dir, path) }) {
+			hide = append(hide, path)
+		}
+	}
+	return hide, nil
 }
 
 // checkName refuses a name that would mean something else in another directory, or

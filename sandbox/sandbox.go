@@ -28,8 +28,8 @@ const (
 // ErrNone is what [Sandbox.Command] answers where there is no containment.
 var ErrNone = errors.New("there is no sandbox on this machine")
 
-// Policy says what a program may change and reach. The zero Policy may change
-// nothing and reach nothing outside. Everything can be read, whatever it says.
+// Policy says what a program may change, read and reach. The zero Policy may change
+// nothing, reach nothing outside and read everything.
 type Policy struct {
 	// Write lists directories that may be changed, with all that is below them. Each
 	// must exist and be absolute. Defaults to none.
@@ -42,6 +42,12 @@ type Policy struct {
 	// protecting .git/config where there is no .git keeps git init from working. Which
 	// sandboxes hold this, [Protection] and [Missing] tell. Defaults to none.
 	Protect []string
+	// Hide lists files and directories that can be neither read nor changed, by absolute
+	// names: a file looks empty, and a directory is empty. What they are links to is
+	// hidden, and what is not there when the program is started is not. A directory that
+	// Write names, or one above it, cannot be hidden. Which sandboxes hold this, [Hiding]
+	// tells. Defaults to none.
+	Hide []string
 	// Sockets lists Unix sockets of processes outside that may be used, by absolute
 	// names, such as that of an SSH agent. Defaults to none.
 	Sockets []string

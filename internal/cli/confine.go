@@ -125,6 +125,7 @@ func (f *floor) policy(e *permit.Explanation) sandbox.Policy {
 	p := sandbox.Policy{
 		Write:   present(slices.Concat([]string{s.Project, os.TempDir()}, s.Permit.Roots, s.Sandbox.Write)),
 		Protect: append(steering(s.Project, e), ownFiles(s)...),
+		Hide:    keyFiles(s),
 		Network: e.Network(),
 	}
 	if p.Network {

@@ -12,8 +12,8 @@ import (
 )
 
 // keyGuard keeps calls away from the files that hold keys, wherever they are: no mode,
-// rule or approval lets one be read or changed. It finds what can be told of a call; what
-// a program does that nobody has read, it does not see.
+// rule or approval lets one be read or changed. It finds what can be told of a call; from
+// a program that nobody has read the sandbox hides them, if it can.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	files := keyFiles(s)
 	if len(files) == 0 {

@@ -48,6 +48,37 @@ func TestQuestionsAreAskedAtATerminal(t *testing.T) {
 	}
 }
 
+const asksALot = `
+steps:
+  - calls:
+      - {tool: ask_user, input: {question: "one?"}}
+      - {tool: shell, input: {command: "git push"}}
+      - {tool: ask_user, input: {question: "two?"}}
+      - {tool: ask_user, input: {question: "three?"}}
+      - {tool: ask_user, input: {question: "four?"}}
+  - expect: {results: [{tool: ask_user, text: a}, {tool: shell, is_error: true}, {tool: ask_user, text: b}, {tool: ask_user, text: c}, {tool: ask_user, text: d}]}
+    text: I see.
+`
+
+// Several questions of one message are asked in the order of the calls, so that what is
+// typed answers the question that it is meant for.
+//
+// SPEC E-07, P-10
+func TestQuestionsAreAskedInTheOrderOfCalls(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asksALot})
+	answers := []string{"a\n", "n\n", "b\n", "c\n", "d\n"}
+	answer := func(string) string {
+		next := answers[0]
+		answers = answers[1:]
+		return next
+	}
+	seen, code := atTerminal(t, dir, "", answer, []string{"NO_COLOR=1"}, "run", "--model", "scripted/asks.yaml", "--as", "first", "ask me")
+	if code != 0 || !strings.Contains(seen, "I see.") {
+		t.Fatalf("exit code %d:\n%s", code, seen)
+	}
+}
+
 // A question outlives the process that asks it: it is killed while somebody is asked,
 // the answer comes from another process, and a third goes on, once.
 //

@@ -208,7 +208,7 @@ func TestRunsAreFollowedLive(t *testing.T) {
 	if _, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--as", "first", "a task"); code != 0 {
 		t.Fatal(errs)
 	}
-	c := start(t, dir, "runs", "--follow", "--phase", "turn.pre_prompt_compile")
+	c := start(t, dir, "runs", "--all", "--follow", "--phase", "turn.pre_policy")
 	c.await(c.stdout, " first/1-")
 	if _, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--as", "second", "a task"); code != 0 {
 		t.Fatal(errs)

@@ -2,15 +2,23 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// extensionPromises are those of extensions together.
+// extensionPromises are those of extensions together: with tools that stay, with tools of
+// each step, and with both in a child of an agent that may use part of them.
 func extensionPromises() []promise {
-	return []promise{{"extensions-50-tools-1000", 1.2, extensionRatio}}
+	return []promise{
+		{"extensions-50-tools-1000", 1.2, extensionRatio(agentTurns(stays))},
+		{"extensions-50-tools-1000-step", 1.2, extensionRatio(agentTurns(steps))},
+		{"extensions-50-tools-1000-child", 1.2, extensionRatio(childTurns(stays))},
+		{"extensions-50-tools-1000-child-step", 1.2, extensionRatio(childTurns(steps))},
+	}
 }
 
 // toolsOf is an extension with so many tools.
@@ -22,24 +30,53 @@ type toolsOf struct {
 func (e *toolsOf) Name() string        { return e.name }
 func (e *toolsOf) Tools() []belay.Tool { return e.tools }
 
+// stepToolsOf is one whose tools are those of each step.
+type stepToolsOf struct{ of toolsOf }
+
+func (e *stepToolsOf) Name() string                  { return e.of.name }
+func (e *stepToolsOf) StepTools(string) []belay.Tool { return e.of.tools }
+
+func stays(e toolsOf) belay.Extension { return &e }              //nolint:ireturn // it is put among extensions
+func steps(e toolsOf) belay.Extension { return &stepToolsOf{e} } //nolint:ireturn // likewise
+
 // extensionRatio is what a turn costs that calls one of 1,000 tools of 50 extensions,
 // against one that calls the only tool of one.
-func extensionRatio() (float64, error) {
-	with := func(extensions, each int) (func(n int), error) {
-		var all []belay.Extension
-		for i := range extensions {
-			e := &toolsOf{name: fmt.Sprintf("extension-%d", i)}
-			for j := range each {
-				tool := echoTool
-				if i < extensions-1 || j < each-1 {
-					tool = belay.NewTool(fmt.Sprintf("tool_%d_%d", i, j), "does nothing", func(context.Context, struct{}) (string, error) { return "done", nil }, nil)
-				}
-				e.tools = append(e.tools, tool)
-			}
-			all = append(all, e)
+func extensionRatio(with func(extensions, each int) (func(n int), error)) func() (float64, error) {
+	return func() (float64, error) {
+		many, err := with(50, 20)
+		if err != nil {
+			return 0, err
 		}
+		one, err := with(1, 1)
+		if err != nil {
+			return 0, err
+		}
+		return ratio(many, one), nil
+	}
+}
+
+// extensionsOf are extensions with tools each, of which the last is the one that is called.
+func extensionsOf(extensions, each int, kind func(toolsOf) belay.Extension) []belay.Extension {
+	all := make([]belay.Extension, extensions)
+	for i := range all {
+		e := toolsOf{name: fmt.Sprintf("extension-%d", i)}
+		for j := range each {
+			tool := echoTool
+			if i < extensions-1 || j < each-1 {
+				tool = belay.NewTool(fmt.Sprintf("tool_%d_%d", i, j), "does nothing", func(context.Context, struct{}) (string, error) { return "done", nil }, nil)
+			}
+			e.tools = append(e.tools, tool)
+		}
+		all[i] = kind(e)
+	}
+	return all
+}
+
+// agentTurns takes turns of an agent with extensions.
+func agentTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (func(n int), error) {
+	return func(extensions, each int) (func(n int), error) {
 		store := memstore.New(nil)
-		agent, err := belay.New(instant{}, &belay.Options{Hooks: tenHooks(), Store: store, Extensions: all})
+		agent, err := belay.New(instant{}, &belay.Options{Hooks: tenHooks(), Store: store, Extensions: extensionsOf(extensions, each, kind)})
 		return func(n int) {
 			s := agent.Session("turns")
 			for range n {
@@ -49,13 +86,56 @@ func extensionRatio() (float64, error) {
 			must(store.Forget("turns"))
 		}, err
 	}
-	many, err := with(50, 20)
-	if err != nil {
-		return 0, err
+}
+
+// below is the tool by which a turn takes one of a child's.
+const below = "below"
+
+// handing is a model that calls below, and when it has the answer it is done.
+type handing struct{ instant }
+
+func (m handing) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	if last := req.Messages[len(req.Messages)-1]; last.Parts[0].Result != nil {
+		return m.instant.Stream(ctx, req)
 	}
-	one, err := with(1, 1)
-	if err != nil {
-		return 0, err
+	return func(yield func(belay.Chunk, error) bool) {
+		yield(belay.Chunk{Response: &belay.Response{
+			StopReason: belay.StopToolUse, Usage: belay.Usage{In: 100, Out: 10},
+			Parts: []belay.Part{{Type: belay.PartCall, Call: &belay.CallPart{ID: "call_1", Tool: below, Input: json.RawMessage(`{}`)}}},
+		}}, nil)
 	}
-	return ratio(many, one), nil
+}
+
+// childTurns takes turns of an agent that each take one of a child's with extensions.
+// The parent may not use all of their tools, so that neither may the child.
+func childTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (func(n int), error) {
+	return func(extensions, each int) (func(n int), error) {
+		store := memstore.New(nil)
+		child, err := belay.New(instant{}, &belay.Options{Store: store, Extensions: extensionsOf(extensions, each, kind)})
+		if err != nil {
+			return nil, err
+		}
+		tool := belay.NewRawTool(belay.ToolDeclaration{Name: below, Description: "takes a turn of a child"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+			turn, err := call.Controls().Child(ctx, belay.Child{Name: "child"}, func(ctx context.Context) iter.Seq2[belay.Event, error] {
+				return child.Session("child").Run(ctx, "go")
+			})
+			if err != nil {
+				return belay.Result{}, err
+			}
+			return belay.Result{Text: turn.Text}, nil
+		}, nil)
+		agent, err := belay.New(handing{}, &belay.Options{
+			Hooks: tenHooks(), Store: store, Tools: []belay.Tool{tool}, Scope: []string{below, echoTool.Declaration().Name, "tool_*_1*"},
+		})
+		return func(n int) {
+			s := agent.Session("turns")
+			for range n {
+				takeTurn(s)
+			}
+			must(s.Close(ctx))
+			must(child.Session("child").Close(ctx))
+			must(store.Forget("turns"))
+			must(store.Forget("child"))
+		}, err
+	}
 }

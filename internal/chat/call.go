@@ -25,6 +25,7 @@ type call struct {
 	agent   string    // likewise
 	since   time.Time // zero if nobody told when it began
 	waits   bool      // for a person's word
+	news    string    // how far it is, in its tool's words
 	result  *belay.Result
 	elapsed time.Duration
 }
@@ -131,6 +132,9 @@ func (m *model) openLine(c *call) string {
 	remark := ""
 	if d := m.now.Sub(c.since); d >= time.Second {
 		remark = took(d)
+	}
+	if c.news != "" {
+		remark = strings.TrimSpace(visible.All(strings.Join(strings.Fields(c.news), " ")) + "  " + remark)
 	}
 	return m.line(m.look.accent.Render(m.spinner()), m.title(c), remark)
 }

@@ -74,7 +74,8 @@ func (o *Options) serial() map[string]bool {
 // Chat is a conversation in a terminal, and the approver of the agent it is with.
 // Make one with [New].
 type Chat struct {
-	opts Options
+	opts  Options
+	order Order // of questions
 
 	mu        sync.Mutex
 	asker     asker // nil while nobody is at the terminal
@@ -156,6 +157,9 @@ type Advice struct {
 
 	words bool // it is no call but a question, which wants words for an answer
 }
+
+// InOrder has an approver that asks by way of this chat asked in the order of calls.
+func (c *Chat) InOrder(of belay.Approver) belay.Approver { return c.order.Approver(of) } //nolint:ireturn // see Order
 
 // at says who puts questions to the person from now on.
 func (c *Chat) at(a asker) {

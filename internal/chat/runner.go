@@ -94,6 +94,7 @@ func (r *runner) end() error {
 func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error) {
 	reply := make(chan belay.Decision, 1)
 	r.tell(askMsg{question, advice, reply})
+	put(ctx)
 	select {
 	case d := <-reply:
 		return d, nil
@@ -172,6 +173,7 @@ func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 			failure = err
 			break // it is the last
 		}
+		r.chat.order.Hear(&event)
 		told = told || event.Kind == belay.EventError && !event.Retry && event.Depth == 0
 		b.put(event)
 	}

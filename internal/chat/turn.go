@@ -13,6 +13,9 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
+// askUser is the tool whose approvals are questions, answered by what they are decided with.
+const askUser = "ask_user"
+
 // stepView is what the model is saying now.
 type stepView struct {
 	text      stream
@@ -31,6 +34,12 @@ func (m *model) work(doing string) {
 
 // happened shows an event of the turn.
 func (m *model) happened(e *belay.Event) {
+	if e.Kind == belay.EventToolProgress {
+		if c := m.find(e.Run, e.Call); c != nil {
+			c.news = e.Text
+		}
+		return
+	}
 	if e.Depth > 0 {
 		m.happenedBelow(e)
 		return
@@ -218,6 +227,9 @@ func (m *model) decided(e *belay.Event) {
 	if d.Allow {
 		mark, word = m.look.good.Render("✓"), "allowed"+scope(d)
 	}
+	if d.Allow && e.Approval.Tool == askUser {
+		word = "answered"
+	}
 	text := fmt.Sprintf("%s %s by %s", e.Approval.Tool, word, d.By)
 	if d.Reason != "" {
 		text += ": " + d.Reason
@@ -333,7 +345,10 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 
 // troubled tells of an error that no event has told of, and what can be done.
 func (m *model) troubled(err error, aborted bool) {
+	missing, without := errors.AsType[*belay.MissingToolError](err)
 	switch {
+	case without:
+		m.note(m.look.warn.Render("∎"), "the turn waits as it did: calls that are to run are of tools that are not here: "+strings.Join(missing.Tools, ", ")+": /resume goes on when they are, /abandon gives it up")
 	case err == nil, aborted && errors.Is(err, context.Canceled):
 	case errors.Is(err, belay.ErrParked):
 		m.note(m.look.warn.Render("∎"), "an earlier turn waits: /resume goes on with it, /abandon gives it up")

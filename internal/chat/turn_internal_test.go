@@ -173,6 +173,21 @@ func TestHookLines(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read x/../a", "rewritten by paths: a", "│ ok")
 }
 
+// What a tool says about how far it is stands behind its call, the last of it, and goes with
+// the call.
+func TestProgressIsShown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	part := b.calls("1", "tickets__search", `{"query":"open"}`)
+	for _, news := range []string{"1 of 3", "2 of 3: half\nway"} {
+		b.event(belay.Event{Kind: belay.EventToolProgress, Call: part, Text: news})
+	}
+	shows(t, "the view", b.view(), "tickets__search open", "2 of 3: half way")
+	hides(t, "the view", b.view(), "1 of 3")
+	b.answers(part, belay.Result{Text: "none"})
+	hides(t, "the screen", b.screen(), "2 of 3")
+}
+
 func TestHowATurnEndsIsShown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

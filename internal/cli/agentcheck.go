@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/scan"
 	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
 	"github.com/belay-run/belay/toolbox"
 )
@@ -20,6 +21,8 @@ import (
 var elsewhere = map[string]string{
 	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
 	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
+	"read_file": "read", "write_file": "write", "list_directory": "list", "run_shell_command": "shell", "search_file_content": "grep",
+	"askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
 }
 
 // unknownTool says that there is no tool of a name, and which one may be meant.
@@ -44,7 +47,7 @@ func newAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
 		return nil, fmt.Errorf("look for the tools: %w", err)
 	}
 	defer func() { _ = root.Close() }() // nothing is done with the tools
-	c := &agentCheck{settings: s, skills: skillNames(openSkills(ctx, s))}
+	c := &agentCheck{settings: s, skills: skillNames(openAllSkills(ctx, s))}
 	for _, tool := range toolbox.All(root, nil) {
 		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
 			c.tools = append(c.tools, name)

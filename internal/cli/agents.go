@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
 )
 
@@ -63,6 +64,19 @@ func openAgents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) 
 		all = append(all, d)
 	}
 	return all, problems
+}
+
+// withSpaces adds the agents of loaded spaces, which an agent that runs gets with its spaces.
+func withSpaces(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
+	all := slices.Clone(declared)
+	for _, s := range spaces {
+		for _, d := range s.Agents {
+			if unusable(d) == "" {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
 }
 
 // unusable says why an agent that is declared soundly cannot be had here, or nothing.
@@ -139,7 +153,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	opts := &belay.Options{
 		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
 		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.host.Grants},
-		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Hooks: []hook.Subscription{environment(b.settings)},
+		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, ofServer)) {
@@ -269,6 +283,7 @@ type agentLine struct {
 	Skills      []string `json:"skills"`
 	Mode        string   `json:"mode,omitempty"`
 	Path        string   `json:"path"`
+	Space       string   `json:"space,omitempty"`
 	Mistakes    []string `json:"mistakes,omitempty"`
 }
 
@@ -285,7 +300,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the agents that are declared",
-		Long:    "Lists the agents that are declared, and what is wrong with the files of others.",
+		Long:    "Lists the agents that are declared, those of loaded spaces too, and what is wrong with the files of others.",
 		Example: "  belay agents list",
 		Args:    arguments(0, 0, "agents list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -293,7 +308,9 @@ func (a *app) listAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			declared, problems := openAgents(settings)
+			own, problems := openAgents(settings)
+			spaces := spacesHere(settings)
+			declared := withSpaces(own, spaces)
 			check, err := newAgentCheck(cmd.Context(), settings)
 			if err != nil {
 				return err
@@ -305,7 +322,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 				wrong := check.mistakes(d)
 				mistakes = append(mistakes, wrong...)
 				if asJSON {
-					if err := a.printJSON(agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path, messages(wrong)}); err != nil {
+					if err := a.printJSON(agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path, spaceOf(spaces, d.Path), messages(wrong)}); err != nil {
 						return err
 					}
 					continue
@@ -314,7 +331,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 				if d.Tools != nil {
 					tools = cmp.Or(strings.Join(d.Tools, ","), "none")
 				}
-				t.add(d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(a.shownPath(settings, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
+				t.add(d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(a.shownPath(settings, d.Path)+ofSpace(spaces, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
 			}
 			a.tellAgentProblems(settings, "not loaded", problems)
 			a.tellAgentProblems(settings, "mistaken", mistakes)
@@ -388,7 +405,7 @@ func (a *app) runAgentCommand() *cobra.Command {
 			}
 			var names []string
 			declared, _ := openAgents(settings)
-			for _, d := range declared {
+			for _, d := range withSpaces(declared, spacesHere(settings)) {
 				names = append(names, d.Name)
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
@@ -421,7 +438,7 @@ func (w *work) take(d *subagent.Declaration) error {
 func declaration(s *config.Loaded, name string) (*subagent.Declaration, error) {
 	declared, problems := openAgents(s)
 	var names []string
-	for _, d := range declared {
+	for _, d := range withSpaces(declared, spacesHere(s)) {
 		if d.Name == name {
 			return d, nil
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,10 +74,11 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 	var t table
 	now := time.Now()
 	t.add("APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
-	for approval, err := range store.Approvals(ctx, filter) {
-		if err != nil {
-			return err
-		}
+	listed, err := approvalsInOrder(ctx, store, filter)
+	if err != nil {
+		return err
+	}
+	for _, approval := range listed {
 		if asJSON {
 			if err := a.printJSON(approval); err != nil {
 				return err
@@ -94,6 +96,48 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 	default:
 		return t.write(a.out, a.onOut.dim)
 	}
+}
+
+// approvalsInOrder are approvals as stores list them, and those of one turn in the order of
+// their calls: the calls of a message are judged at the same time, and which was first says
+// nothing.
+func approvalsInOrder(ctx context.Context, store belay.ListStore, filter belay.ApprovalFilter) ([]belay.Approval, error) {
+	var all []belay.Approval
+	type turn struct{ session, turn string }
+	at := make(map[turn][]int)
+	for approval, err := range store.Approvals(ctx, filter) {
+		if err != nil {
+			return nil, err
+		}
+		key := turn{approval.Session, approval.Turn}
+		at[key] = append(at[key], len(all))
+		all = append(all, approval)
+	}
+	for key, places := range at {
+		if len(places) < 2 {
+			continue
+		}
+		order := make(map[string]int)
+		for m, err := range store.Read(ctx, key.session, 0) {
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range m.Calls() {
+				if m.Turn == key.turn {
+					order[c.ID] = len(order)
+				}
+			}
+		}
+		of := make([]belay.Approval, len(places))
+		for i, place := range places {
+			of[i] = all[place]
+		}
+		slices.SortStableFunc(of, func(a, b belay.Approval) int { return cmp.Compare(order[a.Call], order[b.Call]) })
+		for i, place := range places {
+			all[place] = of[i]
+		}
+	}
+	return all, nil
 }
 
 func (a *app) approvalState(approval *belay.Approval, now time.Time) string {
@@ -147,7 +191,8 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 		}
 	}
 	input, err := askedAbout(ctx, store, approval)
-	if err == nil {
+	question, words := asksInWords(ctx, store, approval)
+	if err == nil && !words { // a question reaches nothing
 		var more [][2]string
 		more, err = a.advised(ctx, store, approval, input)
 		for _, line := range more {
@@ -158,7 +203,7 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 		return err
 	}
 	lines := inputLines(s, input)
-	if question, words := asksInWords(ctx, store, approval); words {
+	if words {
 		lines = strings.Split(visible.All(question.String()), "\n")
 	}
 	_, err = fmt.Fprintf(a.out, "\n    %s\n", strings.Join(lines, "\n    "))

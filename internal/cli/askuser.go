@@ -53,16 +53,19 @@ func (v terminalAsker) Ask(ctx context.Context, in belay.Inquiry) (answer string
 
 func (a *app) approvalsAnswer() *cobra.Command {
 	return &cobra.Command{
-		Use:   "answer APPROVAL TEXT",
+		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
 		Long: `Answers a question that the model asked with the tool ask_user: in words, or with one of its options, by its words or
-its number. "belay resume" then goes on with the turn. "belay approvals deny" gives no answer, and "show" shows the question.`,
+its number. Several words are one answer. "belay resume" then goes on with the turn. "belay approvals deny" gives no answer, and "show" shows the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
+  belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,
-		Args:              arguments(2, 2, "name the APPROVAL, and give the answer as one argument, in quotes: `belay approvals list` lists what waits"),
+		Args:              arguments(2, 1000, "name the APPROVAL, and give the answer: `belay approvals list` lists what waits"),
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error { return a.answer(cmd.Context(), store, args[0], args[1]) })
+			return a.look(cmd.Context(), func(store sessionStore) error {
+				return a.answer(cmd.Context(), store, args[0], strings.Join(args[1:], " "))
+			})
 		},
 	}
 }

@@ -67,19 +67,22 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.awaitCalled(ctx, w); err != nil {
+		return err
+	}
 	c := chat.New(&chat.Options{
 		History: filepath.Join(settings.Home(), "history"),
 		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.tools, Advise: w.floor.advise,
 		Directives: w.typeable(),
 	})
-	person.Approver = toolbox.Answering(who(), c, c)
+	person.Approver = c.InOrder(toolbox.Answering(who(), c, c))
 	if err := c.Run(ctx, w.agent, id); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("chat: %w", cause)
 	}
-	a.remarkf("%s", a.onErr.dim("session "+id+"; go on: belay chat --session "+id))
+	a.remarkf("%s", a.onErr.dim("session "+id+"; go on: belay chat --session "+id+a.mcpFlags()))
 	return nil
 }
 

@@ -23,7 +23,8 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Look for mistakes in everything that would be loaded, without running anything",
 		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and tells every mistake with file
-and line. Nothing runs. Hooks that would not run because nobody trusts them yet are no mistake, and are told.`,
+and line. Nothing runs. Hooks that would not run because nobody trusts them yet are no mistake, and are told; so are names of
+tools that there are not, and programs that are not on this machine.`,
 		Example: "  belay check",
 		Args:    arguments(0, 0, "check takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +48,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	for _, d := range agents {
 		problems = append(problems, checkOwnHooks(ctx, places, d))
 	}
-	catalog := openSkills(ctx, s)
+	catalog := openAllSkills(ctx, s)
 	for _, p := range catalog.Problems() {
 		if p.Kind == skill.NotLoaded {
 			problems = append(problems, &p)
@@ -55,20 +56,53 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	}
 	_, _, err := a.readMCP()
 	problems = append(problems, err)
-	hooks, ofAgents := 0, len(agents)
-	for _, p := range places.all {
-		if hooks += len(p.Hooks); p.Origin.Kind == hook.OriginSpace {
-			ofAgents += len(p.Agents)
-		}
-	}
+	tally := tallyOf(ctx, places, agents, s)
 	if places.err == nil {
 		problems = append(problems, a.checkOrder(ctx))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return &exitError{code: exitFailed, err: err}
 	}
-	fmt.Fprintf(a.out, "no mistakes: %d declared hooks, %d agents, %d skills\n", hooks, ofAgents, len(catalog.List()))
+	fmt.Fprintf(a.out, "no mistakes: %s\n", tally)
 	return nil
+}
+
+// tallyOf counts what would be loaded, and says how much of it spaces and agents bring.
+func tallyOf(ctx context.Context, places *places, agents []*subagent.Declaration, s *config.Loaded) string {
+	hooks, ofAgents, ofSpaces, spaceAgents := 0, 0, 0, 0
+	for _, p := range places.all {
+		own := 0
+		for _, d := range p.Agents {
+			own += len(p.AgentHooks(d.Name))
+		}
+		hooks += len(p.Hooks) + own
+		ofAgents += own
+		if p.Origin.Kind == hook.OriginSpace {
+			ofSpaces += len(p.Hooks) + own
+			spaceAgents += len(p.Agents)
+		}
+	}
+	all, own := len(openAllSkills(ctx, s).List()), len(openSkills(ctx, s).List())
+	return strings.Join([]string{
+		counted(hooks, "declared hook") + parts(ofAgents, "of agents", ofSpaces, "of spaces"),
+		counted(len(agents)+spaceAgents, "agent") + parts(0, "", spaceAgents, "of spaces"),
+		counted(all, "skill") + parts(0, "", all-own, "of spaces"),
+	}, ", ")
+}
+
+// parts says in brackets what a number is made of, as far as there is something to say.
+func parts(n int, of string, m int, from string) string {
+	var said []string
+	if n > 0 {
+		said = append(said, fmt.Sprint(n, " ", of))
+	}
+	if m > 0 {
+		said = append(said, fmt.Sprint(m, " ", from))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(said, ", ") + ")"
 }
 
 // checkOwnHooks looks at the hooks that an agent declares.
@@ -92,6 +126,13 @@ func (a *app) checkOrder(ctx context.Context) error {
 	}
 	for _, l := range v.leases {
 		a.tellNotes(l.Notes())
+	}
+	check, err := newHookCheck(v.settings)
+	if err != nil {
+		return errors.Join(err, v.close(ctx))
+	}
+	for _, odd := range check.all(v) {
+		a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
 	}
 	return v.close(ctx)
 }

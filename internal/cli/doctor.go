@@ -341,6 +341,9 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	hooks := 0
 	for _, p := range places.all {
 		hooks += len(p.Hooks)
+		for _, d := range p.Agents {
+			hooks += len(p.AgentHooks(d.Name))
+		}
 	}
 	f.Detail = counted(hooks, "declared hook") + "; `belay hooks list` tells which run"
 	return f

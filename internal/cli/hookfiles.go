@@ -28,6 +28,14 @@ type seen struct {
 	places   *places
 	runtime  *hook.Runtime
 	leases   []*space.Lease
+	ofAgents []agentHook
+	closers  []func(context.Context) error
+}
+
+// agentHook is a hook that an agent declares: it is there in the agent's turns alone.
+type agentHook struct {
+	agent string
+	sub   hook.Subscription
 }
 
 // seeHooks installs the hooks that an agent here would have.
@@ -47,7 +55,7 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.runtime.Install(slices.Concat([]hook.Subscription{rememberTurn(settings), environment(settings)}, skills.Hooks(), a.hooks)...); err != nil {
+	if _, err := v.runtime.Install(slices.Concat([]hook.Subscription{rememberTurn(settings)}, skills.Hooks(), a.hooks)...); err != nil {
 		return nil, err
 	}
 	subagents, err := subagent.New(nil)
@@ -66,27 +74,68 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 			return nil, errors.Join(&exitError{code: exitFailed, err: err}, v.close(ctx))
 		}
 		v.leases = append(v.leases, lease)
+		for _, d := range s.Agents {
+			own, _, err := v.places.host.AgentHooks(s, d.Name)
+			if err != nil {
+				continue // `belay check` tells why, and so does the agent when it is to begin
+			}
+			v.closers = append(v.closers, own.Close)
+			if with, ok := own.(belay.HookExtension); ok {
+				for _, sub := range with.Hooks() {
+					v.ofAgents = append(v.ofAgents, agentHook{d.Name, sub})
+				}
+			}
+		}
 	}
 	return v, nil
 }
 
 func (v *seen) close(ctx context.Context) error {
 	var problems []error
+	for _, end := range v.closers {
+		problems = append(problems, end(context.WithoutCancel(ctx)))
+	}
 	for _, l := range slices.Backward(v.leases) {
 		problems = append(problems, l.Unload(context.WithoutCancel(ctx)))
 	}
 	return errors.Join(problems...)
 }
 
-// notes are about the hooks that do not run, by phase and id.
-func (v *seen) notes() map[string]space.Note {
-	all := make(map[string]space.Note)
+// notes are about the hooks that do not run.
+type notes map[string]space.Note
+
+// noteKey tells hooks apart: agents' own may have the id of another.
+func noteKey(phase, id, file string, line int) string {
+	return fmt.Sprintf("%s %s %s:%d", phase, id, file, line)
+}
+
+// of is the note about a hook.
+func (n notes) of(phase, id string, o hook.Origin) (space.Note, bool) {
+	note, ok := n[noteKey(phase, id, o.File, o.Line)]
+	return note, ok
+}
+
+func (v *seen) notes() notes {
+	all := make(notes)
 	for _, l := range v.leases {
 		for _, n := range l.Notes() {
-			all[n.Phase+" "+n.ID] = n
+			all[noteKey(n.Phase, n.ID, n.File, n.Line)] = n
 		}
 	}
 	return all
+}
+
+// whyOff says why a hook takes no part, by its id at a phase.
+func (v *seen) whyOff(phase, id string) string {
+	for _, sub := range v.runtime.Subscriptions() {
+		if sub.ID() != id || sub.Phase().Name() != phase {
+			continue
+		}
+		if n, ok := v.notes().of(phase, id, sub.Options().Origin); ok {
+			return n.Reason
+		}
+	}
+	return "its file says enabled: false"
 }
 
 // noQueue lets background hooks be listed where nothing runs.
@@ -115,9 +164,13 @@ type hookLine struct {
 	Phase  string      `json:"phase"`
 	Kind   string      `json:"kind"`
 	Origin hook.Origin `json:"origin"`
+	// Agent declares it, and has it alone.
+	Agent string `json:"agent,omitempty"`
 	// State is on, shadow, off, closed or limited.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
+	// Warnings are what is odd about it and no mistake.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func (a *app) listHooksCommand() *cobra.Command {
@@ -126,26 +179,35 @@ func (a *app) listHooksCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the hooks of this place, and which of them run",
 		Long: `Lists the hooks that an agent has here: those of the command line itself, of the machine's and the user's settings, of the
-project and of spaces. One that is closed is a gate that denies whatever it matches, because it may not run; the reason is
-told below.`,
+project and of spaces, and those that agents declare, which are there in their turns alone. One that is closed is a gate
+that denies whatever it matches, because it may not run; the reason is told below.`,
 		Example: "  belay hooks list",
 		Args:    arguments(0, 0, "list takes none"),
 		RunE: a.looking(func(_ context.Context, v *seen, _ []string) error {
-			notes := v.notes()
+			check, err := newHookCheck(v.settings)
+			if err != nil {
+				return err
+			}
 			var t table
 			t.add("HOOK", "PHASE", "RUNS", "FROM", "STATE")
 			var told []string
-			for _, sub := range v.runtime.Subscriptions() {
-				line := lineOf(sub, notes)
+			for _, line := range v.lines(check) {
 				if asJSON {
 					if err := a.printJSON(line); err != nil {
 						return err
 					}
 					continue
 				}
-				t.add(line.ID, line.Phase, line.Kind, a.shownOrigin(v.settings, line.Origin), line.State)
+				from := a.shownOrigin(v.settings, line.Origin)
+				if line.Agent != "" {
+					from += " (agent " + line.Agent + ")"
+				}
+				t.add(line.ID, line.Phase, line.Kind, from, line.State)
 				if line.Reason != "" {
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, line.Reason))
+				}
+				for _, w := range line.Warnings {
+					told = append(told, fmt.Sprintf("%s: %s", line.ID, a.onOut.yellow(w)))
 				}
 			}
 			if asJSON {
@@ -164,7 +226,22 @@ told below.`,
 	return cmd
 }
 
-func lineOf(sub hook.Subscription, notes map[string]space.Note) hookLine {
+// lines are the hooks as they are listed, those that agents declare at the end.
+func (v *seen) lines(check *hookCheck) []hookLine {
+	notes := v.notes()
+	var all []hookLine
+	for _, sub := range v.runtime.Subscriptions() {
+		all = append(all, lineOf(sub, notes, check))
+	}
+	for _, h := range v.ofAgents {
+		line := lineOf(h.sub, notes, check)
+		line.Agent = h.agent
+		all = append(all, line)
+	}
+	return all
+}
+
+func lineOf(sub hook.Subscription, notes notes, check *hookCheck) hookLine {
 	o := sub.Options()
 	line := hookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on"}
 	if o.Shadow {
@@ -173,13 +250,16 @@ func lineOf(sub hook.Subscription, notes map[string]space.Note) hookLine {
 	if o.Disabled {
 		line.State = "off"
 	}
-	if n, ok := notes[line.Phase+" "+line.ID]; ok {
+	if n, ok := notes.of(line.Phase, line.ID, o.Origin); ok {
 		switch line.Reason = n.Reason; {
 		case n.Closed:
 			line.State = "closed"
 		case n.Limited:
 			line.State = "limited"
 		}
+	}
+	if o.Origin.File != "" {
+		line.Warnings = check.tools(o.Match)
 	}
 	return line
 }
@@ -233,7 +313,10 @@ time, the rest from top to bottom. Nothing runs.`,
 				}
 				names = args
 			}
-			notes := v.notes()
+			check, err := newHookCheck(v.settings)
+			if err != nil {
+				return err
+			}
 			first := true
 			for _, name := range names {
 				plan, err := v.runtime.Plan(name)
@@ -253,7 +336,7 @@ time, the rest from top to bottom. Nothing runs.`,
 					fmt.Fprintln(a.out)
 				}
 				first = false
-				a.drawPlan(v.settings, plan, notes)
+				a.drawPlan(v, plan, check)
 			}
 			if first && !asJSON {
 				fmt.Fprintln(a.out, "there are no hooks")
@@ -267,7 +350,8 @@ time, the rest from top to bottom. Nothing runs.`,
 
 // drawPlan draws the order of one phase: a line for each hook along a rail, with those
 // that may run together in a bracket.
-func (a *app) drawPlan(s *config.Loaded, plan hook.Plan, notes map[string]space.Note) {
+func (a *app) drawPlan(v *seen, plan hook.Plan, check *hookCheck) {
+	s, notes := v.settings, v.notes()
 	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
 	if len(plan.Entries) == 0 {
 		fmt.Fprintln(a.out, "  nobody is asked")
@@ -294,14 +378,25 @@ func (a *app) drawPlan(s *config.Loaded, plan hook.Plan, notes map[string]space.
 		if e.Shadow {
 			state = "shadow"
 		}
-		if n, ok := notes[plan.Phase+" "+e.ID]; ok && n.Closed {
+		if n, ok := notes.of(plan.Phase, e.ID, e.Origin); ok && n.Closed {
 			state = "closed: it may not run"
 		}
 		t.add(rail, fmt.Sprint(e.Position), e.ID, cmp.Or(e.Match, "everything"), runs, state, a.shownOrigin(s, e.Origin), order(e))
 	}
 	_ = t.write(a.out, nil) // as other lines of it
-	if len(plan.Disabled) > 0 {
-		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+strings.Join(plan.Disabled, ", ")))
+	for _, id := range plan.Disabled {
+		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+id+": "+v.whyOff(plan.Phase, id)))
+	}
+	for _, line := range v.lines(check) {
+		if line.Phase != plan.Phase || line.Agent != "" {
+			continue
+		}
+		if line.Reason != "" && line.State != "off" {
+			fmt.Fprintf(a.out, "  %s\n", a.onOut.dim(line.State+": "+line.ID+": "+line.Reason))
+		}
+		for _, w := range line.Warnings {
+			fmt.Fprintf(a.out, "  %s\n", a.onOut.yellow(line.ID+": "+w))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,14 +20,24 @@ import (
 
 var hookID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// newHook is a hook to begin with.
+type newHook struct {
+	id     string
+	phase  string
+	tools  []string
+	user   bool
+	worker bool
+}
+
 func (a *app) newHookCommand() *cobra.Command {
-	var phase, tools string
-	var user bool
+	var h newHook
+	var tools string
 	cmd := &cobra.Command{
 		Use:   "new ID",
 		Short: "Write a hook to begin with: a file and a script",
 		Long: `Writes a file that declares a hook, and the script that it runs, into .belay/hooks of the project, or with --user into the
-user's settings. The script says what to do next. A hook of a project runs once it is trusted.`,
+user's settings, and says how to try it. With --worker the script is one in Python that stays and answers many calls. A hook
+of a project runs once it is trusted.`,
 		Example: `  belay hooks new no-prod --tools write,edit
   belay hooks new greet --phase user.prompt.submit --user`,
 		Args: arguments(1, 1, "give the hook an ID, such as no-prod"),
@@ -35,69 +46,176 @@ user's settings. The script says what to do next. A hook of a project runs once 
 			if err != nil {
 				return err
 			}
-			if !hookID.MatchString(args[0]) {
-				return usage("id %q: a hook's id is made of letters, digits, dots, hyphens and underscores", args[0])
+			h.id, h.tools = args[0], strings.FieldsFunc(tools, func(r rune) bool { return r == ',' || r == ' ' })
+			if !hookID.MatchString(h.id) {
+				return usage("id %q: a hook's id is made of letters, digits, dots, hyphens and underscores", h.id)
 			}
-			if !slices.Contains(phaseNames(), phase) {
-				return usage("there is no phase %q%s: `belay hooks phases` lists them", phase, near.Hint(phase, phaseNames()))
+			if !slices.Contains(phaseNames(), h.phase) {
+				return usage("there is no phase %q%s: `belay hooks phases` lists them", h.phase, near.Hint(h.phase, phaseNames()))
 			}
 			dir := filepath.Join(projectPlace(settings), "hooks")
-			if user {
+			if h.user {
 				if settings.UserDir == "" {
 					return usage("--user: there is no directory for the user's settings: set HOME")
 				}
 				dir = filepath.Join(settings.UserDir, "hooks")
 			}
-			return a.newHook(settings, dir, args[0], phase, tools, user)
+			return a.newHook(settings, dir, &h)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&phase, "phase", belay.ToolPre.Name(), "when it runs: `belay hooks phases` lists the phases")
+	flags.StringVar(&h.phase, "phase", belay.ToolPre.Name(), "when it runs: `belay hooks phases` lists the phases")
 	flags.StringVar(&tools, "tools", "", "only for these tools, between commas")
-	flags.BoolVar(&user, "user", false, "for all projects of this user")
+	flags.BoolVar(&h.user, "user", false, "for all projects of this user")
+	flags.BoolVar(&h.worker, "worker", false, "have the script stay and answer many calls (needs python3)")
 	complete(cmd, "phase", phaseNames())
 	return cmd
 }
 
-func (a *app) newHook(s *config.Loaded, dir, id, phase, tools string, user bool) error {
-	file, script := filepath.Join(dir, id+".yaml"), filepath.Join(dir, id+".sh")
+func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
+	check, err := newHookCheck(s)
+	if err != nil {
+		return err
+	}
+	for _, name := range h.tools {
+		if odd := check.tool(name); odd != "" {
+			a.remarkf("%s --tools: %s", a.onErr.yellow("warning:"), odd)
+		}
+	}
+	file, script := filepath.Join(dir, h.id+".yaml"), filepath.Join(dir, h.script())
 	for _, path := range []string{file, script} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is there already: choose another id, or change it", shownPath(s, path))
 		}
 	}
-	match := ""
-	if tools != "" {
-		match = "    match: { tools: [" + strings.Join(strings.FieldsFunc(tools, func(r rune) bool { return r == ',' || r == ' ' }), ", ") + "] }\n"
+	call, err := json.Marshal(h.call())
+	if err != nil {
+		return err
 	}
-	text := fmt.Sprintf("hooks:\n  - id: %s\n    phase: %s\n%s    run: ./%s.sh\n    timeout: 5s\n    shadow: true   # runs and is recorded, and changes nothing: take this line out when it does what it should\n", id, phase, match, id)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(h.declaration()), 0o600); err != nil {
 		return err
 	}
-	if err := os.WriteFile(script, []byte(fmt.Sprintf(newScript, phase, phase)), 0o700); err != nil {
+	if err := os.WriteFile(script, []byte(h.text()), 0o700); err != nil {
 		return err
 	}
-	id, next := "project/"+id, "trust it:      belay trust\n"
-	if user {
-		id, next = strings.TrimPrefix(id, "project/"), ""
+	id, next := "project/"+h.id, "trust it, each time that it has changed:\n  belay trust\n"
+	if h.user {
+		id, next = h.id, ""
 	}
-	fmt.Fprintf(a.out, "%s\n%s\n\n%stry it:        belay hooks try %s --input call.json\nsee its place: belay hooks plan %s\n", shownPath(s, file), shownPath(s, script), next, id, phase)
+	fmt.Fprintf(a.out, "%s\n%s\n\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee its place:\n  belay hooks plan %s\n", shownPath(s, file), shownPath(s, script), next, call, id, h.phase)
 	return nil
 }
 
+func (h *newHook) script() string {
+	if h.worker {
+		return h.id + ".py"
+	}
+	return h.id + ".sh"
+}
+
+// guards reports whether it keeps calls from production, which is the example at tool.pre.
+func (h *newHook) guards() bool { return h.phase == belay.ToolPre.Name() }
+
+// commands reports whether it is about commands, which have no path.
+func (h *newHook) commands() bool { return slices.Equal(h.tools, []string{"shell"}) }
+
+// declaration is the file. What can be said about a call without a program is said there.
+func (h *newHook) declaration() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "hooks:\n  - id: %s\n    phase: %s\n", h.id, h.phase)
+	if len(h.tools) > 0 || h.guards() {
+		b.WriteString("    match:\n")
+	}
+	if len(h.tools) > 0 {
+		fmt.Fprintf(&b, "      tools: [%s]\n", strings.Join(h.tools, ", "))
+	}
+	switch {
+	case h.guards() && h.commands():
+		b.WriteString(`      # Only calls that this holds for get to the script. A command can say the same in many ways, so this is a reminder and no wall.
+      when: 'args.command.contains("/srv/prod")'
+`)
+	case h.guards():
+		b.WriteString(`      # Only calls that this holds for get to the script. clean() takes //, . and .. out of a path; links are not followed.
+      when: 'has(args.path) && (clean(args.path) + "/").startsWith("/srv/prod/")'
+`)
+	}
+	if h.worker {
+		fmt.Fprintf(&b, "    worker: [./%s]\n", h.script())
+	} else {
+		fmt.Fprintf(&b, "    run: ./%s\n", h.script())
+	}
+	b.WriteString("    timeout: 5s\n    shadow: true   # it runs and is recorded, and changes nothing: take this line out when it does what it should\n")
+	return b.String()
+}
+
+// call is an input to try it with.
+func (h *newHook) call() any {
+	tool := "write"
+	if len(h.tools) > 0 && !strings.ContainsAny(h.tools[0], "*?[") {
+		tool = h.tools[0]
+	}
+	input := map[string]any{"path": "/srv//prod/notes.md"}
+	if tool == "shell" {
+		input = map[string]any{"command": "ls /srv/prod"}
+	}
+	switch {
+	case h.guards(), len(h.tools) > 0:
+		return map[string]any{"id": "call-1", "tool": tool, "input": input}
+	case h.phase == belay.UserPromptSubmit.Name():
+		return map[string]any{"text": "hello"}
+	default:
+		return map[string]any{} // fields may be left out
+	}
+}
+
+// text is the script.
+func (h *newHook) text() string {
+	rest := "\n# What it prints is shown.\necho \"" + h.id + " was at $BELAY_PHASE\"\n"
+	if h.guards() {
+		rest = "\n# It denies whatever match of its file lets through. To ask something of the machine first is what a script is for:\n#   [ -e /srv/prod/UNLOCKED ] && exit 0\necho \"production is off limits\" >&2\nexit 2\n"
+	}
+	if !h.worker {
+		return fmt.Sprintf(newScript, h.phase, h.phase) + rest
+	}
+	answer := `{"output": "` + h.id + ` was at ` + h.phase + `"}  # it is shown`
+	if h.guards() {
+		answer = `{"decision": "deny", "reason": "production is off limits"}  # None: no opinion`
+	}
+	return fmt.Sprintf(newWorker, h.phase, answer)
+}
+
 const newScript = `#!/bin/sh
-# Standard input is one JSON object: {"phase": %q, "session": …, "input": …}. What is in "input":
+# Standard input is one JSON object: {"phase": %q, "session": …, "cwd": …, "input": …}. What is in "input":
 #   belay hooks schema %s
+# This script does not read it. To look at it, parse it, as in: path=$(jq -r .input.input.path). Searching its text is not
+# enough: other fields hold paths too, and a path can be written in many ways.
 # Exit 0 and print nothing: no opinion. Exit 2: deny, for the reason on standard error. Or print one JSON object:
 #   {"decision": "deny", "reason": "…"}
-call=$(cat)
-case $call in
-*/srv/prod/*)
-  echo "production is off limits" >&2
-  exit 2
-  ;;
-esac
+`
+
+const newWorker = `#!/usr/bin/env python3
+# A worker: it reads a JSON object from each line of standard input, and answers with one on a line of standard output. What is
+# for people goes to standard error. When standard input ends, it ends.
+import json
+import sys
+
+
+def answer(envelope):
+    # envelope["input"] is what %s is about, such as {"tool": …, "input": {"path": …}}.
+    return %s
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue  # a cancel: this worker answers before it could matter
+    reply = {"jsonrpc": "2.0", "id": message["id"]}
+    try:
+        reply["result"] = {"v": 1} if message["method"] == "hello" else answer(message["params"])
+    except Exception as error:  # fails this run; at a gate that denies
+        reply["error"] = {"code": -32000, "message": repr(error)}
+    print(json.dumps(reply), flush=True)
 `

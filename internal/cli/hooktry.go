@@ -61,6 +61,9 @@ func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, c
 	for _, sub := range v.runtime.Subscriptions() {
 		ids = append(ids, sub.ID())
 	}
+	for _, h := range v.ofAgents {
+		ids = append(ids, h.sub.ID())
+	}
 	return slices.Compact(slices.Sorted(slices.Values(ids))), cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -68,7 +71,11 @@ func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, c
 func (v *seen) find(id, phase string) (hook.Subscription, error) {
 	var found []hook.Subscription
 	var ids, phases []string
-	for _, sub := range v.runtime.Subscriptions() {
+	subs := v.runtime.Subscriptions()
+	for _, h := range v.ofAgents {
+		subs = append(subs, h.sub)
+	}
+	for _, sub := range subs {
 		ids = append(ids, sub.ID())
 		if sub.ID() == id && (phase == "" || sub.Phase().Name() == phase) {
 			found, phases = append(found, sub), append(phases, sub.Phase().Name())
@@ -107,12 +114,16 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 
 // tryHook asks one hook alone.
 func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input json.RawMessage, asJSON bool) error {
+	note, noted := v.notes().of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
 	if sub.Options().Disabled {
-		reason := "its file says so"
-		if n, ok := v.notes()[sub.Phase().Name()+" "+sub.ID()]; ok {
-			reason = n.Reason
+		reason := "its file says enabled: false"
+		if noted {
+			reason = note.Reason
 		}
-		return fmt.Errorf("hook %s is off: %s", sub.ID(), reason)
+		return fmt.Errorf("hook %s was not run: %s", sub.ID(), reason)
+	}
+	if err := a.tellTool(v, calledTool(input)); err != nil {
+		return err
 	}
 	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.host.Grants, Queue: noQueue{}, Logger: a.logger()})
 	if err != nil {
@@ -129,6 +140,32 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input
 		return a.printJSON(x)
 	}
 	a.tellExplanation(x)
+	if noted && note.Closed {
+		a.remarkf("its program was not run: %s", note.Reason)
+	}
+	return nil
+}
+
+// calledTool is the tool of a call, if the input of a phase has one.
+func calledTool(input json.RawMessage) string {
+	var call struct {
+		Tool string `json:"tool"`
+	}
+	if json.Unmarshal(input, &call) != nil {
+		return ""
+	}
+	return call.Tool
+}
+
+// tellTool tells that there is no tool of a name.
+func (a *app) tellTool(v *seen, name string) error {
+	check, err := newHookCheck(v.settings)
+	if err != nil {
+		return err
+	}
+	if odd := check.tool(name); odd != "" && name != "" {
+		a.remarkf("%s %s", a.onErr.yellow("warning:"), odd)
+	}
 	return nil
 }
 
@@ -214,9 +251,17 @@ asked in which order, what each said, what won, and who was not asked and why. T
 				}
 				phase, given = belay.ToolPre.Name(), call
 			}
+			if err := a.tellTool(v, calledTool(given)); err != nil {
+				return err
+			}
 			x, err := explainInput(ctx, v.runtime, phase, given)
 			if err != nil {
 				return err
+			}
+			for i := range x.Entries {
+				if e := &x.Entries[i]; !e.Asked && e.Position == 0 { // it has no place in the order
+					e.Why = v.whyOff(phase, e.ID)
+				}
 			}
 			if asJSON {
 				return a.printJSON(x)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,14 @@ import (
 // the user, the project and of spaces are among the places.
 func (a *app) readMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
 	var problems []error
+	named := make(map[string]bool)
 	for _, file := range a.mcp {
+		if whole, err := filepath.Abs(file); err == nil {
+			if named[whole] {
+				continue // it was given twice
+			}
+			named[whole] = true
+		}
 		read, err := mcptool.Load(file)
 		problems = append(problems, err)
 		if read != nil {
@@ -84,13 +92,36 @@ func (a *app) useMCP(ctx context.Context, w *work) error {
 // ofOperator reports whether a place is the machine's or the user's.
 func ofOperator(s *space.Space) bool { return s.Origin.Kind == hook.OriginOperator }
 
-// tellServers says which servers are not ready.
+// tellServers says which servers are not ready, and which of their tools are left out.
 func (a *app) tellServers(e *mcptool.Extension) {
 	for _, status := range e.Servers() {
-		if line := notReady(&status); line != "" {
+		for _, line := range shortcomings(&status) {
 			a.remarkf("%s", a.onErr.yellow(line))
 		}
 	}
+}
+
+// required fails if a server is not ready that must be.
+func required(e *mcptool.Extension) error {
+	if err := e.Missing(); err != nil {
+		return &exitError{code: exitFailed, err: err, hint: "see: belay mcp check; `required` is set in the file that declares it"}
+	}
+	return nil
+}
+
+// shortcomings are what an agent does not have of a server, in words.
+func shortcomings(s *mcptool.Status) []string {
+	var lines []string
+	if line := notReady(s); line != "" {
+		lines = append(lines, line)
+	}
+	for _, left := range s.Left {
+		lines = append(lines, fmt.Sprintf("mcp server %s: left out: %s", oneLine(s.Server.Name), oneLine(left.Error())))
+	}
+	for _, pattern := range s.Unmatched {
+		lines = append(lines, fmt.Sprintf("mcp server %s: tools: it has none that %q matches", oneLine(s.Server.Name), pattern))
+	}
+	return lines
 }
 
 // notReady says how a server is that has no tools to offer yet, or nothing.
@@ -132,6 +163,7 @@ type mcpLine struct {
 	Line    int           `json:"line"`
 	Tools   []mcpToolLine `json:"tools"`
 	Left    []string      `json:"left_out,omitempty"`
+	None    []string      `json:"unmatched,omitempty"` // of what the declaration names under tools
 }
 
 // mcpToolLine is a tool as it is listed.
@@ -188,7 +220,7 @@ func (a *app) listMCPCommand() *cobra.Command {
 
 // mcpLineOf is a server with its tools and their zones.
 func mcpLineOf(ctx context.Context, floor *floor, s *mcptool.Status) *mcpLine {
-	line := &mcpLine{Name: s.Server.Name, State: s.State, Title: s.Title, Version: s.Version, File: s.Server.File, Line: s.Server.Line, Tools: []mcpToolLine{}}
+	line := &mcpLine{Name: s.Server.Name, State: s.State, Title: s.Title, Version: s.Version, File: s.Server.File, Line: s.Server.Line, Tools: []mcpToolLine{}, None: s.Unmatched}
 	if s.Err != nil {
 		line.Error = s.Err.Error()
 	}
@@ -219,12 +251,29 @@ func (a *app) tellMCP(s *mcptool.Status) {
 	if s.State == mcptool.StateDisabled {
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mcp server %s is disabled", oneLine(s.Server.Name))))
 	}
-	if line := notReady(s); line != "" {
+	for _, line := range shortcomings(s) {
 		a.remarkf("%s", a.onErr.yellow(line))
 	}
-	for _, left := range s.Left {
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mcp server %s: left out: %s", oneLine(s.Server.Name), oneLine(left.Error()))))
+}
+
+// tellUnread names files of MCP servers in the project's root, which other programs read.
+func (a *app) tellUnread(s *config.Loaded, servers []mcptool.Server) {
+	for _, name := range []string{".mcp.json", "mcp.json"} {
+		file := filepath.Join(s.Project, name)
+		if _, err := os.Stat(file); err != nil || slices.ContainsFunc(servers, func(s mcptool.Server) bool { return sameFile(s.File, file) }) {
+			continue
+		}
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("./%s is here and not used: --mcp %s, or put it into .belay/mcp.json", name, name)))
 	}
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // withMCP starts the servers of all places for as long as f looks at them.
@@ -242,6 +291,7 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 		return err
 	}
 	a.tellNotes(notes)
+	a.tellUnread(settings, servers)
 	if len(servers) == 0 && len(notes) == 0 {
 		a.remarkf("there are no MCP servers: declare them in mcp.json in your directory of settings or in .belay of the project, or name a file with --mcp, see docs/mcp.md")
 		return nil
@@ -286,7 +336,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 				for _, s := range all {
 					a.tellMCP(&s)
 					switch {
-					case s.State == mcptool.StateReady && len(s.Left) == 0:
+					case s.State == mcptool.StateReady && len(s.Left)+len(s.Unmatched) == 0:
 						said := strings.TrimSpace(s.Title + " " + s.Version)
 						if _, err := fmt.Fprintf(a.out, "%s: %s (%s)\n", oneLine(s.Server.Name), counted(len(s.Tools), "tool"), oneLine(said)); err != nil {
 							return fmt.Errorf("check: %w", err)

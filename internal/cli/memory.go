@@ -31,6 +31,7 @@ func (a *app) useMemory(ctx context.Context, w *work) ([]belay.Extension, error)
 	if err != nil {
 		return nil, err
 	}
+	w.memories = memories
 	w.closers = append(w.closers, memories.Close)
 	extension, err := memory.New(memories, &memory.Options{
 		Project: s.Project, Transcript: w.store, ReadOnly: s.Memory.Mode == config.MemoryRead, Propose: s.Memory.Mode == config.MemoryPropose,
@@ -69,6 +70,7 @@ func (a *app) settleMemory(ctx context.Context, w *work) func() error {
 		defer cancel()
 		look := time.NewTicker(20 * time.Millisecond)
 		defer look.Stop()
+		defer a.tellProposed(ctx, w)
 		for {
 			open, err := extracting(ctx, journal, began)
 			if err != nil || !open {
@@ -80,6 +82,31 @@ func (a *app) settleMemory(ctx context.Context, w *work) func() error {
 				return nil
 			}
 		}
+	}
+}
+
+// tellProposed says how many memories wait to be accepted, if they do here.
+func (a *app) tellProposed(ctx context.Context, w *work) {
+	if w.memories == nil || w.settings.Memory.Mode != config.MemoryPropose {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+	defer cancel()
+	waiting := 0
+	for m, err := range w.memories.List(ctx, memory.Filter{States: []memory.State{memory.Proposed}}) {
+		if err != nil {
+			return // it is a remark, and they wait anyway
+		}
+		if recalledIn(w.settings, &m) {
+			waiting++
+		}
+	}
+	switch waiting {
+	case 0:
+	case 1:
+		a.remarkf("1 memory waits: belay memory list --state proposed")
+	default:
+		a.remarkf("%d memories wait: belay memory list --state proposed", waiting)
 	}
 }
 
@@ -129,6 +156,15 @@ func (e *noMemoriesError) Error() string {
 		text += ". `memory: {mode: on}` in the user's " + config.Name + " has sessions remembered"
 	}
 	return text
+}
+
+// noneYet has it told that nothing was remembered yet, which is no error to whoever looks.
+func (a *app) noneYet(err error) error {
+	if none := (*noMemoriesError)(nil); errors.As(err, &none) {
+		a.remarkf("%s", none)
+		return nil
+	}
+	return err
 }
 
 // memories opens the file that is there, for as long as f looks at it. It makes none.
@@ -184,11 +220,7 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
 				return a.listMemories(cmd.Context(), store, filter, limit, asJSON, func(m *memory.Memory) bool { return everywhere || recalledIn(settings, m) })
 			})
-			if none := (*noMemoriesError)(nil); errors.As(err, &none) {
-				a.remarkf("%s", none)
-				return nil
-			}
-			return err
+			return a.noneYet(err)
 		},
 	}
 	cmd.Flags().StringArrayVar(&states, "state", nil, "in this state: "+strings.Join(memoryStates(), ", ")+"; may be given again")
@@ -352,7 +384,7 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 			if limit < 1 {
 				return usage("--limit: want 1 or more")
 			}
-			return a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
+			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
 				q := memory.Query{Text: args[0], Limit: limit}
 				if !everywhere {
 					q.Scopes = []memory.Scope{{Kind: memory.User}, {Kind: memory.Project, Name: settings.Project}, {Kind: memory.Agent, Name: mainAgent}}
@@ -379,6 +411,7 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 				}
 				return t.write(a.out, a.onOut.dim)
 			})
+			return a.noneYet(err)
 		},
 	}
 	cmd.Flags().BoolVar(&everywhere, "all", false, "those of other projects and agents too")
@@ -412,7 +445,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 						}
 					}
 				}
-				return a.changeMemories(cmd.Context(), store, args, "accepted", store.Accept, asJSON)
+				return a.changeMemories(cmd.Context(), store, args, "accepted", memory.Active, store.Accept, asJSON)
 			})
 		},
 	}
@@ -432,7 +465,7 @@ func (a *app) forgetMemoriesCommand() *cobra.Command {
 		ValidArgsFunction: a.completeMemories,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.memories(cmd.Context(), func(_ *config.Loaded, store *memory.Store) error {
-				return a.changeMemories(cmd.Context(), store, args, "forgotten", store.Forget, asJSON)
+				return a.changeMemories(cmd.Context(), store, args, "forgotten", memory.Forgotten, store.Forget, asJSON)
 			})
 		},
 	}
@@ -441,23 +474,28 @@ func (a *app) forgetMemoriesCommand() *cobra.Command {
 }
 
 // changeMemories finds all memories first, so that a mistyped id changes nothing.
-func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []string, did string, change func(context.Context, string) (memory.Memory, error), asJSON bool) error {
+func (a *app) changeMemories(ctx context.Context, store *memory.Store, words []string, did string, as memory.State, change func(context.Context, string) (memory.Memory, error), asJSON bool) error {
 	var ids []string
+	already := make(map[string]bool)
 	for _, word := range words {
 		m, err := findMemory(ctx, store, word)
 		if err != nil {
 			return err
 		}
 		ids = append(ids, m.ID)
+		already[m.ID] = m.State == as
 	}
 	for _, id := range ids {
 		m, err := change(ctx, id)
 		if err != nil {
 			return err
 		}
-		if asJSON {
+		switch {
+		case asJSON:
 			err = a.printJSON(m)
-		} else {
+		case already[id]:
+			a.remarkf("%s is %s already", m.ID, as)
+		default:
 			_, err = fmt.Fprintf(a.out, "%s %s\n", did, m.ID)
 		}
 		if err != nil {

@@ -48,16 +48,43 @@ func (a *app) openPlaces(ctx context.Context, s *config.Loaded) *places {
 	} else {
 		p.err = fmt.Errorf("%s: it leads out of the project, so its hooks are not there: put them into the project", dir)
 	}
-	registered, err := readRegistry(s)
+	registered, err := registeredHere(s)
 	if err != nil {
 		p.err = errors.Join(p.err, err)
 	}
 	for _, r := range registered {
-		if r.in(s.Project) {
-			p.load(r.Dir, hook.OriginSpace)
+		if r.gone() {
+			p.err = errors.Join(p.err, fmt.Errorf("space %s: %s is gone, and it may have had a gate: put it back, or run `belay space unload %s`", r.name(), r.Dir, r.name()))
+			continue
 		}
+		p.load(r.Dir, hook.OriginSpace)
 	}
 	return p
+}
+
+// registeredHere are the spaces that are loaded in the project, each once.
+func registeredHere(s *config.Loaded) ([]registered, error) {
+	all, err := readRegistry(s)
+	var here []registered
+	for _, r := range all {
+		if r.in(s.Project) && !slices.ContainsFunc(here, func(o registered) bool { return o.Dir == r.Dir }) {
+			here = append(here, r)
+		}
+	}
+	return here, err
+}
+
+// spacesHere are the spaces that are loaded in the project, as far as they can be read: what is
+// wrong with them is told by whoever begins an agent.
+func spacesHere(s *config.Loaded) []*space.Space {
+	list, _ := registeredHere(s)
+	var all []*space.Space
+	for _, r := range list {
+		if loaded, _ := space.Load(r.Dir, hook.OriginSpace); loaded.Manifest.ID != "" {
+			all = append(all, loaded)
+		}
+	}
+	return all
 }
 
 // projectPlace is the directory of the project's own hooks.
@@ -111,15 +138,25 @@ func (a *app) newHost(ctx context.Context, s *config.Loaded) *space.Host {
 		opts.Trust = openTrust(s)
 	}
 	for _, id := range s.Hooks.Disable {
-		switch strings.ToLower(id) {
-		case "all", "1", "true", "yes":
-			opts.Disable = true
-		case "0", "false", "no", "none":
-		default:
+		if all, isSwitch := hookSwitch(id); isSwitch {
+			opts.Disable = opts.Disable || all
+		} else {
 			opts.DisableIDs = append(opts.DisableIDs, id)
 		}
 	}
 	return space.NewHost(opts)
+}
+
+// hookSwitch tells a word of hooks.disable that means all hooks, or none, from an id.
+func hookSwitch(word string) (all, isSwitch bool) {
+	switch strings.ToLower(word) {
+	case "all", "1", "true", "yes":
+		return true, true
+	case "0", "false", "no", "none":
+		return false, true
+	default:
+		return false, false
+	}
 }
 
 // hookEnvironment is what hooks may be given of the environment: not the keys of
@@ -151,6 +188,7 @@ func (a *app) confineHook(ctx context.Context, s *config.Loaded) func(context.Co
 		argv, err := box.Command(sandbox.Policy{
 			Write:   present([]string{s.Project, os.TempDir()}),
 			Protect: slices.Concat(steering(s.Project, new(permit.Explanation)), []string{filepath.Join(s.Project, ".git")}, ownFiles(s)),
+			Hide:    keyFiles(s),
 			Network: slices.Contains(space.Confined(run), space.GrantNetwork),
 		}, e.Argv)
 		if err != nil {
@@ -265,6 +303,8 @@ func (f *lateFile) Write(line []byte) (n int, err error) {
 // registered is a space that is loaded with every agent.
 type registered struct {
 	Dir string `json:"dir"`
+	// ID is that of its manifest when it was loaded. Older files do not have it.
+	ID string `json:"id,omitempty"`
 	// Project is the only project that has it; empty means all.
 	Project string `json:"project,omitempty"`
 }
@@ -272,6 +312,15 @@ type registered struct {
 func (r registered) in(project string) bool {
 	return r.Project == "" || r.Project == project || r.Project == realDir(project)
 }
+
+// gone reports whether its directory is there no more.
+func (r registered) gone() bool {
+	_, err := os.Stat(r.Dir)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// name is what people call it by.
+func (r registered) name() string { return cmp.Or(r.ID, r.Dir) }
 
 func registryFile(s *config.Loaded) string { return filepath.Join(s.UserDir, "spaces.json") }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -17,7 +18,8 @@ import (
 // gets each message when it is stored, so that an attempt which fails leaves
 // nothing behind.
 type printer struct {
-	a *app
+	a     *app
+	order chat.Order // of questions
 
 	mu       sync.Mutex // the spinner and the approver write too
 	midLine  bool       // the text on the terminal has not ended its line
@@ -64,6 +66,10 @@ func (p *printer) tell(e *belay.Event) {
 		p.answered(e.Call, e.Result, e.Time)
 	case belay.EventApprovalDecided:
 		p.decided(e.Approval, e.Call, e.Time)
+	case belay.EventToolProgress:
+		if e.Call != nil {
+			p.spin.say(oneLine(e.Call.Tool + ": " + e.Text))
+		}
 	case belay.EventHookRun:
 		p.hookRun(e.HookRun)
 	case belay.EventCompactionStart:
@@ -145,9 +151,17 @@ func (p *printer) line(text string) {
 }
 
 func (p *printer) called(c *belay.CallPart, at time.Time) {
-	p.calls[c.ID] = &callSeen{c.Tool, about(c.Input), at}
+	p.calls[c.ID] = &callSeen{c.Tool, ran(c), at}
 	p.running = append(p.running, c.ID)
 	p.spinCalls()
+}
+
+// ran says what a call is about: what it runs with, if that is not what the model asked for.
+func ran(c *belay.CallPart) string {
+	if c.Final == nil {
+		return about(c.Input)
+	}
+	return about(c.Final) + " (rewritten by " + oneLine(strings.Join(c.RewrittenBy, ", ")) + ")"
 }
 
 // spinCalls has the spinner name what runs.
@@ -166,7 +180,7 @@ func (p *printer) spinCalls() {
 func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) {
 	c := p.calls[part.ID]
 	if c == nil { // it was made before the turn was resumed
-		c = &callSeen{part.Tool, about(part.Input), time.Time{}}
+		c = &callSeen{part.Tool, ran(part), time.Time{}}
 	}
 	delete(p.calls, part.ID)
 	for i, id := range p.running {
@@ -212,7 +226,7 @@ const lastLines = 10
 
 func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
 	if p.calls[c.ID] == nil { // in a turn that is resumed nobody told of it
-		p.calls[c.ID] = &callSeen{tool: c.Tool, about: about(c.Input)}
+		p.calls[c.ID] = &callSeen{tool: c.Tool, about: ran(c)}
 	}
 	for _, seen := range p.calls {
 		seen.since = at // nothing runs while a person is asked
@@ -228,7 +242,7 @@ func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
 	if settledAs(a, d.Allow) == "answered" {
 		word = p.a.onErr.green("answered")
 	}
-	line := fmt.Sprintf("  %s by %s", word, oneLine(d.By))
+	line := fmt.Sprintf("  %s %s by %s", p.a.onErr.cyan(c.Tool), word, oneLine(d.By))
 	if d.Reason != "" {
 		line += ": " + oneLine(d.Reason)
 	}

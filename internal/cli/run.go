@@ -171,6 +171,9 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 		return nil, usage("session %s: its last turn is over, so there is nothing to go on with: give a task", info.ID)
 	case task == "":
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: going on with turn %s, after %s: %s", info.ID, open.ID, counted(open.Step, "step"), short(oneLine(open.Text), 60))))
+		if err := a.awaitCalled(ctx, w); err != nil {
+			return nil, err
+		}
 		return session.Resume(ctx), nil
 	case open != nil && open.Parked:
 		return nil, &exitError{
@@ -217,7 +220,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
-	late.Approver = toolbox.Answering(who(), terminalAsker{p}, approver{p, w})
+	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w}))
 	defer func() {
 		if closing := w.close(); closing != nil && err == nil {
 			err = closing
@@ -228,6 +231,9 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 		return err
 	}
 	end, err := a.follow(stream, p, o)
+	if missing, ok := lacking(err); ok && w.session != nil {
+		return a.withoutTools(w, w.session.ID, missing)
+	}
 	return a.outcome(end, err)
 }
 
@@ -254,6 +260,7 @@ func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOpt
 		if err != nil {
 			return end, err
 		}
+		p.order.Hear(&event)
 		if began.IsZero() {
 			began = event.Time
 		}
@@ -300,7 +307,7 @@ func (a *app) outcome(end *ended, err error) error {
 		return err
 	}
 	a.remarkf("%s", s.yellow(a.ending(end)))
-	for _, line := range afterwards(end) {
+	for _, line := range a.afterwards(end) {
 		a.remarkf("%s", line)
 	}
 	if end.Reason == belay.EndError && err != nil {
@@ -342,11 +349,24 @@ func waitsFor(end *ended) string {
 	if len(end.Waits) == 0 {
 		return "a tool waits for something"
 	}
-	return "it waits for " + counted(len(end.Waits), "approval")
+	questions := 0
+	for _, q := range end.Waits {
+		if _, words := toolbox.ReadQuestion(q); words {
+			questions++
+		}
+	}
+	var parts []string
+	if n := len(end.Waits) - questions; n > 0 {
+		parts = append(parts, counted(n, "approval"))
+	}
+	if questions > 0 {
+		parts = append(parts, counted(questions, "answer"))
+	}
+	return "it waits for " + strings.Join(parts, " and ")
 }
 
 // afterwards says what can be done now.
-func afterwards(end *ended) []string {
+func (a *app) afterwards(end *ended) []string {
 	switch end.Reason {
 	case belay.EndParked:
 		var lines []string
@@ -356,9 +376,9 @@ func afterwards(end *ended) []string {
 		if len(end.Waits) > 0 {
 			lines = append(lines, toDecide(end.Waits)...)
 		}
-		return append(lines, "go on:   belay resume "+end.session)
+		return append(lines, "go on:   belay resume "+end.session+a.mcpFlags())
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
-		return []string{fmt.Sprintf(`go on:   belay run --session %s "go on"`, end.session)}
+		return []string{fmt.Sprintf(`go on:   belay run --session %s%s "go on"`, end.session, a.mcpFlags())}
 	default:
 		return nil
 	}

@@ -53,6 +53,21 @@ func TestVisibleHooksAreLines(t *testing.T) {
 	contains(t, d.err.String(), "  hook no-lists at tool.pre  completed halt  ")
 }
 
+// What is told is what ran, and who made it that.
+//
+// SPEC T-07
+func TestARewrittenCallIsToldAsItRan(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, map[string]string{"s.yaml": "steps:\n  - calls: [{tool: write, input: {path: ok.txt, content: x}}]\n  - text: Done.\n"})
+	d.hooks = []hook.Subscription{belay.ToolPre.On("elsewhere", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
+		return belay.ToolVerdict{Input: json.RawMessage(`{"path":"rewritten.txt","content":"x"}`)}, nil
+	}, &hook.Options{Capabilities: hook.CanRewriteInput})}
+	if code := d.run("run", d.model(), "a task"); code != exitOK {
+		t.Fatalf("exit code %d:\n%s", code, d.err.String())
+	}
+	contains(t, d.err.String(), "  write rewritten.txt (rewritten by elsewhere)")
+}
+
 func TestWarningsAreToldAtTheEnd(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, map[string]string{"s.yaml": listsOnce})
@@ -141,7 +156,7 @@ func TestRunsAreFilteredAndBackgroundWorkIsDone(t *testing.T) {
 		want []string
 		not  []string
 	}{
-		{"a session's", []string{"--session", "first"}, []string{"fails", "later", "belay.environment", "first/1-"}, []string{"quiet"}},
+		{"a session's", []string{"--session", "first"}, []string{"fails", "later", "first/1-"}, []string{"quiet"}},
 		{"those for the journal alone too", []string{"--session", "first", "--all"}, []string{"quiet"}, nil},
 		{"at a phase", []string{"--phase", "tool.pre"}, []string{"fails"}, []string{"later"}},
 		{"of a subscription", []string{"--subscription", "later"}, []string{"backgrounded", "later #1"}, []string{"fails"}},

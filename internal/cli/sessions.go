@@ -24,6 +24,8 @@ type listed struct {
 	Usage   belay.Usage `json:"usage"`
 	// ForkedFrom is where it branched off.
 	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
+	// Ending says why the last turn ended as it did.
+	Ending *belay.Ending `json:"ending,omitempty"`
 }
 
 func (a *app) sessionsCommand() *cobra.Command {
@@ -34,7 +36,8 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Use:   "sessions",
 		Short: "List the sessions, the last changed first",
 		Long: `Lists the sessions of the project's store: id, state, turns, cost, when it changed, and its first words.
-The state is running, parked or interrupted while a turn is open, and else how the last one ended.`,
+The state is running, parked or interrupted while a turn is open, waiting if nobody has begun the first one, and else how the
+last one ended.`,
 		Example: `  belay sessions
   belay sessions --open
   belay sessions --json --limit 1`,
@@ -63,7 +66,7 @@ type sessionsShown struct {
 	limit          int
 }
 
-func (a *app) sessions(ctx context.Context, store belay.ListStore, shown *sessionsShown, asJSON bool) error {
+func (a *app) sessions(ctx context.Context, store sessionStore, shown *sessionsShown, asJSON bool) error {
 	var t table
 	t.add("SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
 	now := time.Now()
@@ -80,7 +83,16 @@ func (a *app) sessions(ctx context.Context, store belay.ListStore, shown *sessio
 		}
 		l := listed{
 			ID: info.ID, Title: titleOf(ctx, store, info.ID), State: stateOf(info), Turns: info.State.Turns, Last: info.Last,
-			Created: info.Created, Changed: info.Changed, Usage: info.State.Spent(), ForkedFrom: info.State.ForkedFrom,
+			Created: info.Created, Changed: info.Changed, Usage: info.State.Spent(), ForkedFrom: info.State.ForkedFrom, Ending: info.State.Ending,
+		}
+		if info.Last == 0 && info.State.Turn == nil {
+			queued, err := store.Queued(ctx, info.ID)
+			if err != nil {
+				return err
+			}
+			if len(queued) > 0 {
+				l.State, l.Title = "waiting", queued[0].Text
+			}
 		}
 		if asJSON {
 			if err := a.printJSON(l); err != nil {

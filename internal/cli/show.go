@@ -74,6 +74,13 @@ func (a *app) showSession(ctx context.Context, store sessionStore, word string, 
 				return err
 			}
 		}
+		queued, err := store.Queued(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		for i := range queued {
+			t.linef("%s %s", t.s.yellow("waiting for a worker:"), visible.Clean(short(queued[i].Text, 500)))
+		}
 		t.foot(info)
 	}
 	return t.err
@@ -106,7 +113,23 @@ func (t *transcript) head(info belay.SessionInfo) {
 	t.linef("%s", t.s.bold(line))
 }
 
+// whyEnded says in a line why the last turn ended as it did, or nothing.
+func whyEnded(info belay.SessionInfo) string {
+	e := info.State.Ending
+	if e == nil || info.State.Turn != nil {
+		return ""
+	}
+	line := oneLine(e.Why)
+	if e.By != "" {
+		line = strings.TrimSuffix(fmt.Sprintf("%s: %s", oneLine(e.By), line), ": ")
+	}
+	return visible.All(line)
+}
+
 func (t *transcript) foot(info belay.SessionInfo) {
+	if why := whyEnded(info); why != "" {
+		t.linef("%s %s", t.s.yellow(string(info.State.Last)+":"), why)
+	}
 	u := info.State.Spent()
 	t.linef("\n%s", t.s.dim(fmt.Sprintf("%s · %s tokens in, %s out · %s",
 		counted(info.State.Turns, "turn"), grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out), dollars(u.Cost))))

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/toolbox"
 )
 
@@ -61,12 +62,41 @@ func openSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	return skill.NewCatalog(ctx, sources...)
 }
 
+// openAllSkills reads the skills of spaces too, which an agent that runs gets with its spaces.
+func openAllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
+	catalog := openSkills(ctx, s)
+	for _, one := range spacesHere(s) {
+		if source := one.Skills(); source != nil {
+			catalog.AddSource(ctx, source)
+		}
+	}
+	return catalog
+}
+
+// ofSpace says which of the spaces a file is of, in brackets, or nothing.
+func ofSpace(spaces []*space.Space, file string) string {
+	if id := spaceOf(spaces, file); id != "" {
+		return " (space " + id + ")"
+	}
+	return ""
+}
+
+// spaceOf is the id of the space that a file is of, or nothing.
+func spaceOf(spaces []*space.Space, file string) string {
+	for _, s := range spaces {
+		if rel, err := filepath.Rel(s.Dir, realDir(file)); err == nil && filepath.IsLocal(rel) {
+			return s.Manifest.ID
+		}
+	}
+	return ""
+}
+
 func (a *app) skillsCommand() *cobra.Command {
 	skills := parent(&cobra.Command{
 		Use:   "skills",
 		Short: "List, show, check and match skills",
 		Long: "A skill teaches an agent something, in a file: a directory with a SKILL.md, or a Markdown or YAML file. They are\nlooked for in the user's directory of settings, and in .claude/skills and .belay/skills of the project, which stand in\n" +
-			"front of it. Type /NAME in a message to have one in front of it.",
+			"front of it, and in loaded spaces. Type /NAME in a message to have one in front of it.",
 		Example: `  belay skills list
   belay skills check --strict .belay/skills
   belay skills match "review this change"`,
@@ -111,7 +141,8 @@ func (a *app) listSkillsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			catalog := openSkills(cmd.Context(), settings)
+			catalog := openAllSkills(cmd.Context(), settings)
+			spaces := spacesHere(settings)
 			var t table
 			t.add("SKILL", "GETS IN", "FROM", "WHAT FOR")
 			for _, s := range catalog.List() {
@@ -121,7 +152,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 					}
 					continue
 				}
-				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(a.shownPath(settings, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
+				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(a.shownPath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
 			}
 			a.tellProblems(settings, append(catalog.Problems(), clashes(catalog)...))
 			switch {
@@ -217,14 +248,14 @@ func (a *app) showSkillCommand() *cobra.Command {
 			if err != nil || len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return skillNames(openSkills(cmd.Context(), settings)), cobra.ShellCompDirectiveNoFileComp
+			return skillNames(openAllSkills(cmd.Context(), settings)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := a.settings()
 			if err != nil {
 				return err
 			}
-			catalog := openSkills(cmd.Context(), settings)
+			catalog := openAllSkills(cmd.Context(), settings)
 			reading, err := catalog.Read(cmd.Context(), args[0], section)
 			if errors.Is(err, skill.ErrNotFound) {
 				hint := near.Hint(args[0], skillNames(catalog)) // which has those too that the model is not told of
@@ -315,7 +346,7 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 			}
 			var t table
 			t.add("SKILL", "TRIGGER", "FOUND")
-			for _, m := range openSkills(cmd.Context(), settings).Match(args[0], agent) {
+			for _, m := range openAllSkills(cmd.Context(), settings).Match(args[0], agent) {
 				trigger := "named"
 				if m.Trigger.Pattern != "" {
 					trigger = fmt.Sprintf("%s %s", m.Trigger.Type, m.Trigger.Pattern)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,13 +34,15 @@ next start on; what its hooks may run is said by "belay trust".`,
 
 // spaceLine is a space as it is listed.
 type spaceLine struct {
-	ID      string   `json:"id"`
-	Name    string   `json:"name,omitempty"`
-	Version string   `json:"version,omitempty"`
-	Dir     string   `json:"dir"`
-	Project string   `json:"project,omitempty"`
-	Hooks   int      `json:"hooks"`
-	Agents  int      `json:"agents"`
+	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+	Dir     string `json:"dir"`
+	Project string `json:"project,omitempty"`
+	Hooks   int    `json:"hooks"`
+	Agents  int    `json:"agents"`
+	// State is trusted, not trusted, changed since trusted, has mistakes, or gone.
+	State   string   `json:"state"`
 	Trusted bool     `json:"trusted"`
 	Grants  []string `json:"grants,omitempty"`
 	Error   string   `json:"error,omitempty"`
@@ -73,18 +76,11 @@ func (a *app) listSpacesCommand() *cobra.Command {
 					}
 					continue
 				}
-				state := "trusted" + withGrants(line.Grants)
-				switch {
-				case line.Error != "":
-					state = "has mistakes"
-				case !line.Trusted:
-					state = "not trusted"
+				state := line.State
+				if state == "trusted" {
+					state += withGrants(line.Grants)
 				}
-				forWhom := "all projects"
-				if r.Project != "" {
-					forWhom = shownPath(settings, r.Project)
-				}
-				t.add(line.ID, visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom, shownPath(settings, r.Dir))
+				t.add(cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, r.forWhom(settings), shownPath(settings, r.Dir))
 			}
 			if asJSON {
 				return nil
@@ -102,19 +98,40 @@ func (a *app) listSpacesCommand() *cobra.Command {
 
 func lineOfSpace(host *space.Host, r registered) spaceLine {
 	loaded, err := space.Load(r.Dir, hook.OriginSpace)
-	line := spaceLine{ID: loaded.Manifest.ID, Name: loaded.Manifest.Name, Version: loaded.Manifest.Version, Dir: r.Dir, Project: r.Project, Hooks: len(loaded.Hooks), Agents: len(loaded.Agents)}
+	line := spaceLine{
+		ID: cmp.Or(loaded.Manifest.ID, r.ID), Name: loaded.Manifest.Name, Version: loaded.Manifest.Version, Dir: r.Dir, Project: r.Project,
+		Hooks: len(loaded.Hooks), Agents: len(loaded.Agents), State: "not trusted",
+	}
 	if err != nil {
-		line.Error = err.Error()
+		if line.State, line.Error = "has mistakes", err.Error(); r.gone() {
+			line.State = "gone"
+		}
 		return line
 	}
 	st, err := host.Standing(loaded)
-	if err != nil {
-		line.Error = err.Error()
-	}
-	if line.Trusted = st.Trusted; st.Trusted && st.Record != nil {
-		line.Grants = st.Record.Grants
+	switch {
+	case err != nil:
+		line.State, line.Error = "has mistakes", err.Error()
+	case st.Trusted:
+		line.State, line.Trusted = "trusted", true
+		if st.Record != nil {
+			line.Grants = st.Record.Grants
+		}
+	case st.Record != nil:
+		line.State = "changed since trusted"
 	}
 	return line
+}
+
+// forWhom says which projects have it.
+func (r registered) forWhom(s *config.Loaded) string {
+	if r.Project == "" {
+		return "all projects"
+	}
+	if r.in(s.Project) {
+		return "this project"
+	}
+	return shownPath(s, r.Project)
 }
 
 func (a *app) loadSpaceCommand() *cobra.Command {
@@ -135,7 +152,7 @@ checked first. The directory stays where it is.`,
 			if err != nil {
 				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: mend these first"}
 			}
-			entry := registered{Dir: loaded.Dir}
+			entry := registered{Dir: loaded.Dir, ID: loaded.Manifest.ID}
 			if here {
 				entry.Project = realDir(settings.Project)
 			}
@@ -152,18 +169,21 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 		return err
 	}
 	for _, r := range list {
-		if r.Dir == entry.Dir {
-			return fmt.Errorf("space %s is loaded already: unload it first", loaded.Manifest.ID)
+		if r.Dir == entry.Dir && (r.Project == "" || r.Project == entry.Project) {
+			return fmt.Errorf("space %s is loaded already, for %s: unload it first", loaded.Manifest.ID, r.forWhom(s))
 		}
 		other, _ := space.Load(r.Dir, hook.OriginSpace) // only its id counts
-		if other.Manifest.ID == loaded.Manifest.ID && r.Dir != entry.Dir {
+		if cmp.Or(other.Manifest.ID, r.ID) == loaded.Manifest.ID && r.Dir != entry.Dir {
 			return fmt.Errorf("there is a space %s already, from %s: unload it first, or change the id in one manifest", loaded.Manifest.ID, r.Dir)
 		}
+	}
+	if entry.Project == "" { // which is for those projects too that had it alone
+		list = slices.DeleteFunc(list, func(r registered) bool { return r.Dir == entry.Dir })
 	}
 	if err := writeRegistry(s, append(list, entry)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "space %s is loaded: %s, %s, %s\n", loaded.Manifest.ID, counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"), counted(len(loaded.Servers), "MCP server"))
+	fmt.Fprintf(a.out, "space %s is loaded for %s: %s, %s, %s\n", loaded.Manifest.ID, entry.forWhom(s), counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"), counted(len(loaded.Servers), "MCP server"))
 	st, err := space.NewHost(&space.Options{Trust: openTrust(s)}).Standing(loaded)
 	if err != nil {
 		return err
@@ -200,10 +220,12 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 }
 
 func (a *app) unloadSpaceCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "unload SPACE",
-		Short:   "Have a space be part of no agent any more",
-		Long:    "Has a space, named by its id or its directory, be part of no agent any more. Agents that run keep it until they end.",
+	var here bool
+	cmd := &cobra.Command{
+		Use:   "unload SPACE",
+		Short: "Have a space be part of no agent any more",
+		Long: `Has a space, named by its id or its directory, be part of no agent any more, or with --here of none in this project, if it was
+loaded for it alone. Agents that run keep it until they end.`,
 		Example: "  belay space unload acme",
 		Args:    arguments(1, 1, "name the SPACE: `belay space list` lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -211,25 +233,42 @@ func (a *app) unloadSpaceCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := readRegistry(settings)
-			if err != nil {
-				return err
-			}
-			dir, err := findSpace(settings, args[0])
-			if err != nil {
-				return err
-			}
-			kept := slices.DeleteFunc(slices.Clone(list), func(r registered) bool { return r.Dir == dir })
-			if len(kept) == len(list) {
-				return fmt.Errorf("%s is not loaded", args[0])
-			}
-			if err := writeRegistry(settings, kept); err != nil {
-				return err
-			}
-			fmt.Fprintf(a.out, "%s is unloaded\n", args[0])
-			return nil
+			return a.unregister(settings, args[0], here)
 		},
 	}
+	cmd.Flags().BoolVar(&here, "here", false, "only for this project")
+	return cmd
+}
+
+// unregister takes a space off the list, and says who had it.
+func (a *app) unregister(s *config.Loaded, word string, here bool) error {
+	list, err := readRegistry(s)
+	if err != nil {
+		return err
+	}
+	dir, err := findSpace(s, word)
+	if err != nil {
+		return err
+	}
+	var had []string
+	kept := slices.DeleteFunc(slices.Clone(list), func(r registered) bool {
+		gone := r.Dir == dir && (!here || r.Project != "" && r.in(s.Project))
+		if gone {
+			had = append(had, r.forWhom(s))
+		}
+		return gone
+	})
+	switch {
+	case len(had) == 0 && here && slices.ContainsFunc(list, func(r registered) bool { return r.Dir == dir && r.Project == "" }):
+		return fmt.Errorf("%s is loaded for all projects: unload it without --here", word)
+	case len(had) == 0:
+		return fmt.Errorf("%s is not loaded", word)
+	}
+	if err := writeRegistry(s, kept); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "%s is unloaded, for %s\n", word, strings.Join(had, ", "))
+	return nil
 }
 
 func (a *app) checkSpaceCommand() *cobra.Command {
@@ -251,7 +290,7 @@ func (a *app) checkSpaceCommand() *cobra.Command {
 					problems = append(problems, err)
 					continue
 				}
-				fmt.Fprintf(a.out, "%s: no mistakes in %d hooks and %d agents", loaded.Manifest.ID, len(loaded.Hooks), len(loaded.Agents))
+				fmt.Fprintf(a.out, "%s: no mistakes in %s and %s", loaded.Manifest.ID, counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"))
 				if needs := loaded.Needs(); len(needs) > 0 {
 					fmt.Fprintf(a.out, "; they need the grants %s", strings.Join(needs, ", "))
 				}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/belay-run/belay/internal/config"
@@ -19,6 +20,9 @@ func (a *app) openStore(ctx context.Context, settings *config.Loaded) (sessionSt
 	if config.IsDSN(settings.Store) {
 		return a.openDatabase(ctx, settings, nil)
 	}
+	if err := checkStore(settings); err != nil {
+		return nil, err
+	}
 	if err := storeDir(settings); err != nil {
 		return nil, err
 	}
@@ -30,6 +34,29 @@ func (a *app) openStore(ctx context.Context, settings *config.Loaded) (sessionSt
 		a.remarkf("%s", a.onErr.yellow(line))
 	}
 	return store, nil
+}
+
+// What a store is called that is no file: by another scheme than ours, or in the words
+// of libpq. Paths have been made absolute, and their slashes single, by then.
+var (
+	schemed = regexp.MustCompile(`(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]`)
+	worded  = regexp.MustCompile(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
+)
+
+// checkStore refuses what is more likely a database than a file. What it says holds
+// nothing of it: there may be a password.
+func checkStore(settings *config.Loaded) error {
+	if _, err := os.Stat(settings.Store); err == nil || config.IsDSN(settings.Store) {
+		return nil
+	}
+	const how = "name a file, or a database by its URL: postgres://user@host:5432/database"
+	if found := schemed.FindStringSubmatch(settings.Store); found != nil {
+		return usage("%s: there is no store of kind %s: %s", settings.From("store"), found[1], how)
+	}
+	if worded.MatchString(settings.Store) {
+		return usage("%s: these are words for a database, and no file: %s", settings.From("store"), how)
+	}
+	return nil
 }
 
 // storeDir makes the project's own directory for the store. Any other must be

@@ -130,8 +130,8 @@ func (a *app) storePrune() *cobra.Command {
 		Short: "Remove old sessions",
 		Long: `Removes whole sessions with their records, the oldest first: those that have not changed for longer than an age, then
 as many as it takes to get below a size. Without flags the settings retention.age and retention.size count.
-Sessions that are in use, have an open turn, or wait for a decision stay. With --dry-run nothing is removed: it is done
-to a copy, and what would be removed is told.`,
+Sessions that are in use, have an open turn, or wait for a decision stay. With --dry-run nothing is removed, and what
+would be is told; of a file it is done to a copy.`,
 		Example: `  belay store prune --older-than 90d
   belay store prune --max-size 500MB --keep 20 --dry-run`,
 		Args: arguments(0, 0, "prune takes flags only"),

@@ -13,20 +13,21 @@ import (
 
 // pruneDatabase removes old sessions from a database.
 func (a *app) pruneDatabase(ctx context.Context, store *postgres.Store, r config.Retention, keep int, dry, asJSON bool) error {
-	switch {
-	case dry:
-		return usage("--dry-run is for files: it is done to a copy, and a database has none")
-	case r.Age == 0:
+	if r.Age == 0 {
 		return usage("a database is pruned by age: pass --older-than, or set retention.age in %s", config.Name)
 	}
-	pruned, err := store.Prune(ctx, postgres.Retention{Age: r.Age, Keep: keep})
+	prune, did := store.Prune, "removed"
+	if dry {
+		prune, did = store.Prunable, "would remove"
+	}
+	pruned, err := prune(ctx, postgres.Retention{Age: r.Age, Keep: keep})
 	if err != nil {
 		return err
 	}
 	if asJSON {
 		return a.printJSON(pruned)
 	}
-	line := fmt.Sprintf("removed %s and %s", counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"))
+	line := fmt.Sprintf("%s %s and %s", did, counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"))
 	if len(pruned.Sessions) > 0 {
 		line += "\n" + a.onOut.dim(strings.Join(pruned.Sessions, "  "))
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -42,7 +44,9 @@ func (a *app) openDatabase(ctx context.Context, settings *config.Loaded, opts *p
 	if opts != nil {
 		o = *opts
 	}
-	o.Logger = a.logger()
+	if o.Logger = a.logger(); !a.debug {
+		o.Logger = slog.New(&remarks{app: a})
+	}
 	store, err := postgres.Open(ctx, settings.Store, &o)
 	if err != nil {
 		return nil, err
@@ -54,11 +58,50 @@ func (a *app) openDatabase(ctx context.Context, settings *config.Loaded, opts *p
 	return store, nil
 }
 
+// remarks tells what a store on a server has to say, such as that it is lost or back, in
+// a line each: once, until it says something else.
+type remarks struct {
+	app *app
+
+	mu   sync.Mutex
+	last string
+}
+
+// Enabled reports whether the level is worth a line.
+func (r *remarks) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// Handle writes a line.
+func (r *remarks) Handle(_ context.Context, said slog.Record) error {
+	line := said.Message
+	said.Attrs(func(attr slog.Attr) bool {
+		if attr.Key != "store" {
+			line += "; " + attr.Key + ": " + oneLine(attr.Value.String())
+		}
+		return true
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if line != r.last {
+		r.app.remarkf("%s", r.app.onErr.yellow(line))
+	}
+	r.last = line
+	return nil
+}
+
+// WithAttrs and WithGroup leave it as it is: nobody needs them here.
+func (r *remarks) WithAttrs([]slog.Attr) slog.Handler { return r }
+
+// WithGroup does likewise.
+func (r *remarks) WithGroup(string) slog.Handler { return r }
+
 // missingStore says that nothing was kept yet. Whether there is a database its server
 // knows.
 func missingStore(settings *config.Loaded) error {
 	if config.IsDSN(settings.Store) {
 		return nil
+	}
+	if err := checkStore(settings); err != nil {
+		return err
 	}
 	if _, err := os.Stat(settings.Store); errors.Is(err, fs.ErrNotExist) {
 		return &noStoreError{settings.Store}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,8 +110,9 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 	}
 	var ids []string
 	for _, r := range list {
-		if loaded, _ := space.Load(r.Dir, hook.OriginSpace); loaded.Manifest.ID != "" { // mistakes are told by whoever uses it
-			if ids = append(ids, loaded.Manifest.ID); loaded.Manifest.ID == word {
+		loaded, _ := space.Load(r.Dir, hook.OriginSpace) // mistakes are told by whoever uses it
+		if id := cmp.Or(loaded.Manifest.ID, r.ID); id != "" {
+			if ids = append(ids, id); id == word {
 				return r.Dir, nil
 			}
 		}
@@ -147,6 +149,10 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
 			a.remarkf("it had the grants %s, and has them no more unless they are given again: --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
 		}
+	}
+	if record != nil && len(changes) == 0 && loaded.Hash == record.Hash && slices.Equal(record.Grants, slices.Compact(slices.Sorted(slices.Values(grants)))) {
+		fmt.Fprintf(a.out, "%s is trusted already%s: nothing has changed since %s\n", shownPath(s, loaded.Dir), withGrants(record.Grants), record.At.Local().Format(time.DateTime))
+		return nil
 	}
 	a.tellPrograms(s, loaded)
 	for _, c := range changes {

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/mcptool"
+	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
@@ -36,6 +37,8 @@ type work struct {
 	declared *subagent.Declaration // what the agent is made of, if it is a declared one
 	places   *places
 	servers  *mcptool.Extension
+	memories *memory.Store  // nil if nothing is remembered
+	abandons bool           // it ends a turn, and needs no servers
 	serves   bool           // it takes the turns of others, which may have begun with another model
 	closers  []func() error // the last one first
 }
@@ -44,7 +47,7 @@ type work struct {
 // took the turn which is to be gone on with. A nil approver means that nobody can
 // be asked.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
-	w := &work{settings: settings}
+	w := &work{settings: settings, abandons: o.abandons}
 	if err := w.takeDeclared(o.agent); err != nil {
 		return nil, err
 	}
@@ -177,13 +180,14 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	w.agent, err = belay.New(model, &belay.Options{
 		Name:           name,
 		Instructions:   text,
+		Environment:    environment(s),
 		Tools:          tools,
 		Scope:          scope,
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.serves,
 		Extensions:     slices.Concat(extensions, []belay.Extension{w.servers}, memories, questions(s)),
-		Hooks:          append([]hook.Subscription{rememberTurn(s), environment(s)}, a.hooks...),
+		Hooks:          append([]hook.Subscription{rememberTurn(s)}, a.hooks...),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
@@ -207,6 +211,9 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	}
 	a.tellServers(w.servers)
 	w.closers = append(w.closers, unload)
+	if err := required(w.servers); err != nil && !w.abandons {
+		return errors.Join(err, w.agent.Close(context.WithoutCancel(ctx)))
+	}
 	return nil
 }
 
@@ -286,13 +293,12 @@ func askMode(set string, approver belay.Approver) belay.AskMode {
 const instructions = "You are an agent that works in a project on its user's machine. Look before you change, change no more than the task needs, and say at the end what you did."
 
 // environment tells the model where it is.
-func environment(s *config.Loaded) hook.Subscription {
-	return belay.TurnPrePromptCompile.On("belay.environment", func(context.Context, belay.TurnSoFar) (belay.PromptSections, error) {
-		return belay.PromptSections{Sections: []belay.PromptSection{{
-			ID: "environment", Title: "Environment",
-			Body: fmt.Sprintf("Working directory: %s\nPlatform: %s\nDate: %s", s.Project, runtime.GOOS, time.Now().Format(time.DateOnly)),
-		}}}, nil
-	}, &hook.Options{Description: "tells the model the working directory, the platform and the date", Version: "1"})
+func environment(s *config.Loaded) *belay.Environment {
+	shell := "sh"
+	if _, err := exec.LookPath("bash"); err == nil { // as the tool for commands chooses
+		shell = "bash"
+	}
+	return &belay.Environment{Dir: s.Project, Shell: shell}
 }
 
 // startJobs has background work done while the command runs.

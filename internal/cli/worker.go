@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
 )
 
@@ -98,8 +99,12 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if _, err := c.find(ctx, mainAgent); err != nil { // mistakes are found before a turn is
 		return err
 	}
+	var left leftTurns
 	worker, err := engine.New(store, c.find, &engine.Options{
-		Turns: o.turns, PerAgent: perAgent, PerModel: perModel, Grace: o.grace, Logger: a.logger(), Told: func(taken engine.Taken) { a.tellTaken(&taken, o.json) },
+		Turns: o.turns, PerAgent: perAgent, PerModel: perModel, Grace: o.grace, Logger: a.logger(), Told: func(taken engine.Taken) {
+			left.note(&taken)
+			a.tellTaken(&taken, o.json)
+		},
 	})
 	if err != nil {
 		return err
@@ -107,7 +112,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	defer a.onInterrupt(func() {
 		a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; again to force"))
 	})()
-	a.remarkf("%s", a.onErr.dim("working on "+config.MaskDSN(settings.Store)))
+	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("working in %s on %s", settings.Project, config.MaskDSN(settings.Store))))
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	if o.once {
@@ -115,7 +120,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		defer watching.Wait()
 		watching.Go(func() { // until nothing is due, or the worker ends
 			defer stop()
-			a.untilIdle(working, store)
+			a.untilIdle(working, store, &left)
 		})
 	}
 	err = worker.Run(working)
@@ -134,13 +139,46 @@ func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover 
 // idlePoll is how often it is looked whether anything is left.
 const idlePoll = 50 * time.Millisecond
 
-// untilIdle returns when no turn is due and no job is left.
-func (a *app) untilIdle(ctx context.Context, store sessionStore) {
+// leftTurns are the sessions whose turns were left to other workers.
+type leftTurns struct {
+	mu       sync.Mutex
+	sessions map[string]bool
+}
+
+func (l *leftTurns) note(taken *engine.Taken) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sessions == nil {
+		l.sessions = make(map[string]bool)
+	}
+	if taken.Turn == nil && taken.Err != nil || isMissing(taken.Err) {
+		l.sessions[taken.Session] = true
+	} else {
+		delete(l.sessions, taken.Session)
+	}
+}
+
+// isMissing reports whether a turn could not be taken here, and may be elsewhere.
+func isMissing(err error) bool {
+	_, model := errors.AsType[*belay.MissingModelError](err)
+	_, tool := errors.AsType[*belay.MissingToolError](err)
+	return model || tool
+}
+
+func (l *leftTurns) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.sessions)
+}
+
+// untilIdle returns when no turn is due but those that are left to others, and no job is
+// left.
+func (a *app) untilIdle(ctx context.Context, store sessionStore, others *leftTurns) {
 	often := time.NewTicker(idlePoll)
 	defer often.Stop()
 	for {
 		if load, err := store.Load(ctx); err == nil {
-			left := load.Waiting
+			left := max(load.Waiting-others.count(), 0)
 			for _, h := range load.Holders {
 				left += len(h.Turns)
 			}
@@ -164,6 +202,8 @@ type takenLine struct {
 	Reason  belay.EndReason `json:"reason,omitempty"`
 	Steps   int             `json:"steps,omitempty"`
 	Usage   belay.Usage     `json:"usage,omitzero"`
+	By      string          `json:"by,omitempty"`
+	Why     string          `json:"why,omitempty"`
 	Error   string          `json:"error,omitempty"`
 }
 
@@ -174,7 +214,7 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	}
 	l := takenLine{Session: taken.Session, Agent: taken.Agent}
 	if taken.Turn != nil {
-		l.Reason, l.Steps, l.Usage = taken.Turn.Reason, taken.Turn.Steps, taken.Turn.Usage
+		l.Reason, l.Steps, l.Usage, l.By, l.Why = taken.Turn.Reason, taken.Turn.Steps, taken.Turn.Usage, taken.Turn.By, taken.Turn.Why
 	}
 	if taken.Err != nil {
 		l.Error = told(taken.Err)
@@ -192,6 +232,9 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	case l.Error != "":
 		what = a.onErr.red(oneLine(l.Error))
 	case l.Reason != belay.EndTurn:
+		if why := strings.TrimPrefix(l.By+": "+l.Why, ": "); l.Why != "" {
+			what += ": " + visible.All(oneLine(why))
+		}
 		what = a.onErr.yellow(what)
 	}
 	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, counted(l.Steps, "step"))
@@ -260,7 +303,7 @@ func (a *app) submitCommand() *cobra.Command {
 		Use:   "submit TASK",
 		Short: "Leave a task for a worker, and go",
 		Long: `Stores the task in the store, for whichever "belay worker" takes it, and prints the session's id. The worker's settings say how far it
-may go. A session takes one turn at a time, in the order in which its tasks came.`,
+may go, and its directory is the one that is worked in. A session takes one turn at a time, in the order in which its tasks came.`,
 		Example: `  belay submit "tidy the changelog"
   belay submit --session 20261115-k3f9x "now do the same for the readme"
   belay watch "$(belay submit 'list the open ends')" --end`,
@@ -342,5 +385,9 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 		return err
 	}
 	a.remarkf("%s", a.onErr.dim("submitted; see: belay watch "+id))
-	return nil
+	load, err := store.Load(ctx)
+	if err == nil && !working(&load) {
+		a.remarkf("%s", a.onErr.yellow("no worker is running: `belay worker`, in the directory that it is to work in, starts one"))
+	}
+	return err
 }

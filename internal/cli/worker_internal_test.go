@@ -2,6 +2,7 @@ package cli
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/belay-run/belay/internal/pgtest"
@@ -35,12 +36,13 @@ steps:
 	d.environ = []string{"BELAY_STORE=" + dsn + "&password=planted-password"} // the server asks for none
 	d.must("store", "migrate")
 	contains(t, d.out.String(), "the tables are made: version ")
+	_, version, _ := strings.Cut(d.out.String(), "version ")
 	d.must("store", "migrate")
-	contains(t, d.out.String(), "up to date: version ")
+	contains(t, d.out.String(), "up to date: version "+version)
 	d.must("submit", "--as", "first", "make it")
 	contains(t, d.out.String(), "first\n")
 	d.must("worker", "--once", d.model())
-	contains(t, d.err.String(), "working on postgres://", "password=xxxxx", "first  parked")
+	contains(t, d.err.String(), " on postgres://", "password=xxxxx", "first  parked")
 	if code := d.run("watch", "first", "--end"); code != exitParked {
 		t.Errorf("watching a turn that parks ends with %d: %s", code, &d.err)
 	}
@@ -65,6 +67,8 @@ steps:
 	contains(t, d.out.String(), "belay at ", "PostgreSQL", "2 sessions", "fsync is off")
 	d.must("store", "prune", "--older-than", "1h")
 	contains(t, d.out.String(), "removed 0 sessions")
+	d.must("store", "prune", "--older-than", "1ns", "--dry-run")
+	contains(t, d.out.String(), "would remove 2 sessions", "first", "second")
 	d.run("doctor", "--json")
 	contains(t, d.out.String(), "password=xxxxx")
 	for _, text := range []string{d.out.String(), d.err.String()} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 func (a *app) workersCommand() *cobra.Command {
@@ -56,27 +58,73 @@ func (a *app) workers(ctx context.Context, store sessionStore, asJSON bool) erro
 	}
 	s := a.onOut
 	var t table
-	t.add(s.dim("turns"), fmt.Sprintf("%d waiting%s, %d parked", l.Turns.Waiting, oldest(l.Turns.Waiting, l.Turns.OldestAge), l.Turns.Parked))
+	line := fmt.Sprintf("%d waiting%s, %d parked", l.Turns.Waiting, oldest(l.Turns.Waiting, l.Turns.OldestAge), l.Turns.Parked)
+	if n := len(l.Turns.PutOff); n > 0 {
+		line += fmt.Sprintf(", %d put off", n)
+	}
+	t.add(s.dim("turns"), line)
+	for _, turn := range l.Turns.PutOff {
+		t.add("", putOff(&turn))
+	}
 	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting%s, %d running", l.Jobs.Waiting, oldest(l.Jobs.Waiting, l.Jobs.OldestAge), l.Jobs.Running))
-	others := 0
+	workers := 0
 	for _, h := range l.Turns.Holders {
 		if h.Self {
 			continue
 		}
-		others++
+		kind := "other"
+		if h.Worker {
+			kind = "worker"
+			workers++
+		}
 		line := fmt.Sprintf("process %d on %s, since %s, holds %s", h.PID, oneLine(h.Host), h.Since.Local().Format(time.DateTime), counted(int(h.Sessions), "session"))
 		if h.Gone {
 			line += ", " + s.yellow("gone")
 		}
-		t.add(s.dim("worker"), line)
+		t.add(s.dim(kind), line)
 		for _, turn := range h.Turns {
 			t.add("", fmt.Sprintf("%s  %s  for %s", turn.Session, turn.Agent, took(time.Since(turn.Since))))
 		}
 	}
-	if others == 0 {
+	if workers == 0 {
 		t.add(s.dim("workers"), "none: `belay worker` starts one")
 	}
 	return t.write(a.out, nil)
+}
+
+// putOff tells of a turn that could not be taken.
+func putOff(turn *belay.DueTurn) string {
+	line := fmt.Sprintf("%s  %s", turn.Session, turn.Agent)
+	if wait := time.Until(turn.Again); !turn.Again.IsZero() && wait < time.Hour {
+		line += "  again in " + took(max(wait, 0))
+	}
+	if turn.Why != "" {
+		line += "  " + visible.All(short(oneLine(turn.Why), 300))
+	}
+	return line
+}
+
+// working reports whether a worker has the store open.
+func working(load *belay.Load) bool {
+	return slices.ContainsFunc(load.Holders, func(h belay.HolderLoad) bool { return h.Worker && !h.Gone })
+}
+
+// waitingFor says what a session with a queued turn waits for, or nothing if a worker is
+// at it.
+func waitingFor(ctx context.Context, store sessionStore, session string) (string, error) {
+	load, err := store.Load(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := range load.PutOff {
+		if load.PutOff[i].Session == session {
+			return "put off: " + putOff(&load.PutOff[i]), nil
+		}
+	}
+	if !working(&load) {
+		return "no worker is running: `belay worker` starts one", nil
+	}
+	return "", nil
 }
 
 func oldest(waiting int, age time.Duration) string {
@@ -111,7 +159,7 @@ again and nothing is left out. What the model says before its response is whole 
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
 	cmd.Flags().BoolVar(&end, "end", false, "leave when no turn is under way or queued, with its exit code, or when it parks")
 	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
-	jsonFlag(cmd, &asJSON, "print one message a line as JSON")
+	jsonFlag(cmd, &asJSON, "print one message a line as JSON, and with --end a last line with how it stands")
 	return cmd
 }
 
@@ -120,6 +168,7 @@ type watcher struct {
 	app         *app
 	transcript  *transcript
 	asJSON, end bool
+	told        string // last
 }
 
 func (w *watcher) watch(ctx context.Context, store sessionStore, word string, after int64) error {
@@ -156,24 +205,84 @@ func (w *watcher) show(m *belay.Message) error {
 
 // state tells how the session stands, and whether that is all.
 func (w *watcher) state(ctx context.Context, store sessionStore, info belay.SessionInfo) (over bool, err error) {
+	// What is queued is looked at before the session: a turn that is taken up in between
+	// is seen in one of them.
+	queued, err := store.Queued(ctx, info.ID)
+	if err != nil {
+		return false, err
+	}
+	if info, err = findSession(ctx, store, info.ID); err != nil {
+		return false, err
+	}
 	if !w.asJSON {
-		w.app.remarkf("%s", w.app.onErr.dim(strings.TrimSpace(fmt.Sprintf("session %s: %s", info.ID, stateOf(info)))))
+		if err := w.tell(ctx, store, info, len(queued)); err != nil {
+			return false, err
+		}
 	}
 	if !w.end {
 		return false, nil
 	}
 	if turn := info.State.Turn; turn != nil {
 		if turn.Parked {
-			return true, &exitError{code: exitParked}
+			return true, w.over(info, exitParked)
 		}
 		return false, nil
 	}
-	queued, err := store.Queued(ctx, info.ID)
-	if err != nil || len(queued) > 0 {
-		return false, err
+	if len(queued) > 0 {
+		return false, nil
 	}
-	if code := endCode(info.State.Last); info.State.Last != "" && code != exitOK {
-		return true, &exitError{code: code}
+	code := exitOK
+	if info.State.Last != "" {
+		code = endCode(info.State.Last)
 	}
-	return true, nil
+	return true, w.over(info, code)
+}
+
+// tell tells how the session stands, if that is another than before.
+func (w *watcher) tell(ctx context.Context, store sessionStore, info belay.SessionInfo, queued int) error {
+	lines := []string{fmt.Sprintf("session %s: %s", info.ID, stateOf(info))}
+	switch turn := info.State.Turn; {
+	case turn == nil && queued > 0:
+		why, err := waitingFor(ctx, store, info.ID)
+		if err != nil {
+			return err
+		}
+		lines[0] = strings.TrimSuffix(fmt.Sprintf("session %s: waiting; %s", info.ID, why), "; ")
+	case turn == nil:
+		if why := whyEnded(info); why != "" {
+			lines[0] += ": " + why
+		}
+	case turn.Parked:
+		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: info.ID, Pending: true}) {
+			if err != nil {
+				return err
+			}
+			lines = append(lines, fmt.Sprintf("approve: belay approvals approve %s   (%s)", approval.ID, visible.All(oneLine(approval.Tool))))
+		}
+	}
+	if text := strings.Join(lines, "\n"); text != w.told {
+		w.told = text
+		w.app.remarkf("%s", w.app.onErr.dim(text))
+	}
+	return nil
+}
+
+// watchEnd is how a session stood when watching ended, as --json tells it.
+type watchEnd struct {
+	Session string        `json:"session"`
+	State   string        `json:"state"`
+	Ending  *belay.Ending `json:"ending,omitempty"`
+}
+
+// over ends watching, with an exit code.
+func (w *watcher) over(info belay.SessionInfo, code int) error {
+	if w.asJSON {
+		if err := w.app.printJSON(watchEnd{info.ID, stateOf(info), info.State.Ending}); err != nil {
+			return err
+		}
+	}
+	if code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
 }

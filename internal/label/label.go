@@ -12,7 +12,7 @@ import (
 
 // telling are the arguments that tell what a call is about, the one that tells
 // most first.
-var telling = []string{"command", "pattern", "path", "url", "query", "name"}
+var telling = []string{"command", "pattern", "path", "url", "query", "question", "name"}
 
 // Field is a key of an input with its value.
 type Field struct {

@@ -20,6 +20,7 @@ func TestLabel(t *testing.T) {
 		{"a command tells more than a path", `{"path":"src","command":"ls"}`, "ls", "ls", []label.Field{{"path", "src", true}}},
 		{"a pattern tells where it is looked for", `{"path":"src","pattern":"TODO"}`, "TODO in src", "TODO in src", nil},
 		{"unless that is here", `{"pattern":"TODO","path":"."}`, "TODO", "TODO", nil},
+		{"a question tells itself", `{"options":["a"],"question":"Where to?"}`, "Where to?", "Where to?", []label.Field{{"options", `["a"]`, false}}},
 		{"what is no telling field stays as it is", `{"b":1,"a":{"x":[]}}`, `{"b":1,"a":{"x":[]}}`, "", []label.Field{{"b", "1", false}, {"a", `{"x":[]}`, false}}},
 		{"an empty one tells nothing", `{"path":"","name":"x"}`, "x", "x", []label.Field{{"path", "", true}}},
 		{"what is no text tells nothing", `{"path":null,"name":"x"}`, "x", "x", []label.Field{{"path", "null", false}}},

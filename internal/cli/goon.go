@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/mcptool"
+)
+
+// awaitCalled waits for the MCP servers that the open calls of a session need, as long as
+// they start for the first time. How long that may take, their start bound says.
+func (a *app) awaitCalled(ctx context.Context, w *work) error {
+	if w.session == nil || w.session.State.Turn == nil || w.servers == nil {
+		return nil
+	}
+	called, err := openCallTools(ctx, w.store, w.session)
+	if err != nil {
+		return err
+	}
+	waits := func(all []mcptool.Status) (names []string) {
+		for i := range all {
+			if s := &all[i]; s.State == mcptool.StateStarting && slices.ContainsFunc(called, s.Server.Has) {
+				names = append(names, oneLine(s.Server.Name))
+			}
+		}
+		return names
+	}
+	names := waits(w.servers.Servers())
+	if len(names) == 0 {
+		return nil
+	}
+	a.remarkf("%s", a.onErr.dim("waiting for MCP server "+strings.Join(names, ", ")+", whose tools the turn needs"))
+	return w.servers.Await(ctx, func(all []mcptool.Status) bool { return len(waits(all)) == 0 })
+}
+
+// openCallTools are the tools that the last response of a session calls.
+func openCallTools(ctx context.Context, store belay.Store, session *belay.SessionInfo) ([]string, error) {
+	var tools []string
+	for m, err := range store.Read(ctx, session.ID, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if calls := m.Calls(); len(calls) > 0 && m.Turn == session.State.Turn.ID {
+			tools = tools[:0]
+			for _, c := range calls {
+				tools = append(tools, c.Tool)
+			}
+		}
+	}
+	return tools, nil
+}
+
+// withoutTools says what to do about a turn that cannot be gone on with for want of tools.
+func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolError) error {
+	var reasons []string
+	told := make(map[string]bool)
+	for _, tool := range missing.Tools {
+		if line := why(w.servers, tool); !told[line] {
+			told[line] = true
+			reasons = append(reasons, line)
+		}
+	}
+	return &exitError{
+		code: exitFailed,
+		err:  fmt.Errorf("session %s: the turn waits as it did: calls that are to run are of tools that are not here: %s", session, strings.Join(reasons, "; ")),
+		hint: "go on when they are: belay resume " + session + a.mcpFlags() + ", or give the turn up: belay resume " + session + " --abandon",
+	}
+}
+
+// why says why a tool is not there.
+func why(servers *mcptool.Extension, tool string) string {
+	if servers != nil {
+		for _, s := range servers.Servers() {
+			if !s.Server.Has(tool) {
+				continue
+			}
+			if line := notReady(&s); line != "" {
+				return tool + " (" + line + ")"
+			}
+			return fmt.Sprintf("%s (mcp server %s has no such tool now)", tool, oneLine(s.Server.Name))
+		}
+	}
+	if server, _, ok := mcptool.SplitName(tool); ok {
+		return fmt.Sprintf("%s (no MCP server %s runs here: name its file with --mcp FILE)", tool, oneLine(server))
+	}
+	return tool
+}
+
+// mcpFlags are the flags that name files of MCP servers, as they were given.
+func (a *app) mcpFlags() string {
+	var b strings.Builder
+	for _, file := range a.mcp {
+		b.WriteString(" --mcp " + quoted(file))
+	}
+	return b.String()
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// lacking is the error of a turn that could not be gone on with for want of tools, if it
+// is one.
+func lacking(err error) (*belay.MissingToolError, bool) {
+	return errors.AsType[*belay.MissingToolError](err)
+}

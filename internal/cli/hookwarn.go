@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/memory"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// hookCheck finds what is odd about hooks and no mistake: they may be meant for another
+// machine, or for tools that are to come.
+type hookCheck struct {
+	names []string // of the tools that an agent here may have, but for those of MCP servers
+}
+
+func newHookCheck(s *config.Loaded) (*hookCheck, error) {
+	root, err := os.OpenRoot(s.Project)
+	if err != nil {
+		return nil, fmt.Errorf("look for the tools: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing is done with the tools
+	c := &hookCheck{names: []string{
+		toolbox.AskUserTool, subagent.InvokeTool, subagent.DelegateTool, skill.ReadTool, skill.InvokeTool,
+		memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool,
+	}}
+	for _, tool := range toolbox.All(root, nil) {
+		c.names = append(c.names, tool.Declaration().Name)
+	}
+	slices.Sort(c.names)
+	return c, nil
+}
+
+// tool says that there is no tool of a name or a pattern, or nothing. Those of MCP servers,
+// server__tool, are not known beforehand.
+func (c *hookCheck) tool(pattern string) string {
+	covers := func(name string) bool {
+		ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
+		return ok || err != nil // which the hook's own file is told
+	}
+	if ofServer(pattern) || slices.ContainsFunc(c.names, covers) {
+		return ""
+	}
+	if ours, ok := elsewhere[strings.ToLower(pattern)]; ok {
+		return fmt.Sprintf("no tool %q here (it is called %s)", pattern, ours)
+	}
+	return fmt.Sprintf("no tool %q here%s", pattern, near.Hint(pattern, c.names))
+}
+
+// tools says which tools of a match there are not.
+func (c *hookCheck) tools(m hook.Match) []string {
+	var odd []string
+	for _, pattern := range slices.Concat(m.Tools, m.Labels["tool"]) {
+		if said := c.tool(pattern); said != "" {
+			odd = append(odd, "match: "+said)
+		}
+	}
+	return odd
+}
+
+// all is what is odd about the hooks of a place.
+func (c *hookCheck) all(v *seen) []string {
+	var odd, ids []string
+	for _, line := range v.lines(c) {
+		if line.Origin.File != "" {
+			ids = append(ids, line.ID)
+		}
+		for _, said := range line.Warnings {
+			odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", shownPath(v.settings, line.Origin.File), line.Origin.Line, line.ID, said))
+		}
+	}
+	for _, p := range v.places.all {
+		for _, d := range p.Programs() {
+			if said := missingProgram(d); said != "" && !d.Options.Disabled {
+				odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", shownPath(v.settings, d.File), d.Line, d.ID, said))
+			}
+		}
+	}
+	for _, id := range v.settings.Hooks.Disable {
+		if _, isSwitch := hookSwitch(id); !isSwitch && !slices.Contains(ids, id) {
+			odd = append(odd, fmt.Sprintf("%s: hooks.disable: no hook has the id %q%s", v.settings.From("hooks.disable"), id, near.Hint(id, ids)))
+		}
+	}
+	return odd
+}
+
+// shellWord is the program that a line of shell begins with, if nothing in it is for the
+// shell to expand.
+var shellWord = regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
+
+// shellWords are what a shell does itself.
+var shellWords = strings.Fields(". : alias bg break case cd command continue echo eval exec exit export false fg for if jobs kill local printf pwd read readonly return set shift test time times trap true type ulimit umask unset until wait while")
+
+// missingProgram says which program of a hook is not on this machine, or nothing.
+func missingProgram(d *declare.Declaration) string {
+	if len(d.Argv) == 0 {
+		return ""
+	}
+	program := d.Argv[0]
+	if len(d.Argv) == 3 && d.Argv[0] == "sh" && d.Argv[1] == "-c" {
+		m := shellWord.FindStringSubmatch(d.Argv[2])
+		if len(m) < 2 || slices.Contains(shellWords, m[1]) {
+			return interpreters(d)
+		}
+		program = m[1]
+	}
+	if strings.Contains(program, "/") && !filepath.IsAbs(program) {
+		return interpreters(d) // it is beside the file, and was found
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Sprintf("the program %s is not on this machine, so the hook will fail", program)
+	}
+	return interpreters(d)
+}
+
+// interpreters says which script of a hook has an interpreter that is not on this machine.
+func interpreters(d *declare.Declaration) string {
+	for _, script := range d.Scripts {
+		words := firstLine(script)
+		if len(words) == 0 {
+			continue
+		}
+		program := words[0]
+		if path.Base(program) == "env" && len(words) > 1 && !strings.HasPrefix(words[1], "-") {
+			program = words[1]
+		}
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Sprintf("%s is not on this machine, which %s wants, so the hook will fail", program, filepath.Base(script))
+		}
+	}
+	return ""
+}
+
+// firstLine is what the first line of a script names as its interpreter.
+func firstLine(script string) []string {
+	f, err := os.Open(script)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	line, _ := bufio.NewReaderSize(f, 256).ReadSlice('\n')
+	rest, ok := strings.CutPrefix(string(line), "#!")
+	if !ok {
+		return nil
+	}
+	return strings.Fields(rest)
+}

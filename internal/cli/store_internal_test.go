@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is no file and no database of ours is refused, with what to write instead, and
+// no password with it: nothing is made under such a name.
+func TestStoreIsNoFile(t *testing.T) {
+	t.Parallel()
+	for store, says := range map[string]string{
+		"mysql://u:planted-password@h/x":                   "no store of kind mysql",
+		"sqlite:///belay.db":                               "no store of kind sqlite",
+		"host=127.0.0.1 port=5 password=planted-password":  "words for a database",
+		"dbname = belay password = 'planted-password'":     "words for a database",
+		"user=u sslmode=disable password=planted-password": "words for a database",
+	} {
+		for _, command := range [][]string{{"sessions"}, {"store", "migrate"}, {"submit", "hello"}} {
+			d := newDesk(t, nil)
+			if code := d.run(append([]string{"--store", store}, command...)...); code != exitUsage {
+				t.Errorf("--store %q %s ends with %d, want %d", store, command, code, exitUsage)
+			}
+			contains(t, d.err.String(), "--store", says, "postgres://")
+			if strings.Contains(d.err.String(), "planted-password") {
+				t.Errorf("the password is told:\n%s", &d.err)
+			}
+			if found, err := filepath.Glob(filepath.Join(d.dir, "*=*")); err != nil || len(found) > 0 {
+				t.Errorf("%q was made, %v", found, err)
+			}
+		}
+	}
+}
+
+// A file may have whatever name it has, once it is there.
+func TestStoreWithAStrangeName(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	file := filepath.Join(d.dir, "user=ann.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.must("--store", file, "sessions")
+}
+
+// What a store on a server says is a line each, and nothing is said twice in a row.
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	var said strings.Builder
+	log := slog.New(&remarks{app: &app{err: &said}})
+	for _, line := range []string{"lost", "lost", "back", "lost"} {
+		log.Warn(line, "store", "belay at h", "error", "away\nfor long") //nolint:sloglint // the message is what is tested
+	}
+	log.Debug("nobody wants to know")
+	if want := "lost; error: away for long\nback; error: away for long\nlost; error: away for long\n"; said.String() != want {
+		t.Errorf("it says\n%swant\n%s", &said, want)
+	}
+}

@@ -3,6 +3,7 @@
 package space_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"os"
@@ -48,7 +49,7 @@ done
 func serverPlace(t testing.TB, word string) (*place, *roll) {
 	t.Helper()
 	p := newPlace(t)
-	r := &roll{t: t, file: filepath.Join(t.TempDir(), "roll")}
+	r := newRoll(t)
 	p.put("manifest.json", `{"id": "acme", "name": "Acme", "version": "1.0.0"}`)
 	p.put("mcp.json", `{"mcpServers": {"echo": {"command": "./mcp/echo.sh", "env": {"ROLL": "`+r.file+`", "SECRET": "${SECRET:-nothing}", "GATE": "${GATE:-}"}}}}`)
 	p.say(word)
@@ -57,35 +58,61 @@ func serverPlace(t testing.TB, word string) (*place, *roll) {
 
 func (p *place) say(word string) { p.put("mcp/echo.sh", strings.ReplaceAll(echoServer, "WORD", word)) }
 
-// roll is a file that servers write to.
+// roll is a pipe that servers write lines to.
 type roll struct {
 	t    testing.TB
 	file string
+	pipe *os.File
+	from *bufio.Reader
+	got  []string
 }
 
+func newRoll(t testing.TB) *roll {
+	t.Helper()
+	r := &roll{t: t, file: filepath.Join(t.TempDir(), "roll")}
+	if err := syscall.Mkfifo(r.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.pipe, err = os.OpenFile(r.file, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil { // writers come and go
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.pipe.Close() }) // it was only read
+	r.from = bufio.NewReader(r.pipe)
+	return r
+}
+
+// lines are those that were written so far.
 func (r *roll) lines() []string {
 	r.t.Helper()
-	text, err := os.ReadFile(r.file)
-	if err != nil && !os.IsNotExist(err) {
-		r.t.Fatal(err)
+	for r.next(time.Now().Add(time.Millisecond)) {
 	}
-	return strings.Fields(string(text))
+	return r.got
 }
 
 // until waits until the roll has so many lines.
 func (r *roll) until(n int) []string {
 	r.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		lines := r.lines()
-		if len(lines) >= n {
-			return lines
+	for len(r.got) < n {
+		if !r.next(time.Now().Add(time.Minute)) {
+			r.t.Fatalf("the roll has %q, want %d lines", r.got, n)
 		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("the roll has %q, want %d lines", lines, n)
-		}
-		time.Sleep(time.Millisecond) // nobody tells
 	}
+	return r.got
+}
+
+// next reads a line, if one comes before a time.
+func (r *roll) next(before time.Time) bool {
+	r.t.Helper()
+	if err := r.pipe.SetReadDeadline(before); err != nil {
+		r.t.Fatal(err)
+	}
+	line, err := r.from.ReadString('\n')
+	if err != nil {
+		return false
+	}
+	r.got = append(r.got, strings.TrimSpace(line))
+	return true
 }
 
 func pid(t testing.TB, line string) int {
@@ -118,9 +145,10 @@ func (a *agent) withServers(t testing.TB) *mcptool.Extension {
 	return e
 }
 
-// said is what a tool of a server says.
-func said(t testing.TB, e *mcptool.Extension, name string) string {
+// said is what the tool of the space's server says.
+func said(t testing.TB, e *mcptool.Extension) string {
 	t.Helper()
+	const name = "acme-echo__say"
 	for _, tool := range e.StepTools("") {
 		if tool.Declaration().Name != name {
 			continue
@@ -155,7 +183,7 @@ func TestServersOfASpace(t *testing.T) {
 	if err := lease.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := said(t, e, "acme-echo__say"); got != "hello nothing" {
+	if got := said(t, e); got != "hello nothing" {
 		t.Errorf("the tool says %q, want its word and no secret", got)
 	}
 	started := r.lines()
@@ -209,7 +237,7 @@ func TestServersAreReloaded(t *testing.T) {
 	lease := a.install(t, p.trusted(hook.OriginSpace))
 	first := r.until(1)[0]
 	call := make(chan string, 1)
-	go func() { call <- said(t, e, "acme-echo__say") }()
+	go func() { call <- said(t, e) }()
 	r.until(2)
 
 	p.say("two")
@@ -226,7 +254,7 @@ func TestServersAreReloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := r.lines()
-	if got := said(t, e, "acme-echo__say"); got != "two " || len(second) != 3 {
+	if got := said(t, e); got != "two " || len(second) != 3 {
 		t.Errorf("after a reload the tool says %q, the roll is %q", got, second)
 	}
 	if !alive(t, first) {
@@ -247,6 +275,15 @@ func TestServersAreReloaded(t *testing.T) {
 	}
 	if err := lease.Reload(t.Context()); err != nil || len(r.lines()) != 3 {
 		t.Errorf("%v, the roll is %q", err, r.lines())
+	}
+	// a program that changed is started anew, though it is declared as it was
+	p.say("three")
+	p.trusted(hook.OriginSpace)
+	if err := lease.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := said(t, e); got != "three " || len(r.lines()) != 4 {
+		t.Errorf("the tool says %q, the roll is %q", got, r.lines())
 	}
 }
 

@@ -1,8 +1,10 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,7 +85,7 @@ func TestSilentConnections(t *testing.T) {
 	defer cancel()
 	dsn := server.Database(t, template)
 	p, by := through(t, dsn)
-	s := openDSN(t, by, &postgres.Options{Takeover: 6 * time.Second, Timeout: time.Second})
+	s := openDSN(t, by, &postgres.Options{Takeover: 9 * time.Second, Timeout: 2 * time.Second})
 	submit(t, openDSN(t, dsn, nil), "a")
 	p.silence()
 	got := claims(ctx, s)
@@ -93,6 +95,29 @@ func TestSilentConnections(t *testing.T) {
 	wantClaim(t, got, "a")
 	p.silence()
 	livesOn(t, dsn, s.ID())
+}
+
+// A write that finds its connection silent before anything of it has begun is made on
+// another one.
+//
+// SPEC L-02
+func TestSilentBeforeAWrite(t *testing.T) {
+	t.Parallel()
+	dsn := server.Database(t, template)
+	p, by := through(t, dsn)
+	s := openDSN(t, by, &postgres.Options{Timeout: 2 * time.Second})
+	var muted atomic.Bool
+	p.set(func() {
+		p.mute = func(said []byte) bool { return bytes.Contains(said, []byte("begin")) && !muted.Swap(true) }
+	})
+	submit(t, s, "a")
+	if !muted.Load() {
+		t.Fatal("the write began otherwise than expected")
+	}
+	queued, err := openDSN(t, dsn, nil).Queued(t.Context(), "a")
+	if err != nil || len(queued) != 1 {
+		t.Errorf("%d turns are queued (%v), want 1", len(queued), err)
+	}
 }
 
 // Who listens notices that its connection has fallen silent, listens on another one, and
@@ -105,7 +130,7 @@ func TestSilentWhileListening(t *testing.T) {
 	defer cancel()
 	dsn := server.Database(t, template)
 	p, by := through(t, dsn)
-	s := openDSN(t, by+"&application_name=waits", &postgres.Options{Timeout: time.Second, TurnPoll: time.Hour, MaxConns: 1})
+	s := openDSN(t, by+"&application_name=waits", &postgres.Options{Timeout: 2 * time.Second, TurnPoll: time.Hour, MaxConns: 1})
 	got := claims(ctx, s)
 	waits(ctx, t, dsn)
 	p.silence()

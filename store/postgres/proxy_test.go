@@ -26,6 +26,8 @@ type proxy struct {
 	// cut is shown what the client of a connection says. From the time it returns true
 	// on, the next answer of the server is lost, and the connection with it.
 	cut func(said []byte) bool
+	// mute is shown it too. From the time it returns true on the connection is silent.
+	mute func(said []byte) bool
 	// holds is a text: the answer to the question that has it waits until released is
 	// closed, and waiting tells that it does.
 	holds             []byte
@@ -153,6 +155,9 @@ func (p *proxy) pass(l *link, said []byte, asks bool) bool {
 			p.cut, l.cutting = nil, true
 			p.mu.Unlock()
 			return true // the server hears it
+		}
+		if p.mute != nil && p.mute(said) {
+			p.mute, l.silent = nil, true
 		}
 		if p.holds != nil && bytes.Contains(said, p.holds) {
 			p.holds, l.held = nil, true

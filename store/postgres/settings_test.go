@@ -60,16 +60,16 @@ func TestWaitsForTheDisk(t *testing.T) {
 // A write that takes too long fails and stores nothing, and the store goes on.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	ctx, s := t.Context(), open(t, &postgres.Options{Timeout: 250 * time.Millisecond})
+	ctx, s := t.Context(), open(t, &postgres.Options{Timeout: 2 * time.Second})
 	stored := hold(t, s, "a")
 	began, blocks := time.Now(), make(chan struct{})
 	err := s.Stall(ctx, "a", func() {
-		timer := time.AfterFunc(500*time.Millisecond, func() { close(blocks) })
+		timer := time.AfterFunc(3*time.Second, func() { close(blocks) })
 		defer timer.Stop()
 		<-blocks
 	})
-	wantError(t, "a write that takes longer", err, postgres.ErrUnreachable, "longer than 250ms")
-	if took := time.Since(began); took > 30*time.Second {
+	wantError(t, "a write that takes longer", err, postgres.ErrUnreachable, "longer than 2s")
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	commit(t, s, say("a", stored.Epoch, 1, "one"))

@@ -62,12 +62,12 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 		return isDropped(err), fmt.Errorf("begin: %w", err)
 	}
 	ctx = context.WithoutCancel(ctx)
-	expired := s.bound(wire)
-	defer func() { again, err = s.inTime(expired(), again, err) }()
 	tx, err := wire.Begin(ctx)
-	if err != nil {
+	if err != nil { // also where the server says nothing for Options.Timeout: the pool makes new ones then
 		return isDropped(err), fmt.Errorf("begin: %w", err)
 	}
+	expired := s.bound(wire)
+	defer func() { again, err = s.inTime(expired(), again, err) }()
 	w := &writing{pipe: &pipe{bound: s.bind(conn), tx: tx}, tx: tx}
 	w.Queries = table.New(w.pipe)
 	if err := w.perform(ctx, do); err != nil {

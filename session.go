@@ -38,8 +38,6 @@ type Session struct {
 	// What follows belongs to the holder of the slot.
 
 	seq      uint64 // of the last event
-	held     bool   // the store has given us the session
-	started  bool   // session.start has fired
 	ids      callIDs
 	told     string // the last turn whose end phases have fired
 	epoch    int64
@@ -48,6 +46,8 @@ type Session struct {
 	underway *openTurn  // nil between turns
 	state    SessionState
 	model    *namedModel // in the place of the agent's
+	held     bool        // the store has given us the session
+	started  bool        // session.start has fired
 
 	closed atomic.Bool
 	view   sync.Mutex // for those who do not hold the slot: guards writing state.Usage

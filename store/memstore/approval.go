@@ -15,7 +15,8 @@ func (s *Store) ask(se *session, a *belay.Approval) {
 		s.asked++
 		known = &approval{of: se, number: s.asked}
 		s.approvals[a.ID] = known
-		se.approvals = append(se.approvals, known)
+		own := se.own()
+		own.approvals = append(own.approvals, known)
 	}
 	if known.Decided == nil {
 		known.Approval = *a

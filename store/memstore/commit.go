@@ -83,16 +83,27 @@ func (s *Store) record(ctx context.Context, c *belay.Commit) error {
 // say adds a message.
 func (se *session) say(m *belay.Message) {
 	se.messages = append(se.messages, m)
-	switch {
-	case m.IsCompaction:
-		se.visible = belay.Visible(se.messages) // as long as what it keeps
-	case se.visible != nil:
-		se.visible = append(se.visible, m)
+	if m.IsCompaction {
+		se.own().visible = belay.Visible(se.messages) // as long as what it keeps
+	} else if own := se.besides; own != nil && own.visible != nil {
+		own.visible = append(own.visible, m)
 	}
-	if m.Kind == belay.KindAssistant {
-		se.response = m.Seq
-		clear(se.calls) // let go of inputs and results
-		se.calls, se.asked = se.calls[:0], len(se.approvals)
+	if m.Kind != belay.KindAssistant {
+		return
+	}
+	se.response = m.Seq
+	own := se.besides
+	if own == nil {
+		return
+	}
+	clear(own.calls) // let go of inputs and results
+	own.calls, own.asked = own.calls[:0], len(own.approvals)
+	switch {
+	case slices.ContainsFunc(m.Parts, func(p belay.Part) bool { return p.Call != nil }): // room for those
+	case own.visible == nil && len(own.approvals) == 0:
+		se.besides = nil // nor has it anything until somebody goes on with it
+	default:
+		own.calls = nil
 	}
 }
 
@@ -102,19 +113,20 @@ func (se *session) place(c *belay.Call) {
 	if c.Message != se.response {
 		return
 	}
-	at, found := slices.BinarySearchFunc(se.calls, c.Index, func(have belay.Call, index int) int {
+	own := se.own()
+	at, found := slices.BinarySearchFunc(own.calls, c.Index, func(have belay.Call, index int) int {
 		return cmp.Compare(have.Index, index)
 	})
 	if found {
-		se.calls[at] = *c
+		own.calls[at] = *c
 	} else {
-		se.calls = slices.Insert(se.calls, at, *c)
+		own.calls = slices.Insert(own.calls, at, *c)
 	}
 }
 
 // remember replaces the session's state by a copy.
 func (se *session) remember(state *belay.SessionState) {
-	old := se.state.Turn
+	old, fork := se.state.Turn, se.state.ForkedFrom
 	se.state = *state
 	if state.Turn != nil {
 		if old == nil { // between turns a session does without
@@ -124,7 +136,10 @@ func (se *session) remember(state *belay.SessionState) {
 		se.state.Turn = old
 	}
 	if state.ForkedFrom != nil {
-		se.fork = *state.ForkedFrom
-		se.state.ForkedFrom = &se.fork
+		if fork == nil {
+			fork = new(belay.ForkPoint)
+		}
+		*fork = *state.ForkedFrom
+		se.state.ForkedFrom = fork
 	}
 }

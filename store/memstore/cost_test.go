@@ -18,7 +18,7 @@ func TestCommitAllocatesLittle(t *testing.T) { //nolint:paralleltest // it count
 	for i := range messages {
 		messages[i] = message(int64(i + 1))
 		if i%2 == 0 {
-			messages[i].Kind = belay.KindAssistant
+			messages[i].Kind, messages[i].Parts = belay.KindAssistant, []belay.Part{{Call: &belay.CallPart{ID: "c"}}}
 		}
 	}
 	calls, next := make([]belay.Call, 3), 0

@@ -34,7 +34,8 @@ func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
 
 // read returns what Open tells. The store's lock is held.
 func (se *session) read() *belay.Stored {
-	visible := se.visible
+	has := se.has()
+	visible := has.visible
 	if visible == nil {
 		visible = se.messages
 	}
@@ -42,10 +43,10 @@ func (se *session) read() *belay.Stored {
 		Epoch:    se.epoch,
 		Messages: slices.Clip(visible), // whoever appends gets an array of their own
 		Last:     int64(len(se.messages)),
-		Calls:    slices.Clone(se.calls),
+		Calls:    slices.Clone(has.calls),
 		State:    se.remembered(),
 	}
-	for _, a := range se.approvals[se.asked:] {
+	for _, a := range has.approvals[has.asked:] {
 		stored.Approvals = append(stored.Approvals, a.copied())
 	}
 	return stored

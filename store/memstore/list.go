@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -56,7 +57,7 @@ func (s *Store) list(filter belay.SessionFilter) []belay.SessionInfo {
 	infos := make([]belay.SessionInfo, len(found))
 	for i, se := range found {
 		infos[i] = belay.SessionInfo{
-			ID: se.name, Created: se.created, Changed: se.changed, Last: int64(len(se.messages)),
+			ID: se.name, Created: time.Unix(0, se.created), Changed: time.Unix(0, se.changed), Last: int64(len(se.messages)),
 			Held: se.held && !se.expired, State: se.remembered(),
 		}
 	}
@@ -92,9 +93,10 @@ func first[T any](all []T, limit int) []T {
 
 // touch notes that a session was changed. The store's lock is held.
 func (s *Store) touch(se *session) {
-	s.changes++
-	se.change, se.changed = s.changes, s.now()
-	if se.created.IsZero() {
-		se.created = se.changed
+	now := s.now().UnixNano()
+	if se.change == 0 {
+		se.created = now
 	}
+	s.changes++
+	se.change, se.changed = s.changes, now
 }

@@ -42,19 +42,38 @@ type session struct {
 	held    bool  // until it is released or taken over
 	expired bool  // the holder counts as gone
 
-	created, changed time.Time
+	created, changed int64 // in nanoseconds since 1970
 	change           int64 // the number of its last one: two may be of one time
 
 	messages []*belay.Message // all of them; never written to but at the end
-	visible  []*belay.Message // what the model sees of them; nil: all
 	response int64            // the last response, 0 if there is none
-
-	calls     []belay.Call // those of the last response, by index
-	approvals []*approval  // in the order they were asked
-	asked     int          // the index of the first that is about the last response
+	besides  *besides         // nil: nothing
 
 	state belay.SessionState // what it points to is the store's own
-	fork  belay.ForkPoint
+}
+
+// besides is what most sessions do without.
+type besides struct {
+	visible   []*belay.Message // what the model sees; nil: all messages
+	calls     []belay.Call     // those of the last response, by index
+	approvals []*approval      // in the order they were asked
+	asked     int              // the index of the first that is about the last response
+}
+
+// has is what the session has besides, to be looked at.
+func (se *session) has() besides {
+	if se.besides == nil {
+		return besides{}
+	}
+	return *se.besides
+}
+
+// own is what the session has besides, to be changed.
+func (se *session) own() *besides {
+	if se.besides == nil {
+		se.besides = new(besides)
+	}
+	return se.besides
 }
 
 // approval is a question with the session that asked it.
@@ -100,7 +119,7 @@ func (s *Store) Forget(name string) error {
 	case se.held && !se.expired:
 		return fmt.Errorf("forget session %q: %w", name, belay.ErrHeld)
 	}
-	for _, a := range se.approvals {
+	for _, a := range se.has().approvals {
 		delete(s.approvals, a.ID)
 	}
 	delete(s.sessions, name)

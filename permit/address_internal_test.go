@@ -177,7 +177,7 @@ func TestLongAddressesCostNothing(t *testing.T) { //nolint:paralleltest // see a
 	for name, text := range long {
 		start := time.Now()
 		r := judgeURL(text)
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 10*time.Second { // what is not linear takes minutes
 			t.Errorf("1 MiB of %q takes %v", name, took)
 		}
 		if len(r.why) > 2048 {

@@ -188,7 +188,7 @@ func takeOver(t testing.TB, s *postgres.Store, session string, gone time.Time) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(gone); took > 2*takeover { // the machine may be busy
+	if took := time.Since(gone); took > 10*takeover { // the machine may be busy
 		t.Errorf("taking over took %s, want %s", took, takeover)
 	}
 	return stored
@@ -280,7 +280,7 @@ func TestKilledAtWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(killed); took > 2*takeover {
+	if took := time.Since(killed); took > 10*takeover { // likewise
 		t.Errorf("it took %s, want %s", took, takeover)
 	}
 	wantStates(t, s, "asked completed", "once.1 interrupted", "again.1 interrupted", "again.2 completed")

@@ -40,6 +40,45 @@ func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hoo
 	}
 }
 
+// Tending is what a queue's owner does while its jobs are worked.
+type Tending struct {
+	// Tend is called before work begins, and every so often until it ends.
+	Tend  func(context.Context)
+	Every time.Duration
+	// Closed, when it is closed, stops the work as if ctx was cancelled for Why.
+	Closed <-chan struct{}
+	Why    error
+}
+
+// WorkTended is Work, tended to. When it returns nobody is tending any more.
+func (q *Queue[TTx]) WorkTended(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time), t Tending) error {
+	var tending sync.WaitGroup
+	defer tending.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tending.Go(func() { // ends with the work
+		select {
+		case <-t.Closed:
+			cancel(t.Why)
+		case <-ctx.Done():
+		}
+	})
+	t.Tend(ctx)
+	tending.Go(func() { // ends with the work
+		often := time.NewTicker(t.Every)
+		defer often.Stop()
+		for {
+			select {
+			case <-often.C:
+				t.Tend(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return q.Work(ctx, perform)
+}
+
 // worker is one Work.
 type worker[TTx any] struct {
 	river.WorkerDefaults[rowArgs]

@@ -2,11 +2,8 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +13,6 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/riverjobs"
 	"github.com/belay-run/belay/store/internal/record"
-	"github.com/belay-run/belay/store/internal/table"
 )
 
 // queue is the store's job queue: River's tables in the same database, written in
@@ -50,35 +46,7 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 		return fmt.Errorf("work: %s: %w", s.name, belay.ErrClosed)
 	}
 	defer s.working.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() { // ends with Work
-		select {
-		case <-s.closed:
-			cancel(belay.ErrClosed)
-		case <-ended:
-		}
-	}()
-	s.recoverAgain(ctx)
-	var recovering sync.WaitGroup
-	defer recovering.Wait()
-	recovering.Go(func() { // ends with Work
-		often := time.NewTicker(s.recoverPoll())
-		defer often.Stop()
-		for {
-			select {
-			case <-often.C:
-				s.recoverAgain(ctx)
-			case <-ctx.Done():
-				return
-			case <-ended:
-				return
-			}
-		}
-	})
-	return s.explain(q.Queue.Work(ctx, perform))
+	return s.explain(q.WorkTended(ctx, perform, riverjobs.Tending{Tend: s.recoverAgain, Every: s.recoverPoll(), Closed: s.closed, Why: belay.ErrClosed}))
 }
 
 // recoverAgain settles what processes left that ended after this store was opened.
@@ -182,40 +150,18 @@ func (b *backend) LockQueue(ctx context.Context, tx pgx.Tx) error {
 
 // TakeKeys marks keys as queued and returns those that were free.
 func (b *backend) TakeKeys(ctx context.Context, _ pgx.Tx, keys []string) ([]string, error) {
-	w, now := b.writing(ctx), record.Nanos((*Store)(b).now())
-	var taken []string
-	for _, key := range keys {
-		n, err := w.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: now, Session: w.sessions[key]})
-		if err != nil {
-			return nil, err
-		}
-		if n > 0 {
-			taken = append(taken, key)
-		}
-	}
-	return taken, nil
+	w := b.writing(ctx)
+	return record.TakeKeys(ctx, w.Queries, keys, w.sessions, (*Store)(b).now())
 }
 
 // KeyDone reports whether a job of that key has succeeded.
 func (b *backend) KeyDone(ctx context.Context, _ pgx.Tx, key string) (bool, error) {
-	done, err := b.writing(ctx).KeyDone(ctx, key)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return done, err
+	return record.KeyDone(ctx, b.writing(ctx).Queries, key)
 }
 
-// EndKey keeps a key for good, or frees it. What the job was given is over with
-// it.
+// EndKey keeps a key for good, or frees it.
 func (b *backend) EndKey(ctx context.Context, _ pgx.Tx, key string, done bool) error {
-	w := b.writing(ctx)
-	if err := w.DeleteJobInput(ctx, key); err != nil {
-		return err
-	}
-	if !done {
-		return w.FreeKey(ctx, key)
-	}
-	return w.EndKey(ctx, table.EndKeyParams{ID: key, Changed: record.Nanos((*Store)(b).now())})
+	return record.EndKey(ctx, b.writing(ctx).Queries, key, done, (*Store)(b).now())
 }
 
 var (

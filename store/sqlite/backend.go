@@ -3,10 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver/riversqlite"
@@ -15,7 +13,6 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/riverjobs"
 	"github.com/belay-run/belay/store/internal/record"
-	"github.com/belay-run/belay/store/internal/table"
 )
 
 // queue is the store's job queue: River's tables in the same file, written in
@@ -53,35 +50,7 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 		return fmt.Errorf("work: %s: %w", s.path, belay.ErrClosed)
 	}
 	defer s.working.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() { // ends with Work
-		select {
-		case <-s.closed:
-			cancel(belay.ErrClosed)
-		case <-ended:
-		}
-	}()
-	s.recoverAgain(ctx)
-	var recovering sync.WaitGroup
-	defer recovering.Wait()
-	recovering.Go(func() { // ends with Work
-		often := time.NewTicker(s.opts.RecoverPoll)
-		defer often.Stop()
-		for {
-			select {
-			case <-often.C:
-				s.recoverAgain(ctx)
-			case <-ctx.Done():
-				return
-			case <-ended:
-				return
-			}
-		}
-	})
-	return s.explain(q.Queue.Work(ctx, perform))
+	return s.explain(q.WorkTended(ctx, perform, riverjobs.Tending{Tend: s.recoverAgain, Every: s.opts.RecoverPoll, Closed: s.closed, Why: belay.ErrClosed}))
 }
 
 // recoverAgain settles what processes left that ended after this store was opened.
@@ -173,40 +142,18 @@ func (b *backend) AppendRuns(ctx context.Context, tx *sql.Tx, runs []hook.Run) e
 
 // TakeKeys marks keys as queued and returns those that were free.
 func (b *backend) TakeKeys(ctx context.Context, tx *sql.Tx, keys []string) ([]string, error) {
-	w, now := b.writing(ctx, tx), record.Nanos((*Store)(b).now())
-	var taken []string
-	for _, key := range keys {
-		n, err := w.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: now, Session: w.sessions[key]})
-		if err != nil {
-			return nil, err
-		}
-		if n > 0 {
-			taken = append(taken, key)
-		}
-	}
-	return taken, nil
+	w := b.writing(ctx, tx)
+	return record.TakeKeys(ctx, w.Queries, keys, w.sessions, (*Store)(b).now())
 }
 
 // KeyDone reports whether a job of that key has succeeded.
 func (b *backend) KeyDone(ctx context.Context, tx *sql.Tx, key string) (bool, error) {
-	done, err := b.writing(ctx, tx).KeyDone(ctx, key)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return done, err
+	return record.KeyDone(ctx, b.writing(ctx, tx).Queries, key)
 }
 
-// EndKey keeps a key for good, or frees it. What the job was given is over with
-// it.
+// EndKey keeps a key for good, or frees it.
 func (b *backend) EndKey(ctx context.Context, tx *sql.Tx, key string, done bool) error {
-	w := b.writing(ctx, tx)
-	if err := w.DeleteJobInput(ctx, key); err != nil {
-		return err
-	}
-	if !done {
-		return w.FreeKey(ctx, key)
-	}
-	return w.EndKey(ctx, table.EndKeyParams{ID: key, Changed: record.Nanos((*Store)(b).now())})
+	return record.EndKey(ctx, b.writing(ctx, tx).Queries, key, done, (*Store)(b).now())
 }
 
 var (

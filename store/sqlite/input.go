@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -39,14 +39,7 @@ func (q *queue) EnqueueInput(ctx context.Context, asked hook.Run, job hook.Job, 
 
 // Input returns the input of a job that is not over.
 func (q *queue) Input(ctx context.Context, job hook.Job) (json.RawMessage, error) {
-	body, err := q.store.read.JobInput(ctx, job.Key)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, fmt.Errorf("the input of job %s: %w", job.ID, hook.ErrNotFound)
-	case err != nil:
-		return nil, fmt.Errorf("the input of job %s: %w", job.ID, q.store.explain(err))
-	}
-	return json.RawMessage(body), nil
+	return record.JobInput(ctx, q.store.read, job, q.store.explain)
 }
 
 var _ hook.InputQueue = (*queue)(nil)

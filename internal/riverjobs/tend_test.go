@@ -1,0 +1,67 @@
+package riverjobs_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/riverjobs"
+)
+
+// Whoever owns the queue is asked to tend it before work begins and while it lasts. Work
+// stops when the owner is closed.
+func TestWorkIsTended(t *testing.T) {
+	t.Parallel()
+	queue := newQueue(t, newDatabase(t), nil)
+	enqueue(t, queue, testJob("one"))
+	closed, lasts, why := make(chan struct{}), make(chan struct{}), errors.New("the owner is closed")
+	var tended atomic.Int32
+	performed := make(chan int32, 1) // how often it was tended before
+	perform := func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
+		performed <- tended.Load()
+		return succeed(ctx, job)
+	}
+	var cause error
+	tend := func(ctx context.Context) {
+		if tended.Add(1) == 3 { // while it is worked
+			close(lasts)
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+		}
+	}
+	worked := make(chan error, 1)
+	go func() {
+		worked <- queue.WorkTended(t.Context(), perform, riverjobs.Tending{Tend: tend, Every: time.Millisecond, Closed: closed, Why: why})
+	}()
+	if <-performed == 0 {
+		t.Error("a job was performed before the queue was tended")
+	}
+	<-lasts
+	close(closed)
+	if err := <-worked; err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(cause, why) {
+		t.Errorf("work was stopped for %v, want %v", cause, why)
+	}
+}
+
+// Work that fails ends although nobody has told it to, and nobody is tending then.
+func TestWorkThatIsTendedFails(t *testing.T) {
+	t.Parallel()
+	queue := newQueue(t, newDatabase(t), nil)
+	enqueue(t, queue, testJob("one"))
+	err := workUntil(t, queue, succeed, func() {
+		awaitIdle(t, queue)
+		tending := riverjobs.Tending{Tend: func(context.Context) {}, Every: time.Hour, Closed: make(chan struct{})}
+		if err := queue.WorkTended(t.Context(), succeed, tending); err == nil {
+			t.Error("a second Work was accepted")
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,63 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// TakeKeys marks the keys of jobs as queued and returns those that were free. Each
+// belongs to a session, or to none.
+func TakeKeys(ctx context.Context, q *table.Queries, keys []string, sessions map[string]string, now time.Time) ([]string, error) {
+	var taken []string
+	for _, key := range keys {
+		n, err := q.TakeKey(ctx, table.TakeKeyParams{ID: key, Changed: Nanos(now), Session: sessions[key]})
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			taken = append(taken, key)
+		}
+	}
+	return taken, nil
+}
+
+// KeyDone reports whether a job of that key has succeeded.
+func KeyDone(ctx context.Context, q *table.Queries, key string) (bool, error) {
+	done, err := q.KeyDone(ctx, key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return done, err
+}
+
+// EndKey keeps a key for good, or frees it. What the job was given is over with
+// it.
+func EndKey(ctx context.Context, q *table.Queries, key string, done bool, now time.Time) error {
+	if err := q.DeleteJobInput(ctx, key); err != nil {
+		return err
+	}
+	if !done {
+		return q.FreeKey(ctx, key)
+	}
+	return q.EndKey(ctx, table.EndKeyParams{ID: key, Changed: Nanos(now)})
+}
+
+// JobInput returns the input of a job that is not over. explain makes an error of the
+// database ours.
+func JobInput(ctx context.Context, q *table.Queries, job hook.Job, explain func(error) error) (json.RawMessage, error) {
+	body, err := q.JobInput(ctx, job.Key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, fmt.Errorf("the input of job %s: %w", job.ID, hook.ErrNotFound)
+	case err != nil:
+		return nil, fmt.Errorf("the input of job %s: %w", job.ID, explain(err))
+	}
+	return json.RawMessage(body), nil
+}

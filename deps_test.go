@@ -69,6 +69,7 @@ var rooms = []room{
 	{"belaytest", levelHosts, nil, "the kit for users' own tests puts the scripted model and the reference store together, and costs no dependency of its own"},
 	{"internal/probetest", levelShared, nil, "the tests of the test kits share a test that may fail, and nothing else"},
 	{"internal/pgtest", levelShared, []string{"github.com/jackc/pgx/v5"}, "a server for tests is started and asked for databases, and knows no store"},
+	{"internal/filetest", levelShared, nil, "a file for tests is made once and copied: what is in it, the test knows"},
 	{"internal/crashtest", levelHosts, nil, "the kit that kills processes needs a store, and knows none"},
 	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
 	{"internal/riverjobs", levelShared, []string{"github.com/riverqueue/river", "modernc.org/sqlite"}, "the job engine is River, on whatever driver the store brings; SQLite is for its tests"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
@@ -94,11 +94,20 @@ func newAgent(t testing.TB, m belay.Model, opts belay.Options) *belay.Agent {
 	return agent
 }
 
+// newFile makes a file with an empty store.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 // openFile opens a store in a file of its own, or in one that is there.
 func openFile(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
 	if path == "" {
-		path = filepath.Join(t.TempDir(), "belay.db")
+		path = newFile(t)
 	}
 	s, err := sqlite.Open(context.Background(), path, &sqlite.Options{JobPoll: 5 * time.Millisecond, Poll: 5 * time.Millisecond})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/belaytest"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/sqlite"
@@ -76,9 +77,18 @@ func openSessions(t testing.TB, path string) *sqlite.Store {
 	return s
 }
 
+// newFile makes a file with an empty store.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 func newSessions(t testing.TB) *sqlite.Store {
 	t.Helper()
-	return openSessions(t, filepath.Join(t.TempDir(), "belay.db"))
+	return openSessions(t, newFile(t))
 }
 
 // newAgent is an agent that remembers. Extraction reads from its store.

@@ -3,18 +3,15 @@ package subagent_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/memstore"
 	"github.com/belay-run/belay/store/sqlite"
@@ -36,36 +33,14 @@ func onStores(t *testing.T, test func(t *testing.T, store belay.Store)) {
 	})
 }
 
-// template is an empty store, made once: copying it is quicker than making one.
-var template = sync.OnceValues(func() (data []byte, err error) {
-	dir, err := os.MkdirTemp("", "belay-template")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "belay.db"), nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Close(); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(s.Path())
-})
-
 // newFile makes a file with an empty store.
-func newFile(t *testing.T) string {
-	t.Helper()
-	data, err := template()
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	path := filepath.Join(t.TempDir(), "belay.db")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+	return s.Close()
+})
 
 // openFile opens a store, and closes it when the test is over.
 func openFile(t *testing.T, path string) *sqlite.Store {

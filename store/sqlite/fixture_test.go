@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
@@ -25,36 +24,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// template is an empty store, made once: copying it is quicker than making one.
-var template = sync.OnceValues(func() (data []byte, err error) {
-	dir, err := os.MkdirTemp("", "belay-template")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "belay.db"), nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Close(); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(s.Path())
-})
-
 // newFile makes a file with an empty store.
-func newFile(t testing.TB) string {
-	t.Helper()
-	data, err := template()
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	path := filepath.Join(t.TempDir(), "belay.db")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+	return s.Close()
+})
 
 // open opens a store in a file of its own.
 func open(t testing.TB, opts *sqlite.Options) *sqlite.Store {

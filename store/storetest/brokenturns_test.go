@@ -3,13 +3,13 @@ package storetest_test
 import (
 	"context"
 	"iter"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/internal/probetest"
 	"github.com/belay-run/belay/store/sqlite"
 	"github.com/belay-run/belay/store/storetest"
@@ -21,9 +21,18 @@ func TestTurns(t *testing.T) {
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return openTurns(t) })
 }
 
+// newFile makes a file with an empty store.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 func openTurns(t testing.TB) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "belay.db"), &sqlite.Options{JobPoll: 5 * time.Millisecond, Poll: 5 * time.Millisecond})
+	s, err := sqlite.Open(context.Background(), newFile(t), &sqlite.Options{JobPoll: 5 * time.Millisecond, Poll: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,43 @@
+// Package filetest is for tests that begin with a file which takes long to make, such as
+// an empty database with all its tables: it is made once, and each test has a copy.
+//
+//	var newFile = filetest.Copies("belay.db", func(path string) error { … })
+package filetest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Copies returns what gives a test its copy of a file, under that name in a directory of
+// the test. The file is made when the first copy is asked for, by a function that has
+// closed it when it returns. What is beside it is not copied.
+func Copies(name string, create func(path string) error) func(t testing.TB) string {
+	content := sync.OnceValues(func() (content []byte, err error) {
+		dir, err := os.MkdirTemp("", "belay-template")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		path := filepath.Join(dir, name)
+		if err := create(path); err != nil {
+			return nil, err
+		}
+		return os.ReadFile(path)
+	})
+	return func(t testing.TB) string {
+		t.Helper()
+		content, err := content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+}

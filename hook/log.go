@@ -117,7 +117,7 @@ func (l *runLog) finish(ctx context.Context, r *reservation) error {
 		}
 	}
 	if l.closed {
-		return l.append(ctx, l.collect())
+		return l.append(ctx, l.collect(nil))
 	}
 	if c.open > 0 || c == l.current {
 		return nil
@@ -192,7 +192,7 @@ func (l *runLog) flush(ctx context.Context) error {
 		l.current = nil
 		return l.spill(ctx, c)
 	}
-	return l.append(ctx, l.collect())
+	return l.append(ctx, l.collect(nil))
 }
 
 // close writes everything that is over, and what ends from now on at once.
@@ -207,18 +207,28 @@ func (l *runLog) close(ctx context.Context) error {
 func (l *runLog) take() []Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	runs := slices.Concat(l.refused, l.collect())
+	refused := l.refused
 	l.refused = nil
-	return runs
+	return l.collect(refused)
 }
 
-// collect spells out what is over and empties what it can. l.mu is held.
-func (l *runLog) collect() []Run {
-	var runs []Run
-	for _, c := range slices.Concat(l.older, []*chunk{l.current}) {
-		if c == nil {
-			continue
+// collect spells out what is over, behind those runs, and empties what it can. l.mu is
+// held.
+func (l *runLog) collect(runs []Run) []Run {
+	chunks := l.older
+	if l.current != nil {
+		chunks = append(slices.Clip(chunks), l.current)
+	}
+	n := 0
+	for _, c := range chunks {
+		for _, s := range c.spans {
+			if s.over {
+				n += s.to - s.from
+			}
 		}
+	}
+	runs = slices.Grow(runs, n)
+	for _, c := range chunks {
 		for i := range c.spans {
 			s := &c.spans[i]
 			if !s.over {

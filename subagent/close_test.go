@@ -126,6 +126,11 @@ func TestChildrenStayWithTheLastParent(t *testing.T) {
 			kidIsAsked(t, second, "third")
 			closeAgent(t, second)
 			l.want(t, "with none", 0, 1)
+			third := handingOver(t, store, two)
+			kidIsAsked(t, third, "fourth") // by a child that is made anew
+			l.want(t, "with another", 1, 1)
+			closeAgent(t, third)
+			l.want(t, "in the end", 0, 2)
 		})
 	}
 }
@@ -198,6 +203,36 @@ func TestAChildAtWorkIsReplacedLater(t *testing.T) {
 	}
 	closeAgent(t, first)
 	l.want(t, "in the end", 0, 1)
+}
+
+// A child that does several tasks when another takes its place ends them all first.
+//
+// SPEC E-05
+func TestAChildWithTwoTasksIsReplacedAfterBoth(t *testing.T) {
+	t.Parallel()
+	var l ledger
+	sub := kid(&l)
+	here, elsewhere := memstore.New(nil), memstore.New(nil)
+	run := func(session string, store belay.Store) (end func()) {
+		runner, err := sub.Factory(t.Context(), &subagent.Task{Name: "kid", Session: session, Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			t.Helper()
+			if err := runner.(subagent.CloseRunner).Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	first, second, third := run("one", here), run("two", here), run("three", elsewhere)
+	l.want(t, "while all work", 2, 0)
+	first()
+	l.want(t, "when one of two tasks is done", 2, 0)
+	second()
+	l.want(t, "when both are done", 1, 0)
+	third()
+	l.want(t, "in the end", 1, 0) // nobody has asked for it to be closed
 }
 
 // SPEC E-06

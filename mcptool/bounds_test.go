@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -84,6 +85,42 @@ func serveUnfair(kind string) int {
 		}
 	}
 	return 0
+}
+
+// serveDeafening is a server that reads nothing any more after a call of deafen, but for the
+// first byte of what follows: it is told at an address that there was one.
+func serveDeafening() int {
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Params struct {
+				Name      string `json:"name"`
+				Arguments words  `json:"arguments"`
+			} `json:"params"`
+		}
+		if err := json.Unmarshal(line, &m); err != nil || m.ID == nil {
+			continue
+		}
+		result := `{"content":[{"type":"text","text":"heard"}]}`
+		switch m.Method {
+		case "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"deafens","version":"0"}}`
+		case "tools/list":
+			result = `{"tools":[{"name":"deafen","inputSchema":{"type":"object"}},{"name":"hear","inputSchema":{"type":"object"}}]}`
+		}
+		_, _ = fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+		if m.Params.Name == "deafen" {
+			_, _ = io.ReadFull(in, make([]byte, 1))
+			tell(m.Params.Arguments.Text, "it begins")
+			stay()
+		}
+	}
 }
 
 // A server that asks without end and does not read is stopped: its answers would fill the
@@ -202,8 +239,8 @@ func TestADestructiveToolIsAskedAboutWhateverComes(t *testing.T) {
 // SPEC E-09
 func TestARestlessServerIsLookedAtNowAndThen(t *testing.T) {
 	t.Parallel()
-	e := open(t, quick(mcptool.Options{}), child(t, "s", "restless", nil))
 	began := time.Now()
+	e := open(t, quick(mcptool.Options{}), child(t, "s", "restless", nil))
 	listed := func(s mcptool.Status) int {
 		if len(s.Tools) == 0 {
 			return 0

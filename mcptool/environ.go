@@ -111,9 +111,15 @@ func isVariable(name string) bool {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// redactor makes a copy of a text without what variables were filled in with.
+// redactor makes a copy of a text without what variables were filled in with, nor any
+// line of it: what servers print is told line by line.
 func redactor(secrets []string) *strings.Replacer {
 	const least = 4 // shorter ones are in every text
+	for _, s := range secrets {
+		for line := range strings.Lines(s) {
+			secrets = append(secrets, strings.TrimSpace(line))
+		}
+	}
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range slices.Compact(secrets) {

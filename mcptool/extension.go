@@ -32,8 +32,8 @@ type Options struct {
 	// Defaults to 2 seconds.
 	Grace time.Duration
 	// Backoff is the pause before a server is started again. It doubles with each time
-	// that it ends without having answered a call, up to 30 seconds. Defaults to 100
-	// milliseconds.
+	// that it ends without having answered a call or having been ready for 30 seconds, up
+	// to 30 seconds. Defaults to 100 milliseconds.
 	Backoff time.Duration
 	// Dir is where servers run that name no directory. Defaults to that of the process.
 	Dir string

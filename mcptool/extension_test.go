@@ -19,7 +19,7 @@ func TestToolsOfAServer(t *testing.T) {
 	e := open(t, quick(mcptool.Options{}), child(t, "test", "full", nil))
 	want := []string{
 		"test__add-0x2e-note", "test__big", "test__change", "test__destroy", "test__die", "test__echo", "test__environ", "test__fail", "test__meet",
-		"test__parts", "test__structured", "test__wait", "test__walk",
+		"test__parts", "test__run", "test__structured", "test__wait", "test__walk",
 	}
 	if diff := cmp.Diff(want, names(e)); diff != "" {
 		t.Errorf("the tools (-want +got):\n%s", diff)

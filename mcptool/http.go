@@ -38,7 +38,8 @@ func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("send a request: %w", err)
 	}
-	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") { // whose events are bounded one by one
+	streams := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") && response.StatusCode/100 == 2
+	if !streams { // the events of a stream are bounded one by one; what a refusal says is read whole
 		response.Body = &bounded{response.Body, mostMessage}
 	}
 	return response, nil
@@ -62,6 +63,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 // httpReason says in plain words why an address did not answer as a server.
 func httpReason(err error) error {
 	text := err.Error()
+	if strings.Contains(text, "SSE event exceeded") { // it has no type
+		return errLong
+	}
 	for _, status := range []string{"Unauthorized", "Forbidden"} {
 		if strings.HasSuffix(text, ": "+status) {
 			return fmt.Errorf("it answers %q: give it what it wants under headers, such as Authorization", status)

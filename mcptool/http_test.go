@@ -1,12 +1,15 @@
 package mcptool_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -144,6 +147,80 @@ func TestHTTPFaults(t *testing.T) { //nolint:paralleltest // see TestHTTP
 		if s.State != mcptool.StateDown || s.Err == nil || !strings.Contains(s.Err.Error(), want[s.Server.Name]) {
 			t.Errorf("server %s: %s %v, want %q in it", s.Server.Name, s.State, s.Err, want[s.Server.Name])
 		}
+	}
+	shut(t, e)
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// An event of a stream that is longer than a message may be is refused by name before it is
+// in memory, and so is a refusal that calls itself a stream. The server is reached again, and
+// others go on.
+//
+// SPEC E-09
+func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the process takes of memory is measured, and see TestHTTP
+	const mib = 1 << 20
+	piece := bytes.Repeat([]byte("x"), mib)
+	long := answering(func(w http.ResponseWriter, tool string, id json.RawMessage) {
+		size := 512 * mib // of which little is to be read
+		w.Header().Set("Content-Type", "text/event-stream")
+		switch tool {
+		case "fits":
+			size = 15 * mib
+		case "refuses":
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		event := func(begins, ends string) {
+			_, _ = fmt.Fprint(w, "data: "+begins)
+			for left := size; left > 0; left -= len(piece) {
+				if _, err := w.Write(piece); err != nil {
+					return
+				}
+			}
+			_, _ = fmt.Fprint(w, ends+"\n\n")
+		}
+		if tool == "fits" { // a stream may be longer than its events
+			event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"`, `"}}`)
+		}
+		event(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id), `"}]}}`)
+	}, "fits", "grows", "refuses")
+	web, other := httptest.NewServer(long), httptest.NewServer(long)
+	defer web.Close()
+	defer other.Close()
+	starts := make(chan struct{}, 10)
+	server := mcptool.Server{Name: "web", URL: web.URL, Prepare: func(context.Context, []string) ([]string, error) {
+		starts <- struct{}{}
+		return nil, nil
+	}}
+	log := new(records)
+	e := open(t, quick(mcptool.Options{Logger: log.logger()}), server, mcptool.Server{Name: "other", URL: other.URL})
+	<-starts
+	for name, want := range map[string]string{"web__grows": "it sent a message of more than 16 MiB", "web__refuses": "Bad Request"} {
+		await(t, e, "web", inState(mcptool.StateReady))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := call(t, e, name, `{}`)
+		runtime.ReadMemStats(&after)
+		if r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, want) {
+			t.Errorf("%s: result = %.300q, want %q", name, r.Text, want)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 192*mib { // what has grown to 16 MiB was copied a few times
+			t.Errorf("%s: it took %d MiB of memory", name, took/mib)
+		}
+		select {
+		case <-starts: // and so it was shown as down
+		case <-time.After(patience):
+			t.Fatalf("%s: the server is not reached again", name)
+		}
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%s: the log:\n%s", name, log)
+		}
+		if r := call(t, e, "other__fits", `{}`); len(r.Text) != 15*mib {
+			t.Errorf("the other server: a result of %d bytes, want 15 MiB", len(r.Text))
+		}
+	}
+	await(t, e, "web", inState(mcptool.StateReady))
+	if r := call(t, e, "web__fits", `{}`); len(r.Text) != 15*mib {
+		t.Errorf("afterwards: a result of %d bytes, want 15 MiB", len(r.Text))
 	}
 	shut(t, e)
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()

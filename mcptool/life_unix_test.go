@@ -305,7 +305,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 func TestADeafServer(t *testing.T) {
 	t.Parallel()
 	roll := newDesk(t)
-	e := open(t, quick(mcptool.Options{Start: 200 * time.Millisecond}), child(t, "deaf", "deaf", map[string]string{rollVariable: roll.addr}))
+	e := open(t, quick(mcptool.Options{Start: time.Second}), child(t, "deaf", "deaf", map[string]string{rollVariable: roll.addr}))
 	s := await(t, e, "deaf", inState(mcptool.StateDown))
 	if s.Err == nil || !strings.Contains(s.Err.Error(), "did not answer the handshake in time") {
 		t.Errorf("status = %+v", s)

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// longestLine is how much of a line that a server prints is logged.
+	// longestLine is how much of a line that a server prints is logged, and looked how much
+	// of it is looked at before it is cut: otherwise a part of a secret would be left.
 	longestLine = 4 << 10
+	looked      = 64 << 10
 	// mostLogged is how many bytes of one life of a server are logged.
 	mostLogged = 256 << 10
 )
@@ -45,18 +47,23 @@ func (l *lines) Write(chunk []byte) (int, error) {
 	return n, nil
 }
 
-// add keeps as much of a line as is logged.
+// add keeps as much of a line as is looked at.
 func (l *lines) add(part []byte) {
-	l.partial = append(l.partial, part[:min(len(part), longestLine-len(l.partial))]...)
+	l.partial = append(l.partial, part[:min(len(part), looked-len(l.partial))]...)
 }
 
 func (l *lines) flush() {
-	text := bytes.TrimSpace(l.partial)
-	l.partial = l.partial[:0]
-	if len(text) == 0 {
+	text := l.redact.Replace(strings.ToValidUTF8(string(bytes.TrimSpace(l.partial)), "?"))
+	if l.partial = l.partial[:0]; cap(l.partial) > 2*longestLine {
+		l.partial = nil // seldom, and not worth keeping
+	}
+	if text == "" {
 		return
 	}
-	l.last = l.redact.Replace(strings.ToValidUTF8(string(text), "?"))
+	if len(text) > longestLine {
+		text = strings.ToValidUTF8(text[:longestLine], "") // without half a character at the end
+	}
+	l.last = text
 	if l.logged >= mostLogged {
 		return
 	}

@@ -143,19 +143,16 @@ func (l *link) run() {
 	defer close(l.done)
 	last := ""
 	for {
-		began := time.Now()
-		err := l.redacted(l.live())
+		ready, err := l.live()
+		err = l.redacted(err)
 		if l.ctx.Err() != nil {
 			l.show(&view{state: StateDown, err: errClosed})
 			return
 		}
-		if time.Since(began) > mostBackoff {
+		if ready > mostBackoff {
 			l.deaths.Store(0)
 		}
-		pause := mostBackoff
-		if n := l.deaths.Add(1) - 1; n < 16 {
-			pause = min(l.pause<<n, mostBackoff)
-		}
+		pause := backoff(l.pause, l.deaths.Add(1))
 		v := *l.now.Load()
 		v.state, v.err = StateDown, err
 		l.show(&v)
@@ -172,18 +169,30 @@ func (l *link) run() {
 	}
 }
 
-// live is one life of the server, from its start to its end. It returns why it ended.
-func (l *link) live() error {
+// backoff is the pause after a death, of so many in a row: it doubles with each.
+func backoff(first time.Duration, deaths int64) time.Duration {
+	pause := min(first, mostBackoff)
+	for ; deaths > 1 && pause < mostBackoff; deaths-- {
+		pause = min(2*pause, mostBackoff)
+	}
+	return pause
+}
+
+// live is one life of the server, from its start to its end. It returns how long it was
+// ready, which one that takes long to start and then fails was not, and why it ended.
+func (l *link) live() (ready time.Duration, err error) {
 	f, err := l.begin()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err = l.list(f, l.start); err == nil {
+		since := time.Now()
 		l.logger.Info("mcp server is ready", "server", l.name, "tools", len(l.now.Load().tools))
 		err = l.follow(f)
+		ready = time.Since(since)
 	}
 	l.bury(f, err)
-	return err
+	return ready, err
 }
 
 // follow keeps the list of tools as it is, until the life ends.
@@ -247,7 +256,7 @@ func (f *life) err() error {
 	if f.ended == nil {
 		return errors.New("it ended the session")
 	}
-	return f.ended
+	return httpReason(f.ended)
 }
 
 // breaks says that a call found a session broken. It has no more calls from then on.

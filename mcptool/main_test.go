@@ -68,6 +68,10 @@ func serve(kind string) int {
 	case "dies":
 		fmt.Fprintln(os.Stderr, "no database at "+os.Getenv("SECRET"))
 		return 3
+	case "chatters":
+		return chatter()
+	case "deafens":
+		return serveDeafening()
 	case "odd":
 		return serveOdd()
 	case "unfair", "flood", "asks at length", "huge", "many", "countless", "blabs", "errs", "both", "restless":
@@ -248,6 +252,20 @@ func newServer() *mcp.Server {
 	text("walk", "Tells how far it is, and ends when the gate opens.", nil, func(ctx context.Context, r *mcp.CallToolRequest, in words) (string, error) {
 		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: 2, Message: "half way"})
 		pass(in.Text)
+		return "there", err
+	})
+	text("run", "Tells n times how far it is, the last time at length, and at an address that all of it was heard.", nil, func(ctx context.Context, r *mcp.CallToolRequest, in words) (string, error) {
+		told := &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Total: float64(in.N)}
+		for told.Progress < told.Total {
+			if told.Progress++; told.Progress == told.Total {
+				told.Message = strings.Repeat("é", 1<<20)
+			}
+			if err := r.Session.NotifyProgress(ctx, told); err != nil {
+				return "", err
+			}
+		}
+		err := r.Session.Ping(ctx, nil) // it is answered when all that came before was heard
+		tell(in.Text, "heard")
 		return "there", err
 	})
 	text("meet", "Returns when it is called twice at a time.", &mcp.ToolAnnotations{ReadOnlyHint: true}, func(ctx context.Context, _ *mcp.CallToolRequest, _ words) (string, error) {

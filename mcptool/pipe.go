@@ -212,7 +212,10 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		p.stop(errDeaf)
 	}
-	if err != nil {
+	switch {
+	case err != nil && p.life.Err() != nil: // what it ended of is known when it is over
+		return io.ErrClosedPipe
+	case err != nil:
 		return fmt.Errorf("send a message: %w", err)
 	}
 	return nil
@@ -311,7 +314,7 @@ func (p output) message(line []byte) error {
 
 // garbage is why a server is stopped that prints something else than messages.
 func (p output) garbage(line []byte) error {
-	const shown, looked = 80, 64 << 10
+	const shown = 80
 	text := p.stderr.redact.Replace(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would be left
 	if runes := []rune(text); len(runes) > shown {
 		text = string(runes[:shown]) + "…"

@@ -97,7 +97,7 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 	case syntax || mistyped:
 		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered something that is no result of a tool.%s", t.server, unknownEffect)), nil
 	}
-	if f.pipe != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF)) {
+	if f.pipe != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)) {
 		select {
 		case <-f.over: // which says why
 			return t.unavailable(f.err(), unknownEffect), nil

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -53,6 +54,7 @@ type tokens struct {
 
 // assembly puts a response together from its events.
 type assembly struct {
+	by      string            // who answers
 	names   map[string]string // of tools, by what they became
 	parts   []piece
 	stop    string
@@ -73,13 +75,15 @@ type piece struct {
 // add takes the next event and returns what of it is worth telling at once.
 func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
 	var e event
-	switch raw.Type {
-	case "message_start", "content_block_start", "content_block_delta", "message_delta", "error":
+	kind := raw.Type
+	switch kind {
+	case "", "message_start", "content_block_start", "content_block_delta", "message_delta", "error":
 		if err := json.Unmarshal(raw.Data, &e); err != nil {
-			return belay.Chunk{}, fmt.Errorf("the event %s is not what was agreed: %w", raw.Type, err)
+			return belay.Chunk{}, fmt.Errorf("the event %s is not what was agreed: %w", kind, err)
 		}
+		kind = cmp.Or(kind, e.Type) // some gateways say it in the data alone
 	}
-	switch raw.Type {
+	switch kind {
 	case "message_start":
 		a.model = e.Message.Model
 		a.count(e.Message.Usage)
@@ -88,7 +92,7 @@ func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
 	case "content_block_delta":
 		return a.extend(&e)
 	case "message_delta":
-		a.stop = e.Delta.StopReason
+		a.stop = cmp.Or(e.Delta.StopReason, a.stop) // there may be several
 		a.count(e.Usage)
 	case "message_stop":
 		a.stopped = true
@@ -125,7 +129,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p := &a.parts[i]; p.kind == "tool_use" && len(p.text) == 0 && message.StopReason != "max_tokens" {
+		if p := &a.parts[i]; p.kind == "tool_use" && len(p.text) == 0 && stopReason(message.StopReason, 0) != belay.StopMaxTokens {
 			e.Delta.PartialJSON = string(emptyObject) // in a stream it is what an input begins with
 			if chunk, err = a.extend(e); err != nil {
 				return nil, err
@@ -198,6 +202,7 @@ func (a *assembly) count(t tokens) {
 func (a *assembly) response() *belay.Response {
 	r := &belay.Response{Usage: a.usage, Model: a.model}
 	calls := 0
+	cut := stopReason(a.stop, 0) == belay.StopMaxTokens
 	for i := range a.parts {
 		switch p := &a.parts[i]; p.kind {
 		case "text":
@@ -206,14 +211,13 @@ func (a *assembly) response() *belay.Response {
 			}
 		case "thinking":
 			if len(p.text) > 0 || p.signature != "" {
-				r.Parts = append(r.Parts, p.thinking(opaque{Signature: p.signature}))
+				r.Parts = append(r.Parts, p.thinking(a.by, opaque{Signature: p.signature}))
 			}
 		case "redacted_thinking":
-			r.Parts = append(r.Parts, p.thinking(opaque{Redacted: p.data}))
+			r.Parts = append(r.Parts, p.thinking(a.by, opaque{Redacted: p.data}))
 		case "tool_use":
 			calls++
-			cut := a.stop == "max_tokens" && i == len(a.parts)-1
-			r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: p.call(cut)})
+			r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: p.call(cut && i == len(a.parts)-1)})
 		}
 	}
 	r.StopReason = stopReason(a.stop, calls)
@@ -221,8 +225,8 @@ func (a *assembly) response() *belay.Response {
 }
 
 // thinking returns thinking with what the service wants back.
-func (p *piece) thinking(o opaque) belay.Part {
-	part := belay.Part{Type: belay.PartThinking, Text: string(p.text), Provider: provider}
+func (p *piece) thinking(by string, o opaque) belay.Part {
+	part := belay.Part{Type: belay.PartThinking, Text: string(p.text), Provider: by}
 	if o != (opaque{}) {
 		part.Opaque, _ = json.Marshal(o) //nolint:errchkjson // two strings
 	}

@@ -16,9 +16,10 @@
 // where the request before this one ended, and at the end, so that each request
 // reads from the cache what the one before wrote to it.
 //
-// Thinking is sent back with its signature as it came. Thinking of other
-// providers is left out, and so is text that is only white space, which the
-// service refuses.
+// Thinking is sent back with its signature as it came, to the service that signed it.
+// Thinking of other providers is left out, and so are thinking that nothing follows and
+// text that is only white space, which the service refuses. Models that bind their
+// thinking to what came before it are told to forget it once that has changed.
 //
 // # Concurrency
 //

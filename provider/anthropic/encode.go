@@ -1,11 +1,10 @@
 package anthropic
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
+	"unique"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
@@ -13,12 +12,16 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// provider is the name under which this package marks what it wants back.
+// provider is who serves Claude, unless the options say another.
 const provider = "anthropic"
 
-// encoder is the key under which messages keep their encoding. It is the same
-// for all models, since the encoding is.
-type encoder struct{}
+// encoder encodes messages, and is the key under which they keep their encoding. It is
+// the same for all models of a service, since the encoding is.
+type encoder struct {
+	// provider is the name under which this package marks what it wants back: what one
+	// service signed, no other takes for signed.
+	provider unique.Handle[string]
+}
 
 // content is a message as the service wants it: its blocks in JSON, separated by
 // commas. It is shared by all requests that hold the message.
@@ -37,21 +40,21 @@ type block struct {
 }
 
 // encoded returns the content of a message, from the message's cache if it can.
-func encoded(m *belay.Message) (*content, error) {
-	c, err := m.Encoded(encoder{}, encode)
+func (m *Model) encoded(message *belay.Message) (*content, error) {
+	c, err := message.Encoded(m.encoder, m.encode)
 	if err != nil {
-		return nil, fmt.Errorf("message %d: %w", m.Seq, err)
+		return nil, fmt.Errorf("message %d: %w", message.Seq, err)
 	}
 	return c.(*content), nil
 }
 
 // encode encodes a message. It has no blocks if the message says nothing that
 // the service takes.
-func encode(m *belay.Message) (any, error) {
+func (e encoder) encode(m *belay.Message) (any, error) {
 	c := &content{role: m.Role}
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		union, ok := blockOf(p)
+		union, ok := e.blockOf(p)
 		if !ok {
 			continue
 		}
@@ -65,16 +68,28 @@ func encode(m *belay.Message) (any, error) {
 		c.json = append(c.json, data...)
 		c.blocks = append(c.blocks, block{len(c.json), p.Type != belay.PartThinking, p.IsReminder, p.Type == belay.PartResult})
 	}
+	c.endWithWords()
 	return c, nil
 }
 
+// endWithWords takes thinking off that nothing follows, as when a response is cut off:
+// the service refuses a message that ends with it.
+func (c *content) endWithWords() {
+	for n := len(c.blocks); n > 0 && !c.blocks[n-1].markable; n-- {
+		c.blocks, c.json = c.blocks[:n-1], c.json[:0]
+		if n > 1 {
+			c.json = c.json[:c.blocks[n-2].end]
+		}
+	}
+}
+
 // blockOf returns a part as a block, unless the service would not take it.
-func blockOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
+func (e encoder) blockOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	switch {
 	case p.Type == belay.PartText && !blank(p.Text):
 		return sdk.NewTextBlock(p.Text), true
 	case p.Type == belay.PartThinking:
-		return thinkingOf(p)
+		return e.thinkingOf(p)
 	case p.Type == belay.PartMedia && p.Media != nil:
 		return mediaOf(p.Media), true
 	case p.Type == belay.PartCall && p.Call != nil:
@@ -94,28 +109,33 @@ type opaque struct {
 	Redacted string `json:"redacted,omitempty"`
 }
 
-// thinkingOf returns thinking that came from the service. What has no signature
-// was cut off, or is somebody else's.
-func thinkingOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
+// thinkingOf returns thinking that came from the service. What has no signature was cut
+// off, or is somebody else's; but other services than Anthropic may sign nothing, and want
+// it back all the same. If it was cut off there it is the last of its message, and left out.
+func (e encoder) thinkingOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	var o opaque
-	if p.Provider != provider || json.Unmarshal(p.Opaque, &o) != nil {
+	if p.Provider != e.provider.Value() || len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) != nil {
 		return sdk.ContentBlockParamUnion{}, false
 	}
 	if o.Redacted != "" {
 		return sdk.NewRedactedThinkingBlock(o.Redacted), true
 	}
-	return sdk.NewThinkingBlock(o.Signature, p.Text), o.Signature != ""
+	return sdk.NewThinkingBlock(o.Signature, p.Text), o.Signature != "" || p.Text != "" && p.Provider != provider
 }
 
-// resultOf returns the result of a call. The service wants an error to say
-// something.
+// resultOf returns the result of a call. The service wants an error to say something,
+// and to say it in text: one that shows something is told to be one in words.
 func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 	result := sdk.ToolResultBlockParam{ToolUseID: wireID(r.Call)}
 	text := r.Text
 	if r.IsError {
-		result.IsError = param.NewOpt(true)
-		if blank(text) && len(r.Media) == 0 {
+		if blank(text) {
 			text = "The tool failed and did not say why."
+		}
+		if len(r.Media) == 0 {
+			result.IsError = param.NewOpt(true)
+		} else {
+			text = "Error: " + text
 		}
 	}
 	if !blank(text) {
@@ -126,35 +146,6 @@ func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 		result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: m.OfText, OfImage: m.OfImage, OfDocument: m.OfDocument})
 	}
 	return sdk.ContentBlockParamUnion{OfToolResult: &result}
-}
-
-// imageTypes are the images that the service looks at.
-var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
-
-// mediaOf returns an image or a file, or a text that says what cannot be shown.
-func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
-	switch {
-	case slices.Contains(imageTypes, m.MIME) && len(m.Data) > 0:
-		return sdk.NewImageBlockBase64(m.MIME, base64.StdEncoding.EncodeToString(m.Data))
-	case slices.Contains(imageTypes, m.MIME) && m.URL != "":
-		return sdk.NewImageBlock(sdk.URLImageSourceParam{URL: m.URL})
-	case m.MIME == "application/pdf" && len(m.Data) > 0:
-		return titled(sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(m.Data)}), m.Name)
-	case m.MIME == "application/pdf" && m.URL != "":
-		return titled(sdk.NewDocumentBlock(sdk.URLPDFSourceParam{URL: m.URL}), m.Name)
-	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
-		return titled(sdk.NewDocumentBlock(sdk.PlainTextSourceParam{Data: string(m.Data)}), m.Name)
-	default:
-		return sdk.NewTextBlock(fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL))
-	}
-}
-
-// titled puts a file's name on a document.
-func titled(document sdk.ContentBlockParamUnion, name string) sdk.ContentBlockParamUnion {
-	if name != "" {
-		document.OfDocument.Title = param.NewOpt(name)
-	}
-	return document
 }
 
 // blank reports whether a text has nothing to read, which the service refuses.
@@ -168,7 +159,7 @@ func objectOf(input json.RawMessage) json.RawMessage {
 	if !isObject(input) {
 		return emptyObject
 	}
-	return input
+	return wholeCharacters(input)
 }
 
 // isObject reports whether a text is a JSON object.

@@ -65,7 +65,7 @@ func (m *Model) refused(answer *http.Response, err error) error {
 	said := saidBy(err)
 	failure := m.failed(kindOf(answer.StatusCode, said), said)
 	failure.Status = answer.StatusCode
-	failure.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), time.Now())
+	failure.RetryAfter = retryAfter(answer.Header, time.Now())
 	return failure
 }
 
@@ -105,7 +105,7 @@ func kindOf(status int, said *streamError) belay.ModelErrorKind {
 // invalidOrTooLong tells a request that does not fit the window from others that
 // are refused. The service gives both the same type.
 func invalidOrTooLong(message string) belay.ModelErrorKind {
-	for _, sign := range []string{"prompt is too long", "exceed context limit", "exceeds the context window"} {
+	for _, sign := range []string{"prompt is too long", "input is too long", "exceed context limit", "exceeds the context window"} {
 		if strings.Contains(strings.ToLower(message), sign) {
 			return belay.ModelTooLong
 		}
@@ -135,12 +135,17 @@ func saidBy(err error) *streamError {
 	return &body.Error
 }
 
-// retryAfter reads how long the service asks to wait: seconds, or a date.
-func retryAfter(header string, now time.Time) time.Duration {
+// longest is longer than anybody waits, and far from overflowing.
+const longest = 24 * time.Hour
+
+// retryAfter reads how long the service asks to wait: milliseconds, seconds, or a date.
+func retryAfter(headers http.Header, now time.Time) time.Duration {
 	var wait time.Duration
-	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
-		// A day is longer than anybody waits, and far from overflowing.
-		wait = time.Duration(min(seconds, 86_400) * float64(time.Second))
+	header := headers.Get("Retry-After")
+	if exact, err := strconv.ParseFloat(headers.Get("Retry-After-Ms"), 64); err == nil && exact > 0 {
+		wait = time.Duration(min(exact, float64(longest.Milliseconds())) * float64(time.Millisecond))
+	} else if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
+		wait = time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
 	} else if date, err := http.ParseTime(header); err == nil {
 		wait = date.Sub(now)
 	}

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -28,6 +30,10 @@ type Options struct {
 	// URL is where the service is, without /v1/messages. Defaults to
 	// https://api.anthropic.com.
 	URL string
+	// Provider is who serves the model, and tells its thinking from that of others: none
+	// takes what another signed. Say anthropic if Anthropic is behind an address of your
+	// own. Defaults to anthropic, and with a URL that is not Anthropic's to its host.
+	Provider string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
 	// MaxTokens bounds the response to a request that sets no bound. Defaults to
@@ -48,6 +54,7 @@ type Options struct {
 type Model struct {
 	name     string
 	thinking int
+	binds    bool // its thinking, to what came before it
 	client   sdk.Client
 	// scrub takes the key out of a text. It is a closure so that printing a Model
 	// does not print the key.
@@ -56,6 +63,10 @@ type Model struct {
 	info   func() belay.ModelInfo
 	bound  func() int // of a response, if the request sets none
 	heads  atomic.Pointer[[]*head]
+	// encoder is the key under which messages keep their encoding, and encode what
+	// encodes them: made once, since each old message is asked for with them.
+	encoder encoder
+	encode  func(*belay.Message) (any, error)
 }
 
 var _ belay.InfoModel = (*Model)(nil)
@@ -75,12 +86,17 @@ func New(model string, opts *Options) *Model {
 	}
 	client := *o.HTTPClient
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key would go along
-	m := &Model{name: model, thinking: o.Thinking, scrub: scrubber(o.Key)}
+	m := &Model{name: model, thinking: o.Thinking, binds: bindsThinking(model), scrub: scrubber(o.Key), encoder: encoder{unique.Make(cmp.Or(o.Provider, hostOf(o.URL), provider))}}
+	m.encode = m.encoder.encode
 	settings := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(),
 		option.WithHTTPClient(&client),
 		option.WithMaxRetries(0), // the loop retries
+		option.WithMiddleware(boundRefusal),
 		option.WithAPIKey(o.Key),
+	}
+	if m.binds {
+		settings = append(settings, option.WithHeader("anthropic-beta", bindingHeader))
 	}
 	if o.URL != "" {
 		m.broken = checkURL(o.URL)
@@ -106,10 +122,24 @@ func New(model string, opts *Options) *Model {
 
 var errNoKey = errors.New("there is no key: set ANTHROPIC_API_KEY or Options.Key")
 
+// officialHost is where Anthropic is.
+const officialHost = "api.anthropic.com"
+
+// hostOf returns the host of an address that is not Anthropic's.
+func hostOf(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Hostname() != officialHost {
+		return u.Host
+	}
+	return ""
+}
+
 // checkURL says what is wrong with the address of the service.
 func checkURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the address: there may be a password in it
+		}
 		return fmt.Errorf("Options.URL: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -108,9 +108,12 @@ func wantFailure(t testing.TB, err error, kind belay.ModelErrorKind, text string
 func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 	t.Parallel()
 	hello := &belay.Request{Messages: []*belay.Message{user("a")}}
-	for _, url := range []string{"localhost:1", "ftp://localhost", "http://[", "https://"} {
+	for _, url := range []string{"localhost:1", "ftp://localhost", "http://[", "https://", "https://user:\x7fsecret@host", "ftp://user:secret@host"} {
 		_, err := answer(t, anthropic.New("m", &anthropic.Options{Key: "k", URL: url}), hello)
 		wantFailure(t, err, belay.ModelInvalid, "Options.URL")
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error tells a password: %v", err)
+		}
 	}
 	_, err := answer(t, anthropic.New("m", &anthropic.Options{Key: "k"}), &belay.Request{Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: json.RawMessage("{")}}})
 	wantFailure(t, err, belay.ModelInvalid, "cannot be encoded")

@@ -17,6 +17,6 @@ func TestRecordings(t *testing.T) {
 	t.Parallel()
 	service := providertest.Live{URL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY"}
 	providertest.TestRecordings(t, "testdata/recordings", service, func(_ testing.TB, address, key string) belay.Model {
-		return anthropic.New(cmp.Or(os.Getenv("ANTHROPIC_MODEL"), "claude-sonnet-4-5"), &anthropic.Options{URL: address, Key: key, Thinking: 1024})
+		return anthropic.New(cmp.Or(os.Getenv("ANTHROPIC_MODEL"), "claude-sonnet-4-5"), &anthropic.Options{URL: address, Key: key, Provider: "anthropic", Thinking: 1024})
 	})
 }

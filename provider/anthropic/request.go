@@ -13,9 +13,6 @@ import (
 // mark ends a block up to which the service caches the request.
 var mark = []byte(`,"cache_control":{"type":"ephemeral"}`)
 
-// leastThinking is the smallest budget for thinking that the service takes.
-const leastThinking = 1024
-
 // place is a block of a request: that of a message, both by number.
 type place struct{ message, block int }
 
@@ -35,7 +32,7 @@ var (
 func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
-		c, err := encoded(message)
+		c, err := m.encoded(message)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -211,10 +208,7 @@ func (h *head) is(req *belay.Request, bound int) bool {
 // encodeHead encodes the beginning of a request. The mark behind the system
 // prompt covers the tools too, which the service puts before it.
 func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
-	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound)}
-	if !quiet {
-		params.Thinking = m.thinkingFor(bound)
-	}
+	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(bound, quiet)}
 	for i := range tools {
 		t := &tools[i]
 		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.InputSchema)}
@@ -234,16 +228,4 @@ func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound i
 		return nil, err //nolint:wrapcheck // the caller says what it belongs to
 	}
 	return append(data[:len(data)-1], `,"stream":true,"messages":[`...), nil
-}
-
-// thinkingFor returns the thinking that fits into a response.
-func (m *Model) thinkingFor(bound int) sdk.ThinkingConfigParamUnion {
-	if m.thinking == Adaptive {
-		return sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
-	}
-	budget := min(m.thinking, bound-1)
-	if budget < leastThinking {
-		return sdk.ThinkingConfigParamUnion{}
-	}
-	return sdk.ThinkingConfigParamOfEnabled(int64(budget))
 }

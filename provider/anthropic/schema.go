@@ -23,6 +23,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"type":"object"}`), nil
 	}
 	var top schema
+	raw = wholeCharacters(raw)
 	if err := json.Unmarshal(raw, &top); err != nil || top == nil {
 		return nil, fmt.Errorf("its schema is not a JSON object: %.100s", raw)
 	}

@@ -31,7 +31,7 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			yield(belay.Chunk{}, unlessDone(ctx, err))
 			return
 		}
-		a := assembly{names: names}
+		a := assembly{by: m.encoder.provider.Value(), names: names}
 		if isWhole(answer) {
 			defer func() { _ = answer.Body.Close() }()
 			m.readWhole(ctx, answer, &a, yield)
@@ -54,16 +54,20 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 				return
 			}
 		}
-		err = errCut
-		if cause := events.Err(); cause != nil {
-			err = fmt.Errorf("%w: %w", errCut, cause)
-		}
-		yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
+		yield(belay.Chunk{}, unlessDone(ctx, m.cut(errCut, events.Err())))
 	}
 }
 
-// mostWhole bounds an answer that is not streamed.
-const mostWhole = 256 << 20
+// cut makes the error of an answer that ends before its end, for a reason or for none.
+func (m *Model) cut(err, cause error) error {
+	switch {
+	case errors.Is(cause, errEndless):
+		return m.failed(belay.ModelInvalid, cause) // the next would be as long
+	case cause != nil:
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return m.failed(belay.ModelNetwork, err)
+}
 
 // isWhole reports whether an answer is not streamed, as that of some gateways.
 func isWhole(answer *http.Response) bool {
@@ -73,9 +77,9 @@ func isWhole(answer *http.Response) bool {
 
 // readWhole reads an answer that is not streamed.
 func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembly, yield func(belay.Chunk, error) bool) {
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostWhole))
+	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, fmt.Errorf("the answer was cut: %w", err))))
+		yield(belay.Chunk{}, unlessDone(ctx, m.cut(errors.New("the answer was cut"), err)))
 		return
 	}
 	chunks, err := a.whole(body)
@@ -122,6 +126,7 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, m
 		_ = answer.Body.Close() // nobody reads it
 		return nil, nil, m.isStrange(answer, err)
 	}
+	answer.Body = &bounded{answer.Body, mostAnswered}
 	return answer, names, nil
 }
 

@@ -136,6 +136,9 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an answer in one piece is JSON", 200, jsonType, `{"type":"message"`, belay.ModelServer, "not what was agreed"},
 		{"an error in one piece with the status of success is one", 200, jsonType, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`, belay.ModelOverloaded, "busy"},
 		{"an answer may come in one piece", 200, jsonType + "; charset=utf-8", `{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{}}`, "", ""},
+		{"a gateway may say that the input is too long", 400, jsonType, `{"type":"error","error":{"type":"invalid_request_error","message":"Input is too long for requested model."}}`, belay.ModelTooLong, "too long"},
+		{"types may be in the data alone", 200, streamType, "data: " + text + "\n\ndata: {\"type\":\"message_stop\"}\n\n", "", ""},
+		{"an error may be in the data alone", 200, streamType, "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n", belay.ModelOverloaded, "busy"},
 		{"an input may come with the beginning of its call", 200, streamType, event("content_block_start", `{"index":0,"content_block":{"type":"tool_use","id":"c1","name":"look","input":{"at":"left"}}}`) + stop, "", ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -155,6 +158,46 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 				t.Errorf("the input is %s", call.Input)
 			}
 		})
+	}
+}
+
+// SPEC L-04
+func TestAGatewayMayTellMilliseconds(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After-Ms", "1250")
+		w.Header().Set("Retry-After", "2")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(server.Close)
+	_, err := answer(t, anthropic.New("m", &anthropic.Options{Key: "k", URL: server.URL}), &belay.Request{Messages: []*belay.Message{user("a")}})
+	if e, ok := errors.AsType[*belay.ModelError](err); !ok || e.Kind != belay.ModelRateLimited || e.RetryAfter != 1250*time.Millisecond {
+		t.Errorf("got %v, want to wait for 1.25s", err)
+	}
+}
+
+// A gateway may tell the tokens in an event of their own, behind the one that says why
+// the model stopped.
+func TestTheReasonStandsIfCountsFollow(t *testing.T) {
+	t.Parallel()
+	r, err := answer(t, wild(t, 200, "text/event-stream", event("content_block_start", `{"index":0,"content_block":{"type":"text","text":"a"}}`)+
+		event("message_delta", `{"delta":{"stop_reason":"max_tokens"},"usage":{}}`)+event("message_delta", `{"delta":{"stop_reason":null},"usage":{"output_tokens":7}}`)+
+		event("message_stop", `{}`)), &belay.Request{Messages: []*belay.Message{user("a")}})
+	if err != nil || r.StopReason != belay.StopMaxTokens || r.Usage.Out != 7 {
+		t.Errorf("got %+v, %v, want 7 tokens that reached a bound", r, err)
+	}
+}
+
+// A call that the window cut off is not one without input.
+func TestACallThatTheWindowCutsOffIsMalformed(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		server := providertest.NewAnthropic(t, &providertest.AnthropicOptions{Whole: whole})
+		server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Call("c1", "look")}, StopWord: "model_context_window_exceeded"})
+		r, err := answer(t, open(server, nil), &belay.Request{Messages: []*belay.Message{user("a")}})
+		if err != nil || r.StopReason != belay.StopMaxTokens || r.Parts[0].Call.Malformed == "" {
+			t.Errorf("got %+v, %v, want a call that is malformed", r, err)
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ func (m *Model) partsOf(p *belay.Part) []part {
 			return textOf(p.Text, !o.Spoken, o.Pieces)
 		}
 	case p.Type == belay.PartMedia && p.Media != nil:
-		return mediaOf(p.Media)
+		return mediaOf(asItIs(p.Media))
 	case p.Type == belay.PartCall && p.Call != nil:
 		o, _ := m.own(p)
 		call := &functionCall{ID: p.Call.ID, Name: sentName(p.Call.Tool), Args: objectOf(p.Call.Input)}
@@ -168,10 +168,11 @@ func (m *Model) resultOf(r *belay.ResultPart) []part {
 	response := &sdk.FunctionResponse{ID: r.Call, Name: sentName(r.Tool), Response: said}
 	parts := []part{{FunctionResponse: response}}
 	for i := range r.Media {
-		if blob := m.withinResult(&r.Media[i]); blob != nil {
+		media := asItIs(&r.Media[i])
+		if blob := m.withinResult(media); blob != nil {
 			response.Parts = append(response.Parts, &sdk.FunctionResponsePart{InlineData: blob})
 		} else {
-			parts = append(parts, mediaOf(&r.Media[i])...)
+			parts = append(parts, mediaOf(media)...)
 		}
 	}
 	return parts
@@ -188,7 +189,7 @@ func objectOf(input json.RawMessage) json.RawMessage {
 	if !isObject(input) {
 		return emptyObject
 	}
-	return input
+	return wholeCharacters(input)
 }
 
 // isObject reports whether a text is a JSON object.

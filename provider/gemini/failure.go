@@ -29,6 +29,10 @@ type detail struct {
 	Type       string `json:"@type"`
 	Reason     string `json:"reason"`
 	RetryDelay string `json:"retryDelay"`
+	Violations []struct {
+		QuotaID    string `json:"quotaId"`
+		QuotaValue string `json:"quotaValue"`
+	} `json:"violations"`
 }
 
 // mostSaid bounds what an error repeats of what was answered.
@@ -104,6 +108,8 @@ func (m *Model) isStrange(answer *http.Response, err error) *belay.ModelError {
 // kindOf returns the kind of a refusal.
 func kindOf(status int, said *failure) belay.ModelErrorKind {
 	switch {
+	case status == http.StatusTooManyRequests && said.usedUp():
+		return belay.ModelInvalid // waiting does not help
 	case status == http.StatusTooManyRequests:
 		return belay.ModelRateLimited
 	case status == 529 || status >= 500 && mentions(said.Message, "overloaded", "high demand"):
@@ -117,6 +123,19 @@ func kindOf(status int, said *failure) belay.ModelErrorKind {
 	default:
 		return belay.ModelInvalid
 	}
+}
+
+// usedUp reports whether there is nothing left for today, or at all: the service asks to
+// wait for seconds all the same.
+func (e *failure) usedUp() bool {
+	for _, d := range e.Details {
+		for _, v := range d.Violations {
+			if strings.Contains(v.QuotaID, "PerDay") || v.QuotaValue == "0" {
+				return true
+			}
+		}
+	}
+	return mentions(e.Message, "limit: 0,", "credits are depleted", "spending cap")
 }
 
 // mentions reports whether a message says one of some things.

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -21,6 +22,26 @@ var mediaTypes = []string{
 
 // resultTypes are those that it looks at within a result.
 var resultTypes = []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}
+
+// asItIs returns an image with the type that it is of. The first bytes count before the
+// name, which tools get wrong.
+func asItIs(m *belay.Media) *belay.Media {
+	if !strings.HasPrefix(m.MIME, "image/") {
+		return m
+	}
+	kind := m.MIME
+	if seen := http.DetectContentType(m.Data); strings.HasPrefix(seen, "image/") {
+		kind = seen
+	} else if kind == "image/jpg" {
+		kind = "image/jpeg"
+	}
+	if kind == m.MIME {
+		return m
+	}
+	corrected := *m
+	corrected.MIME = kind
+	return &corrected
+}
 
 // mediaOf returns an image or a file, with its name before it, or a text that
 // says what cannot be shown.

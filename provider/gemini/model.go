@@ -126,6 +126,9 @@ var errNoKey = errors.New("there is no key: set GEMINI_API_KEY or Options.Key")
 func checkURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the address: there may be a password in it
+		}
 		return fmt.Errorf("Options.URL: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

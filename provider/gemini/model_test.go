@@ -113,9 +113,12 @@ func TestTheEnvironmentDoesNotLeadElsewhere(t *testing.T) {
 
 func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{"localhost:1", "ftp://localhost", "http://[", "https://"} {
+	for _, url := range []string{"localhost:1", "ftp://localhost", "http://[", "https://", "https://user:\x7fsecret@host", "ftp://user:secret@host"} {
 		_, err := answer(t, gemini.New("m", &gemini.Options{Key: "k", URL: url}), hello())
 		wantFailure(t, err, belay.ModelInvalid, "Options.URL")
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error tells a password: %v", err)
+		}
 	}
 	_, err := answer(t, gemini.New("m", &gemini.Options{Key: "key-of-a-test"}), &belay.Request{Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: json.RawMessage("{")}}})
 	wantFailure(t, err, belay.ModelInvalid, `tool "look": input schema`)

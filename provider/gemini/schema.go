@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -27,6 +29,7 @@ func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
 // may allow more than the schema does; the runtime holds inputs against the schema
 // itself.
 func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
+	raw = wholeCharacters(raw)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var root any
@@ -189,12 +192,28 @@ func (w *writer) find(reference string) (any, bool) {
 	}
 	node := w.root
 	for step := range strings.SplitSeq(path, "/") {
-		object, _ := node.(map[string]any)
-		if node, ok = object[unescape.Replace(step)]; !ok {
+		if node, ok = below(node, step); !ok {
 			return nil, false
 		}
 	}
 	return node, true
+}
+
+// below takes a step of a reference: to what has a name, or a number in a list.
+func below(node any, step string) (any, bool) {
+	if plain, err := url.PathUnescape(step); err == nil {
+		step = plain
+	}
+	switch node := node.(type) {
+	case map[string]any:
+		found, ok := node[unescape.Replace(step)]
+		return found, ok
+	case []any:
+		if n, err := strconv.Atoi(step); err == nil && n >= 0 && n < len(node) {
+			return node[n], true
+		}
+	}
+	return nil, false
 }
 
 // unescape reads a step of a reference.

@@ -46,14 +46,13 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			yield(belay.Chunk{Response: a.response()}, nil)
 		case isFailure(err):
 			yield(belay.Chunk{}, m.inStream(err))
+		case errors.Is(err, errEndless) || errors.Is(err, errTooLarge):
+			yield(belay.Chunk{}, m.failed(belay.ModelInvalid, err)) // the next would be as long
 		default:
 			yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
 		}
 	}
 }
-
-// mostWhole bounds an answer that is not streamed.
-const mostWhole = 256 << 20
 
 // isWhole reports whether an answer is not a stream of events, as that of some
 // gateways.
@@ -65,7 +64,7 @@ func isWhole(answer *http.Response) bool {
 // readWhole reads an answer that is not a stream of events: a response, or a list of
 // the pieces of one.
 func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
-	body, err := io.ReadAll(io.LimitReader(r, mostWhole))
+	body, err := io.ReadAll(r)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCut, err)
 	}
@@ -148,6 +147,7 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, *
 		_ = x.answer.Body.Close() // nobody reads it
 		return nil, nil, m.isStrange(x.answer, err)
 	}
+	x.answer.Body = &bounded{x.answer.Body, mostAnswered}
 	return x.answer, head, nil
 }
 

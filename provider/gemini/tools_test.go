@@ -76,6 +76,11 @@ func TestSchemasAreSentAsTheServiceTakesThem(t *testing.T) {
 			"a property may be called as a keyword", `{"type":"object","properties":{"$ref":{"type":"string"},"$defs":{"type":"string"},"true":true}}`,
 			`{"properties":{"$defs":{"type":"string"},"$ref":{"type":"string"},"true":{}},"type":"object"}`,
 		},
+		{
+			"references lead into lists, and may be escaped", `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]},"b":{"$ref":"#/properties/a/anyOf/1"},"c":{"$ref":"#/$defs/a%20b"}},"$defs":{"a b":{"type":"number"}}}`,
+			`{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]},"b":{"type":"integer"},"c":{"type":"number"}},"type":"object"}`,
+		},
+		{"half characters are replaced", `{"type":"object","description":"\ud83d"}`, `{"type":"object","description":"\ufffd"}`},
 		{"values are no schemas", `{"type":"object","default":{"$ref":"#/nowhere"},"enum":[{"$ref":"#/nowhere"}],"examples":[true]}`, ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

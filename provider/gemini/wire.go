@@ -27,14 +27,24 @@ type exchangeKey struct{}
 // it.
 type wire struct{ base http.RoundTripper }
 
-// mostRefused bounds what is read of a refusal.
-const mostRefused = 1 << 20
+// What is read of a refusal, and of anything but a response, such as a list of models.
+const (
+	mostRefused = 1 << 20
+	mostListed  = 16 << 20
+)
 
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, ok := r.Context().Value(exchangeKey{}).(*exchange)
 	if !ok {
-		return w.base.RoundTrip(r) //nolint:wrapcheck // a transport hands on what it gets
+		answer, err := w.base.RoundTrip(r)
+		if err == nil {
+			answer.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.LimitReader(answer.Body, mostListed), answer.Body}
+		}
+		return answer, err //nolint:wrapcheck // a transport hands on what it gets
 	}
 	x.sent = true
 	if r.Body != nil {

@@ -12,7 +12,13 @@ import (
 
 // chatWire is Chat Completions. A conversation is a list of messages, and what a
 // tool answered is a message of its own.
-type chatWire struct{ provider string }
+type chatWire struct {
+	provider string
+	shortIDs bool // of calls, as Mistral wants them
+	// thoughtful has every answer of the model say what it thought, though it be
+	// nothing: what others answered would be refused.
+	thoughtful bool
+}
 
 func (chatWire) path() string { return "chat/completions" }
 
@@ -166,10 +172,18 @@ func (w chatWire) encode(m *belay.Message) (any, error) {
 		case p.Type == belay.PartMedia && p.Media != nil:
 			t.show(p.Media)
 		case p.Type == belay.PartResult && p.Result != nil:
-			t.result(p.Result)
+			t.result(p.Result, w.id(p.Result.Call))
 		}
 	}
 	return t, nil
+}
+
+// id returns the id of a call as the server takes it.
+func (w chatWire) id(id string) string {
+	if w.shortIDs {
+		return shortID(id)
+	}
+	return wireID(id)
 }
 
 // say adds a text.
@@ -206,12 +220,12 @@ func (t *turn) add(part object) {
 
 // result adds the result of a call. It can hold text only: images and files are
 // said behind the results.
-func (t *turn) result(r *belay.ResultPart) {
+func (t *turn) result(r *belay.ResultPart, id string) {
 	if len(t.results) > 0 {
 		t.results = append(t.results, ',')
 	}
 	t.results = object{
-		{"role", quoted("tool")}, {"tool_call_id", quoted(wireID(r.Call))}, {"content", quoted(resultText(r))},
+		{"role", quoted("tool")}, {"tool_call_id", quoted(id)}, {"content", quoted(resultText(r))},
 	}.append(t.results)
 	if len(r.Media) > 0 {
 		t.say("The tool " + r.Tool + " also gave this:")
@@ -241,12 +255,15 @@ func (w chatWire) answered(m *belay.Message) *turn {
 		case p.Type == belay.PartCall && p.Call != nil:
 			function := object{{"name", quoted(wireName(p.Call.Tool))}, {"arguments", quoted(argumentsOf(p.Call.Input))}}
 			calls = append(calls, object{
-				{"id", quoted(wireID(p.Call.ID))}, {"type", quoted("function")}, {"function", function.append(nil)},
+				{"id", quoted(w.id(p.Call.ID))}, {"type", quoted("function")}, {"function", function.append(nil)},
 			}.append(nil))
 		}
 	}
 	if len(text) == 0 && len(calls) == 0 {
 		return &turn{} // thinking alone is not a message
+	}
+	if w.thoughtful && thinking.at("reasoning_content") == nil {
+		thinking.set("reasoning_content", quoted(" ")) // an empty one is not taken by all
 	}
 	message := object{{"role", quoted("assistant")}, {"content", json.RawMessage(`null`)}}
 	if len(text) > 0 {
@@ -260,6 +277,22 @@ func (w chatWire) answered(m *belay.Message) *turn {
 		message.set("tool_calls", writeList(calls))
 	}
 	return &turn{whole: message.append(nil)}
+}
+
+// wantsThoughts reports whether a server refuses answers without thinking once its models
+// think: those of DeepSeek and Moonshot do, and others refuse the field.
+func wantsThoughts(provider, host string) bool {
+	for _, name := range []string{"deepseek", "moonshot", "kimi"} {
+		if strings.HasPrefix(provider, name) {
+			return true
+		}
+	}
+	for _, domain := range []string{"deepseek.com", "moonshot.ai", "moonshot.cn", "kimi.com", "siliconflow.com", "siliconflow.cn"} {
+		if host == domain || strings.HasSuffix(host, "."+domain) {
+			return true
+		}
+	}
+	return false
 }
 
 // thinkingFields are where servers write what the model thinks.

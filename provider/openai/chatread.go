@@ -17,12 +17,13 @@ type chatChunk struct {
 	Model   string        `json:"model"`
 	Error   *serviceError `json:"error"`
 	Choices []struct {
-		Index        int         `json:"index"`
-		Delta        chatMessage `json:"delta"`
-		Message      chatMessage `json:"message"`
-		FinishReason string      `json:"finish_reason"`
+		Index        int           `json:"index"`
+		Delta        chatMessage   `json:"delta"`
+		Message      chatMessage   `json:"message"`
+		FinishReason string        `json:"finish_reason"`
+		Error        *serviceError `json:"error"` // as OpenRouter says it
 	} `json:"choices"`
-	Usage *chatUsage `json:"usage"`
+	Usage json.RawMessage `json:"usage"`
 }
 
 // chatMessage is a message, or a piece of one. Servers agree on content and calls;
@@ -30,15 +31,15 @@ type chatChunk struct {
 type chatMessage struct {
 	Content          looseText         `json:"content"`
 	Refusal          string            `json:"refusal"`
-	ReasoningContent string            `json:"reasoning_content"`
+	ReasoningContent looseText         `json:"reasoning_content"`
 	Reasoning        looseText         `json:"reasoning"`
 	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
 	ToolCalls        []chatCall        `json:"tool_calls"`
 }
 
 type chatCall struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
+	Index    *int      `json:"index"`
+	ID       looseText `json:"id"`
 	Function struct {
 		Name      string    `json:"name"`
 		Arguments looseText `json:"arguments"`
@@ -52,8 +53,35 @@ type chatUsage struct {
 		Read    int `json:"cached_tokens"`
 		Written int `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
-	Hit  int     `json:"prompt_cache_hit_tokens"` // as DeepSeek says it
-	Cost float64 `json:"cost"`                    // as OpenRouter says it
+	Total    int `json:"total_tokens"`
+	Thinking struct {
+		Tokens int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	Hit    int     `json:"prompt_cache_hit_tokens"` // as DeepSeek says it
+	Cached int     `json:"cached_tokens"`           // as Moonshot says it
+	Cost   float64 `json:"cost"`                    // as OpenRouter says it
+	// With keys of one's own OpenRouter's cost is only what it asks for itself.
+	OwnKey bool `json:"is_byok"`
+	Costs  struct {
+		Upstream float64 `json:"upstream_inference_cost"`
+	} `json:"cost_details"`
+}
+
+// out counts the tokens that came out. Some servers, such as xAI's, count thinking beside
+// them, which shows in the total.
+func (u *chatUsage) out() int {
+	if u.Thinking.Tokens > 0 && u.Total == u.Prompt+u.Completion+u.Thinking.Tokens {
+		return u.Completion + u.Thinking.Tokens
+	}
+	return u.Completion
+}
+
+// cost is what the server says that the response cost.
+func (u *chatUsage) cost() float64 {
+	if u.OwnKey {
+		return u.Cost + u.Costs.Upstream
+	}
+	return u.Cost
 }
 
 // looseText is a text that some servers write as something else: as a list of
@@ -104,9 +132,12 @@ func (c *chatAssembly) complete() (now, atEnd bool) { return c.done, c.done || c
 
 // event takes the next chunk.
 func (c *chatAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
-	if bytes.HasPrefix(raw.Data, []byte("[DONE]")) {
+	switch {
+	case bytes.HasPrefix(raw.Data, []byte("[DONE]")):
 		c.done = true
 		return nil, nil
+	case raw.Type == "error":
+		return nil, readError(raw.Data)
 	}
 	return c.chunk(raw.Data)
 }
@@ -141,16 +172,27 @@ func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 		}
 		c.add(&choice.Delta)
 		c.add(&choice.Message)
-		if choice.FinishReason != "" {
+		switch {
+		case choice.Error != nil:
+			return nil, choice.Error
+		case brokenOff[choice.FinishReason]:
+			return nil, &serviceError{Type: choice.FinishReason, Message: "the server broke the response off"}
+		case choice.FinishReason != "":
 			c.finish = choice.FinishReason
 		}
 	}
-	if u := chunk.Usage; u != nil {
-		c.usage.Cost = u.Cost
-		c.count(u.Prompt, u.Completion, max(u.Details.Read, u.Hit), u.Details.Written)
+	if len(chunk.Usage) > 0 && string(chunk.Usage) != "null" {
+		var u chatUsage
+		_ = json.Unmarshal(chunk.Usage, &u) // what cannot be read is not counted
+		c.usage.Cost = u.cost()
+		c.count(u.Prompt, u.out(), max(u.Details.Read, u.Hit, u.Cached), u.Details.Written)
 	}
 	return c.tell(), nil
 }
+
+// brokenOff are the reasons that tell of a failure, and of no end: those of OpenRouter,
+// Z.ai, DeepSeek and vLLM.
+var brokenOff = map[string]bool{"error": true, "network_error": true, "insufficient_system_resource": true, "abort": true}
 
 // add adds a piece of the message.
 func (c *chatAssembly) add(m *chatMessage) {
@@ -161,7 +203,7 @@ func (c *chatAssembly) add(m *chatMessage) {
 	switch {
 	case detailed: // it says the same
 	case m.ReasoningContent != "":
-		c.think("reasoning_content", m.ReasoningContent)
+		c.think("reasoning_content", string(m.ReasoningContent))
 	case m.Reasoning != "":
 		c.think("reasoning", string(m.Reasoning))
 	}
@@ -215,19 +257,23 @@ func (c *chatAssembly) detail(raw json.RawMessage) (hasText bool) {
 }
 
 // toolCall adds a piece of a call. Calls have numbers, but some servers give all of
-// them the same: a call is another one if its id differs, or if it has no id and
-// begins where the one before is complete.
+// them the same: a call is another one if it has a name and its id differs, or if it has
+// a name, no id, and begins where the one before is complete. Some give each piece of a
+// call an id of its own: the first counts.
 func (c *chatAssembly) toolCall(call *chatCall, place int) {
 	number := place
 	if call.Index != nil {
 		number = *call.Index
 	}
 	p := c.calling[number]
-	if p == nil || call.ID != "" && p.id != "" && call.ID != p.id || call.ID == "" && call.Function.Name != "" && isObject(p.text) {
+	if p == nil || call.Function.Name != "" && (call.ID != "" && p.id != "" && string(call.ID) != p.id || call.ID == "" && isObject(p.text)) {
 		p = c.begin(belay.PartCall)
 		c.calling[number] = p
 	}
-	c.call(p, call.ID, call.Function.Name)
+	if p.id != "" {
+		call.ID = ""
+	}
+	c.call(p, string(call.ID), call.Function.Name)
 	c.extend(p, string(call.Function.Arguments))
 }
 
@@ -236,9 +282,9 @@ func (c *chatAssembly) toolCall(call *chatCall, place int) {
 func (c *chatAssembly) response() *belay.Response {
 	c.ended()
 	switch c.finish {
-	case "length":
+	case "length", "model_length", "max_tokens", "model_context_window_exceeded":
 		c.stop = belay.StopMaxTokens
-	case "content_filter":
+	case "content_filter", "sensitive", "refusal":
 		c.stop = belay.StopRefusal
 	}
 	return c.assembly.response()

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func argumentsOf(input json.RawMessage) string {
 	if !isObject(input) {
 		return "{}"
 	}
-	return plain(input)
+	return plain(wholeCharacters(input))
 }
 
 // isObject reports whether a text is a JSON object.
@@ -84,13 +85,13 @@ var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // mediaOf returns an image or a file, or a text that says what cannot be shown.
 func mediaOf(m *belay.Media) media {
-	switch isImage := slices.Contains(imageTypes, m.MIME); {
-	case isImage && len(m.Data) > 0:
-		return media{image: dataURL(m)}
-	case isImage && m.URL != "":
+	switch kind := imageType(m); {
+	case kind != "" && len(m.Data) > 0:
+		return media{image: dataURL(kind, m.Data)}
+	case kind != "" && m.URL != "":
 		return media{image: m.URL}
 	case m.MIME == "application/pdf" && len(m.Data) > 0:
-		return media{file: dataURL(m), fileName: nameOf(m, "file.pdf")}
+		return media{file: dataURL(m.MIME, m.Data), fileName: nameOf(m, "file.pdf")}
 	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
 		return media{text: fmt.Sprintf("<file name=%q>\n%s\n</file>", nameOf(m, "file"), m.Data)}
 	default:
@@ -98,9 +99,27 @@ func mediaOf(m *belay.Media) media {
 	}
 }
 
+// imageType returns the type of an image that the service looks at; empty if it is none.
+// The first bytes count before the name, which tools get wrong.
+func imageType(m *belay.Media) string {
+	if !strings.HasPrefix(m.MIME, "image/") {
+		return ""
+	}
+	if seen := http.DetectContentType(m.Data); slices.Contains(imageTypes, seen) {
+		return seen
+	}
+	if m.MIME == "image/jpg" {
+		return "image/jpeg"
+	}
+	if slices.Contains(imageTypes, m.MIME) {
+		return m.MIME
+	}
+	return ""
+}
+
 // dataURL returns the content of a file as an address.
-func dataURL(m *belay.Media) string {
-	return "data:" + m.MIME + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
+func dataURL(kind string, content []byte) string {
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(content)
 }
 
 func nameOf(m *belay.Media, otherwise string) string {

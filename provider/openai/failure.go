@@ -30,7 +30,40 @@ func (e *serviceError) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	type plainError serviceError
-	return json.Unmarshal(data, (*plainError)(e)) //nolint:wrapcheck // encoding/json says where
+	var further struct {
+		plainError
+
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(data, &further); err != nil {
+		return err //nolint:wrapcheck // encoding/json says where
+	}
+	*e = serviceError(further.plainError)
+	e.quote(further.Metadata)
+	return nil
+}
+
+// quote adds what a server says that another one said: that of OpenRouter is no more than
+// that it returned an error.
+func (e *serviceError) quote(metadata json.RawMessage) {
+	var from struct {
+		Raw looseText `json:"raw"`
+	}
+	if json.Unmarshal(metadata, &from) != nil || from.Raw == "" {
+		return
+	}
+	var body struct {
+		Error   serviceError `json:"error"`
+		Message string       `json:"message"`
+	}
+	said := string(from.Raw)
+	if json.Unmarshal([]byte(said), &body) == nil && body.Error.Message+body.Message != "" {
+		said = body.Message
+		if body.Error.Message != "" {
+			said = body.Error.Error()
+		}
+	}
+	e.Message += ": " + strings.ToValidUTF8(said[:min(len(said), mostSaid)], "")
 }
 
 func (e *serviceError) Error() string {
@@ -118,7 +151,10 @@ func (m *Model) refused(answer *http.Response, err error) error {
 	said := saidBy(answer)
 	failure := m.failed(kindOf(answer.StatusCode, said), said)
 	failure.Status = answer.StatusCode
-	failure.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), time.Now())
+	failure.RetryAfter = retryAfter(answer.Header, time.Now())
+	if failure.RetryAfter == 0 && failure.Kind == belay.ModelRateLimited {
+		failure.RetryAfter = waitIn(said.Message)
+	}
 	return failure
 }
 
@@ -143,11 +179,11 @@ func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 	switch {
 	case tooLong(status, said):
 		return belay.ModelTooLong
-	case said.says("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"):
+	case said.says("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error", "insufficient_balance"):
 		return belay.ModelInvalid // waiting does not help
 	case status == http.StatusTooManyRequests || status == 0 && said.says("rate_limit_exceeded", "rate_limit_error", "too_many_requests"):
 		return belay.ModelRateLimited
-	case status == 529 || said.says("server_is_overloaded", "slow_down", "overloaded_error") || status == http.StatusServiceUnavailable && said.contains("overloaded"):
+	case status == 529 || said.says("server_is_overloaded", "slow_down", "overloaded_error", "insufficient_system_resource") || status == http.StatusServiceUnavailable && said.contains("overloaded"):
 		return belay.ModelOverloaded
 	case status >= 500 || status == http.StatusRequestTimeout:
 		return belay.ModelServer
@@ -164,11 +200,19 @@ func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 // refused. OpenAI has a code for it; other servers have words.
 func tooLong(status int, said *serviceError) bool {
 	return status == http.StatusRequestEntityTooLarge ||
-		said.says("context_length_exceeded", "exceed_context_size_error") ||
+		said.says("context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded") ||
 		// More than a minute's worth of tokens at once never passes.
 		said.says("rate_limit_exceeded", "tokens") && said.contains("request too large") ||
-		status != http.StatusTooManyRequests && said.contains("exceeds the context window", "maximum context length", "exceeds the available context size",
-			"context size has been exceeded", "exceed context window", "context window exceeds", "exceeded max context length", "prompt is too long", "input is too long")
+		status != http.StatusTooManyRequests && said.contains(tooLongWords...)
+}
+
+// tooLongWords are those of OpenAI, vLLM, llama.cpp, LM Studio, Ollama, SGLang, xAI,
+// Moonshot, MiniMax, Z.ai, Mistral, Anthropic and the gateways before them.
+var tooLongWords = []string{
+	"context_length_exceeded", "exceeds the context window", "exceed context window", "context window exceeds", "exceed context limit",
+	"maximum context length", "context length is only", "longer than the maximum model length", "longer than the model's context length",
+	"greater than the context length", "exceeds the context length", "exceeded max context length", "exceeds the available context size", "context size has been exceeded",
+	"maximum prompt length", "prompt exceeds max length", "exceeded model token limit", "exceeds the maximum number of tokens", "prompt is too long", "input is too long",
 }
 
 // mostSaid bounds what an error repeats of a body that is not JSON, such as the
@@ -200,10 +244,13 @@ func saidBy(answer *http.Response) *serviceError {
 // longest is longer than anybody waits, and far from overflowing.
 const longest = 24 * time.Hour
 
-// retryAfter reads how long the service asks to wait: seconds, or a date.
-func retryAfter(header string, now time.Time) time.Duration {
+// retryAfter reads how long the service asks to wait: milliseconds, seconds, or a date.
+func retryAfter(headers http.Header, now time.Time) time.Duration {
 	var wait time.Duration
-	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
+	header := headers.Get("Retry-After")
+	if exact, err := strconv.ParseFloat(headers.Get("Retry-After-Ms"), 64); err == nil && exact > 0 {
+		wait = time.Duration(min(exact, float64(longest.Milliseconds())) * float64(time.Millisecond))
+	} else if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
 		wait = time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
 	} else if date, err := http.ParseTime(header); err == nil {
 		wait = date.Sub(now)

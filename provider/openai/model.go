@@ -80,7 +80,9 @@ type Model struct {
 	broken error // why no request can be sent
 	info   func() belay.ModelInfo
 	reason func() bool // whether the model thinks
-	heads  atomic.Pointer[[]*head]
+	// encoder is the wire as it encodes messages for this model.
+	encoder func() wire
+	heads   atomic.Pointer[[]*head]
 }
 
 // settings are the options that are part of a request.
@@ -119,9 +121,9 @@ func New(model string, opts *Options) *Model {
 	m.settings = settings{maxTokens: o.MaxTokens, effort: o.Effort, summary: o.Summary, official: m.provider == official}
 	switch o.API {
 	case Responses:
-		m.wire = responsesWire{m.provider}
+		m.wire = responsesWire{provider: m.provider}
 	case Chat:
-		m.wire = chatWire{m.provider}
+		m.wire = chatWire{m.provider, wantsShortIDs(base.Hostname(), model), wantsThoughts(m.provider, base.Hostname())}
 	default:
 		m.broken = fmt.Errorf("Options.API: %q is neither %q nor %q", o.API, Responses, Chat)
 	}
@@ -131,6 +133,13 @@ func New(model string, opts *Options) *Model {
 	m.client = clientOf(base, &o)
 	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(m.provider, base, model, &o) })
 	m.reason = sync.OnceValue(func() bool { return o.Effort != "" || o.Summary != "" || reasons(m.provider, base, model) })
+	m.encoder = sync.OnceValue(func() wire {
+		if w, ok := m.wire.(responsesWire); ok && m.settings.official && !m.reason() {
+			w.quiet = true
+			return w
+		}
+		return m.wire
+	})
 	return m
 }
 
@@ -148,6 +157,7 @@ func clientOf(base *url.URL, o *Options) sdk.Client {
 		option.WithBaseURL(base.String()),
 		option.WithHTTPClient(&client),
 		option.WithMaxRetries(0), // the loop retries
+		option.WithMiddleware(boundRefusal),
 	}
 	if o.Key != "" {
 		settings = append(settings, option.WithAPIKey(o.Key))
@@ -166,7 +176,7 @@ func baseURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return &url.URL{}, fmt.Errorf("Options.URL: %w", err)
+		return &url.URL{}, fmt.Errorf("Options.URL: %w", unnamed(err))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return &url.URL{}, fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host/v1", u.Redacted())
 	case u.RawQuery != "" || u.Fragment != "":
@@ -178,6 +188,14 @@ func baseURL(address string) (*url.URL, error) {
 	}
 	u.Path += "/"
 	return u, nil
+}
+
+// unnamed takes the address out of an error about it: there may be a password in it.
+func unnamed(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // add takes over the fields that are added to every request.

@@ -126,6 +126,7 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 		{openai.Options{URL: "http://["}, "Options.URL"},
 		{openai.Options{URL: "https://"}, "Options.URL"},
 		{openai.Options{URL: "https://user:secret@"}, "Options.URL"},
+		{openai.Options{URL: "https://user:sec\x7fret:secret@host/v1"}, "Options.URL"},
 		{openai.Options{URL: "https://localhost/v1?key=1"}, "Options.URL"},
 		{openai.Options{API: "telepathy"}, "Options.API"},
 		{openai.Options{Extra: json.RawMessage(`[]`)}, "Options.Extra"},

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,12 +39,17 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, unlessDone(ctx, m.failed(belay.ModelNetwork, fmt.Errorf("the list of models was cut: %w", err)))
 	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+	type model struct {
+		ID string `json:"id"`
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
+	var list struct {
+		Data []model `json:"data"`
+	}
+	var into any = &list
+	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
+		into = &list.Data // as Together lists them
+	}
+	if err := json.Unmarshal(body, into); err != nil {
 		return nil, m.failed(belay.ModelServer, fmt.Errorf("the list of models is not what was agreed: %w", err))
 	}
 	names := make([]string, 0, len(list.Data))

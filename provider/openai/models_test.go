@@ -61,3 +61,14 @@ func TestKnown(t *testing.T) {
 		t.Errorf("models of nobody: %q", names)
 	}
 }
+
+func TestAListOfModelsMayBeMereOne(t *testing.T) {
+	t.Parallel()
+	model, ok := wild(t, openai.Chat, 200, jsonType, "\n[{\"id\":\"b\"},{\"id\":\"a\"}]").(*openai.Model)
+	if !ok {
+		t.Fatal("it is another model")
+	}
+	if names, err := model.Models(t.Context()); err != nil || len(names) != 2 || names[0] != "a" {
+		t.Errorf("got %v, %v, want a and b", names, err)
+	}
+}

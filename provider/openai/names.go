@@ -13,6 +13,8 @@ var (
 	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
 	unfit   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+	fitShortID = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 )
 
 const (
@@ -39,6 +41,22 @@ func wireID(id string) string {
 		return id
 	}
 	return "call_" + hash(id)[:32]
+}
+
+// shortID returns the id of a call as Mistral takes it, which refuses every other.
+func shortID(id string) string {
+	if fitShortID.MatchString(id) {
+		return id
+	}
+	return hash(id)[:9]
+}
+
+// wantsShortIDs reports whether a server takes no ids but short ones: Mistral, and others
+// that serve its models, whose templates refuse them likewise. To all others one id is as
+// good as another.
+func wantsShortIDs(host, model string) bool {
+	model = strings.ToLower(model)
+	return strings.HasSuffix(host, "mistral.ai") || strings.Contains(model, "stral") || strings.Contains(model, "mixtral") || strings.Contains(model, "pixtral")
 }
 
 func hash(text string) string {

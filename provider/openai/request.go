@@ -42,8 +42,10 @@ func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
 		return nil, nil, err
 	}
 	contents := make([]any, 0, len(req.Messages))
+	encoder := m.encoder()
+	encode := encoder.encode
 	for _, message := range req.Messages {
-		c, err := message.Encoded(m.wire, m.wire.encode)
+		c, err := message.Encoded(encoder, encode)
 		if err != nil {
 			return nil, nil, fmt.Errorf("message %d: %w", message.Seq, err)
 		}

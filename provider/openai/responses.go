@@ -8,7 +8,11 @@ import (
 
 // responsesWire is the Responses API. A conversation is a list of items: messages,
 // thinking, calls and their outputs.
-type responsesWire struct{ provider string }
+type responsesWire struct {
+	provider string
+	// quiet leaves thinking out: OpenAI refuses it where a model does not think.
+	quiet bool
+}
 
 func (responsesWire) path() string { return "responses" }
 
@@ -91,7 +95,7 @@ func (w responsesWire) encode(m *belay.Message) (any, error) {
 		case p.Type == belay.PartText:
 			list.said = append(list.said, inputText(p.Text))
 		case p.Type == belay.PartThinking:
-			if o, ok := ours(p, w.provider); ok && o.ID != "" && o.Encrypted != "" {
+			if o, ok := ours(p, w.provider); ok && !w.quiet && o.ID != "" && o.Encrypted != "" {
 				list.thought = append(list.thought, reasoningOf(p, &o))
 			}
 		case p.Type == belay.PartMedia && p.Media != nil:

@@ -13,13 +13,13 @@ import (
 // responsesEvent is an event of a stream, as far as it is read. Types that are not
 // known are passed over.
 type responsesEvent struct {
-	Type         string         `json:"type"`
-	OutputIndex  int            `json:"output_index"`
-	SummaryIndex int            `json:"summary_index"`
-	Delta        string         `json:"delta"`
-	Arguments    string         `json:"arguments"`
-	Item         responsesItem  `json:"item"`
-	Response     responsesWhole `json:"response"`
+	Type         string          `json:"type"`
+	OutputIndex  int             `json:"output_index"`
+	SummaryIndex int             `json:"summary_index"`
+	Delta        string          `json:"delta"`
+	Arguments    string          `json:"arguments"`
+	Item         json.RawMessage `json:"item"`
+	Response     responsesWhole  `json:"response"`
 }
 
 // responsesItem is an item of a response.
@@ -89,13 +89,25 @@ func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
 	if strings.HasPrefix(string(raw.Data), "[DONE]") {
 		return nil, nil // of a server that ends all its streams alike
 	}
-	var e responsesEvent
-	if err := json.Unmarshal(raw.Data, &e); err != nil {
-		return nil, fmt.Errorf("the event %s is not what was agreed: %w", raw.Type, err)
+	kind, err := kindOfEvent(raw)
+	if err != nil {
+		return nil, err
 	}
-	switch e.Type {
+	var e responsesEvent
+	switch kind {
+	case "":
+		return nil, nil
+	case "error":
+		return nil, readError(raw.Data)
+	}
+	if err := json.Unmarshal(raw.Data, &e); err != nil {
+		return nil, fmt.Errorf("the event %s is not what was agreed: %w", kind, err)
+	}
+	switch kind {
 	case "response.output_item.added":
-		r.added(e.OutputIndex, &e.Item)
+		if err := r.added(e.OutputIndex, e.Item); err != nil {
+			return nil, err
+		}
 	case "response.output_text.delta":
 		r.extend(r.at(e.OutputIndex, belay.PartText), e.Delta)
 	case "response.refusal.delta":
@@ -117,15 +129,45 @@ func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
 			r.extend(p, e.Arguments)
 		}
 	case "response.output_item.done":
-		r.finished(e.OutputIndex, &e.Item)
+		if err := r.finished(e.OutputIndex, e.Item); err != nil {
+			return nil, err
+		}
 	case "response.completed", "response.incomplete", "response.failed":
 		if err := r.end(&e.Response); err != nil {
 			return nil, err
 		}
-	case "error":
-		return nil, readError(raw.Data)
 	}
 	return r.tell(), nil
+}
+
+// heeded are the types of events that are read. What others hold may be anything.
+var heeded = map[string]bool{
+	"response.output_item.added": true, "response.output_item.done": true, "response.output_text.delta": true, "response.refusal.delta": true,
+	"response.reasoning_summary_text.delta": true, "response.reasoning_text.delta": true,
+	"response.function_call_arguments.delta": true, "response.function_call_arguments.done": true,
+	"response.completed": true, "response.incomplete": true, "response.failed": true, "error": true,
+}
+
+// kindOfEvent returns the type of an event: beside it, or else in it. It is empty for one
+// that is not heeded.
+func kindOfEvent(raw ssestream.Event) (string, error) {
+	if heeded[raw.Type] {
+		return raw.Type, nil
+	}
+	var e struct {
+		Type  string          `json:"type"`
+		Error json.RawMessage `json:"error"`
+	}
+	switch err := json.Unmarshal(raw.Data, &e); {
+	case err != nil:
+		return "", fmt.Errorf("the event %s is not what was agreed: %w", raw.Type, err)
+	case heeded[e.Type]:
+		return e.Type, nil
+	case e.Type == "" && len(e.Error) > 0 && string(e.Error) != "null":
+		return "error", nil // of something on the way
+	default:
+		return "", nil
+	}
 }
 
 // at returns the part at a place of the output.
@@ -141,17 +183,42 @@ func (r *responsesAssembly) at(index int, kind belay.PartType) *piece {
 // itemKinds are the items that are parts of a response.
 var itemKinds = map[string]belay.PartType{"message": belay.PartText, "reasoning": belay.PartThinking, "function_call": belay.PartCall}
 
+// readItem reads an item. What one holds that is no part of a response may be anything.
+func readItem(raw json.RawMessage) (item responsesItem, kind belay.PartType, err error) {
+	var typed struct {
+		Type string `json:"type"`
+	}
+	if err = json.Unmarshal(raw, &typed); err == nil {
+		if kind = itemKinds[typed.Type]; kind != "" {
+			err = json.Unmarshal(raw, &item)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("an item of the response is not what was agreed: %w", err)
+	}
+	return item, kind, err
+}
+
 // added begins an item. What it holds by now may not be all.
-func (r *responsesAssembly) added(index int, item *responsesItem) {
-	p := r.at(index, itemKinds[item.Type])
+func (r *responsesAssembly) added(index int, raw json.RawMessage) error {
+	item, kind, err := readItem(raw)
+	if err != nil {
+		return err
+	}
+	p := r.at(index, kind)
 	if p.kind == belay.PartCall {
 		r.call(p, item.CallID, item.Name)
 	}
+	return nil
 }
 
 // finished ends an item. What was not told bit by bit is told now.
-func (r *responsesAssembly) finished(index int, item *responsesItem) {
-	p := r.at(index, itemKinds[item.Type])
+func (r *responsesAssembly) finished(index int, raw json.RawMessage) error {
+	item, kind, err := readItem(raw)
+	if err != nil {
+		return err
+	}
+	p := r.at(index, kind)
 	told := len(p.text) > 0
 	switch p.kind {
 	case belay.PartText:
@@ -163,7 +230,7 @@ func (r *responsesAssembly) finished(index int, item *responsesItem) {
 			}
 		}
 	case belay.PartThinking:
-		r.thought(p, item, told)
+		r.thought(p, &item, told)
 	case belay.PartCall:
 		r.call(p, item.CallID, item.Name)
 		if !told {
@@ -171,6 +238,7 @@ func (r *responsesAssembly) finished(index int, item *responsesItem) {
 		}
 	default:
 	}
+	return nil
 }
 
 // thought ends an item of thinking.
@@ -202,12 +270,14 @@ func (r *responsesAssembly) end(whole *responsesWhole) error {
 		return &serviceError{Message: "the response failed, and the service does not say why"}
 	}
 	if len(r.items) == 0 && len(whole.Output) > 0 {
-		var items []responsesItem
+		var items []json.RawMessage
 		if err := json.Unmarshal(whole.Output, &items); err != nil {
 			return fmt.Errorf("the output of the response is not what was agreed: %w", err)
 		}
-		for i := range items {
-			r.finished(i, &items[i])
+		for i, item := range items {
+			if err := r.finished(i, item); err != nil {
+				return err
+			}
 		}
 	}
 	r.done, r.model = true, whole.Model

@@ -19,7 +19,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
 		return json.RawMessage(`{"type":"object","properties":{}}`), nil
 	}
-	schema, err := readObject(raw)
+	schema, err := readObject(wholeCharacters(raw))
 	if err != nil {
 		return nil, fmt.Errorf("its schema: %w", err)
 	}

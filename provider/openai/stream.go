@@ -19,9 +19,6 @@ import (
 // drainTime bounds the wait for the end of a stream behind its last event.
 const drainTime = 250 * time.Millisecond
 
-// mostWhole bounds an answer that is not streamed.
-const mostWhole = 256 << 20
-
 var errCut = errors.New("the stream ended before the response was complete")
 
 // Stream sends a request and yields the response as it arrives.
@@ -82,18 +79,25 @@ func (m *Model) readStream(answer *http.Response, a assembler, yield func(belay.
 	if _, atEnd := a.complete(); atEnd && cause == nil {
 		return nil
 	}
-	err := errCut
-	if cause != nil {
-		err = fmt.Errorf("%w: %w", errCut, cause)
+	return m.cut(errCut, cause)
+}
+
+// cut makes the error of an answer that ends before its end, for a reason or for none.
+func (m *Model) cut(err, cause error) error {
+	switch {
+	case errors.Is(cause, errEndless):
+		return m.failed(belay.ModelInvalid, cause) // the next would be as long
+	case cause != nil:
+		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	return m.failed(belay.ModelNetwork, err)
 }
 
 // readWhole reads an answer that is not streamed.
 func (m *Model) readWhole(answer *http.Response, a assembler, yield func(belay.Chunk, error) bool) error {
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostWhole))
+	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return m.failed(belay.ModelNetwork, fmt.Errorf("the answer was cut: %w", err))
+		return m.cut(errors.New("the answer was cut"), err)
 	}
 	chunks, err := a.whole(body)
 	if err != nil {
@@ -139,6 +143,7 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, m
 		_ = answer.Body.Close() // nobody reads it
 		return nil, nil, m.isStrange(answer, err)
 	}
+	answer.Body = &bounded{answer.Body, mostAnswered}
 	return answer, names, nil
 }
 

@@ -41,6 +41,9 @@ func TestStopReasons(t *testing.T) {
 		{openai.Chat, "tool_calls", call, belay.StopToolUse},
 		{openai.Chat, "length", nil, belay.StopMaxTokens},
 		{openai.Chat, "content_filter", nil, belay.StopRefusal},
+		{openai.Chat, "model_length", nil, belay.StopMaxTokens}, // as Mistral says it
+		{openai.Chat, "model_context_window_exceeded", nil, belay.StopMaxTokens},
+		{openai.Chat, "sensitive", nil, belay.StopRefusal}, // as Z.ai says it
 		{openai.Chat, "a_word_of_tomorrow", nil, belay.StopEnd},
 	} {
 		t.Run(fmt.Sprintf("%s: %q with %d calls is %s", test.api, test.word, len(test.parts), test.want), func(t *testing.T) {
@@ -80,9 +83,23 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		{"vLLM says it in words", 400, errorOf(`"type":"BadRequestError","message":"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"`), belay.ModelTooLong, "8192"},
 		{"llama.cpp has a type for it", 400, errorOf(`"code":400,"type":"exceed_context_size_error","message":"request (4390 tokens) is long"`), belay.ModelTooLong, "4390"},
 		{"llama.cpp may say it with status 500", 500, errorOf(`"code":500,"type":"server_error","message":"Context size has been exceeded."`), belay.ModelTooLong, "exceeded"},
+		{"vLLM has other words for it", 400, errorOf(`"type":"BadRequestError","message":"You passed 9000 input tokens and requested 0 output tokens. However, the model's context length is only 8192 tokens"`), belay.ModelTooLong, "8192"},
+		{"and others", 400, errorOf(`"message":"The decoder prompt (length 9000) is longer than the maximum model length of 8192."`), belay.ModelTooLong, "8192"},
+		{"SGLang says it in words", 400, `{"object":"error","message":"The input (9000 tokens) is longer than the model's context length (8192 tokens).","type":"BadRequestError","code":400}`, belay.ModelTooLong, "9000"},
+		{"LM Studio says it in words", 400, `{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}`, belay.ModelTooLong, "greater"},
+		{"xAI says it in words", 400, `{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}`, belay.ModelTooLong, "537812"},
+		{"Moonshot says it in words", 400, errorOf(`"type":"invalid_request_error","message":"Invalid request: Your request exceeded model token limit: 262144"`), belay.ModelTooLong, "262144"},
+		{"Z.ai says it in words", 400, errorOf(`"code":"1261","message":"Prompt exceeds max length"`), belay.ModelTooLong, "max length"},
+		{"OpenRouter quotes what another server said", 400, errorOf(`"code":400,"message":"Provider returned error","metadata":{"provider_name":"Nvidia","raw":"{\"error\":{\"message\":\"This model's maximum context length is 262144 tokens.\",\"type\":\"Bad Request\",\"code\":400}}"}`), belay.ModelTooLong, "262144"},
+		{"with a code of its own", 400, errorOf(`"code":400,"message":"Provider returned error","metadata":{"raw":{"error":{"message":"no","code":"context_length_exceeded"}}}`), belay.ModelTooLong, "returned error: context_length_exceeded: no"},
+		{"or without one", 502, errorOf(`"code":502,"message":"Provider returned error","metadata":{"raw":"upstream is gone"}`), belay.ModelServer, "returned error: upstream is gone"},
+		{"what it quotes may be nothing", 502, errorOf(`"code":502,"message":"Provider returned error","metadata":"none"`), belay.ModelServer, "returned error"},
+		{"what it quotes is bounded", 502, errorOf(`"message":"Provider returned error","metadata":{"raw":"` + strings.Repeat("x", 5000) + `"}`), belay.ModelServer, "xxx"},
+		{"the key is taken out of what it quotes", 400, errorOf(`"message":"Provider returned error","metadata":{"raw":"key-of-a-test"}`), belay.ModelInvalid, "[key]"},
 		{"a rate limit is not too long for speaking of context", 429, errorOf(`"message":"slow down: maximum context length per minute"`), belay.ModelRateLimited, "slow down"},
 		{"more than a minute's tokens at once never passes", 429, errorOf(`"type":"tokens","code":"rate_limit_exceeded","message":"Request too large for gpt on tokens per min"`), belay.ModelTooLong, "Request too large"},
 		{"an empty purse does not fill by waiting", 429, errorOf(`"type":"insufficient_quota","code":"insufficient_quota","message":"check your plan"`), belay.ModelInvalid, "check your plan"},
+		{"Moonshot has another word for it", 429, errorOf(`"type":"exceeded_current_quota_error","message":"recharge"`), belay.ModelInvalid, "recharge"},
 		{"503 with the word overloaded is overloaded", 503, errorOf(`"message":"The engine is currently overloaded"`), belay.ModelOverloaded, "overloaded"},
 		{"503 without it is the server's", 503, errorOf(`"message":"Service unavailable"`), belay.ModelServer, "unavailable"},
 		{"a slow-down is overloaded", 503, errorOf(`"code":"slow_down","message":"reduce your rate"`), belay.ModelOverloaded, "reduce"},
@@ -143,6 +160,16 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"a chunk may be an error with a status as its code", openai.Chat, streamType, data(content, `{"error":{"code":429,"message":"slow"}}`), belay.ModelRateLimited, "slow"},
 		{"an error may be the whole answer", openai.Chat, jsonType, `{"error":{"code":400,"type":"exceed_context_size_error","message":"long"}}`, belay.ModelTooLong, "long"},
 
+		{"an error may be in the name of its event alone", openai.Responses, streamType, event("error", `{"error":{"code":"context_length_exceeded","message":"long"}}`), belay.ModelTooLong, "long"},
+		{"an error may be of something on the way", openai.Responses, streamType, data(`{"error":{"message":"Overloaded","type":"overloaded_error"}}`), belay.ModelOverloaded, "Overloaded"},
+		{"an event may be called an error in Chat too", openai.Chat, streamType, data(content) + event("error", `{"message":"slow","code":"429"}`), belay.ModelRateLimited, "slow"},
+		{"a reason may be a failure", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`, "[DONE]"), belay.ModelServer, "broke the response off"},
+		{"a failure may be one of load", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"insufficient_system_resource"}]}`, "[DONE]"), belay.ModelOverloaded, "broke the response off"},
+		{"an error may be that of a choice", openai.Chat, jsonType, `{"choices":[{"message":{"content":"a"},"finish_reason":"error","error":{"code":429,"message":"slow"}}]}`, belay.ModelRateLimited, "slow"},
+
+		{"what is not known may hold anything", openai.Responses, streamType, event("response.delta_of_tomorrow", `{"type":"response.delta_of_tomorrow","delta":{"a":1},"item":7}`) + textItem +
+			event("response.output_item.done", `{"type":"response.output_item.done","output_index":1,"item":{"type":"item_of_tomorrow","content":"b","summary":"c","arguments":{}}}`) + event("response.completed", completed), "", `[{"type":"text","text":"a"}]`},
+		{"so may what comes whole", openai.Responses, jsonType, `{"status":"completed","output":[{"type":"item_of_tomorrow","content":"b"},{"type":"message","content":[{"type":"output_text","text":"a"}]}]}`, "", `[{"type":"text","text":"a"}]`},
 		{"types may be in the data alone", openai.Responses, streamType, data(`{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, completed), "", `[{"type":"text","text":"a"}]`},
 		{"what is not known is passed over", openai.Responses, streamType, ": a comment\n\n" + event("event_of_tomorrow", `{"type":"event_of_tomorrow"}`) + textItem +
 			event("response.output_item.added", `{"type":"response.output_item.added","output_index":1,"item":{"type":"item_of_tomorrow","id":"x"}}`) + event("response.completed", completed) + data("[DONE]"), "", `[{"type":"text","text":"a"}]`},
@@ -162,9 +189,14 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"calls may have one number and ids of their own", openai.Chat, streamType, data(
 			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"look","arguments":"{}"}}]}}]}`,
 			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c2","function":{"name":"look","arguments":"{\"a\":1}"}}]}}]}`, finished, "[DONE]"), "", `[{"type":"tool_call","call":{"id":"c1","tool":"look","input":{}}},{"type":"tool_call","call":{"id":"c2","tool":"look","input":{"a":1}}}]`},
+		{"ids may be numbers", openai.Chat, streamType, data(
+			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":7,"function":{"name":"look","arguments":"{}"}}]}}]}`, finished, "[DONE]"), "", `[{"type":"tool_call","call":{"id":"7","tool":"look","input":{}}}]`},
 		{"calls may have neither", openai.Chat, streamType, data(
 			`{"choices":[{"delta":{"tool_calls":[{"function":{"name":"look","arguments":"{}"}}]}}]}`,
 			`{"choices":[{"delta":{"tool_calls":[{"function":{"name":"wait","arguments":"{\"a\":1}"}}]}}]}`, finished, "[DONE]"), "", `[{"type":"tool_call","call":{"id":"","tool":"look","input":{}}},{"type":"tool_call","call":{"id":"","tool":"wait","input":{"a":1}}}]`},
+		{"each piece of a call may have an id of its own", openai.Chat, streamType, data(
+			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"look","arguments":"{\"a\""}}]}}]}`,
+			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c2","function":{"arguments":":1}"}}]}}]}`, finished, "[DONE]"), "", `[{"type":"tool_call","call":{"id":"c1","tool":"look","input":{"a":1}}}]`},
 		{"a call may repeat its name with each piece", openai.Chat, streamType, data(
 			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"look","arguments":"{\"a\""}}]}}]}`,
 			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"look","arguments":":1}"}}]}}]}`, finished, "[DONE]"), "", `[{"type":"tool_call","call":{"id":"c1","tool":"look","input":{"a":1}}}]`},
@@ -240,7 +272,13 @@ func TestUsageAsServersSayIt(t *testing.T) {
 		{"cached tokens are among those in", `{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":10}}`, belay.Usage{In: 30, Out: 7, CacheRead: 60, CacheWrite: 10}},
 		{"DeepSeek has a field of its own", `{"prompt_tokens":100,"completion_tokens":7,"prompt_cache_hit_tokens":60}`, belay.Usage{In: 40, Out: 7, CacheRead: 60}},
 		{"OpenRouter says what it cost", `{"prompt_tokens":100,"completion_tokens":7,"cost":0.0125}`, belay.Usage{In: 100, Out: 7, Cost: 0.0125}},
+		{"with keys of one's own that is not all", `{"prompt_tokens":100,"completion_tokens":7,"cost":0.0125,"is_byok":true,"cost_details":{"upstream_inference_cost":0.25}}`, belay.Usage{In: 100, Out: 7, Cost: 0.2625}},
+		{"without them it is", `{"prompt_tokens":100,"completion_tokens":7,"cost":0.25,"is_byok":false,"cost_details":{"upstream_inference_cost":0.25}}`, belay.Usage{In: 100, Out: 7, Cost: 0.25}},
+		{"thinking is among the tokens out", `{"prompt_tokens":100,"completion_tokens":70,"total_tokens":170,"completion_tokens_details":{"reasoning_tokens":60}}`, belay.Usage{In: 100, Out: 70}},
+		{"xAI counts it beside them", `{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`, belay.Usage{In: 32, Out: 103}},
+		{"Moonshot has a field of its own too", `{"prompt_tokens":100,"completion_tokens":7,"cached_tokens":60}`, belay.Usage{In: 40, Out: 7, CacheRead: 60}},
 		{"details may be missing", `{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}`, belay.Usage{In: 100, Out: 7}},
+		{"counts of another shape are passed over", `{"prompt_tokens":100,"completion_tokens":7,"cost":"0.01","prompt_tokens_details":[]}`, belay.Usage{In: 100, Out: 7}},
 		{"counts that do not fit are not negative", `{"prompt_tokens":10,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60}}`, belay.Usage{Out: 7, CacheRead: 60}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

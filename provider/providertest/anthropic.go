@@ -27,8 +27,9 @@ type AnthropicOptions struct {
 // request without messages or max_tokens or whose first message is not the
 // user's, messages and text blocks that say nothing, calls without results right
 // behind them and results without calls, ids that are used twice, thinking that
-// was changed, more than four marks for the cache, and tools with unfit names or
-// schemas.
+// was changed or is the last of a message, more than four marks for the cache, images
+// that are too large or called by another type than they are of, errors that show
+// something, half characters, and tools with unfit names or schemas.
 type Anthropic struct{ *loopback }
 
 var _ LimitedServer = (*Anthropic)(nil)
@@ -78,7 +79,7 @@ func (w anthropicWire) understand(r *http.Request, request *Request) (stream boo
 	if err := w.door(r, "/v1/messages", http.MethodPost); err != nil {
 		return false, err.refused()
 	}
-	checked, err := checkAnthropic(request.Body)
+	checked, err := checkAnthropic(request.Body, r.Header.Get("Anthropic-Beta"))
 	if err != nil {
 		return false, anthropicInvalid(err.Error()).refused()
 	}

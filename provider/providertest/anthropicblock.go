@@ -1,9 +1,15 @@
 package providertest
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image"
+	_ "image/gif" // so that the size of an image can be read
+	_ "image/jpeg"
+	_ "image/png"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,6 +143,28 @@ func checkSource(at string, b *anthropicBlock) error {
 		return fmt.Errorf("%s.source.media_type: %q is none of %s", at, s.MediaType, quoted(types))
 	case err != nil || len(data) == 0:
 		return fmt.Errorf("%s.source.data: must be non-empty base64", at)
+	case b.Type == "image":
+		return checkImage(at, s, data)
+	}
+	return nil
+}
+
+// What the service takes of an image: bytes as they are sent, and pixels a side.
+const (
+	mostOfImage  = 5 << 20
+	mostOfPixels = 8000
+)
+
+// checkImage checks the content of an image.
+func checkImage(at string, s *anthropicSource, data []byte) error {
+	size, _, _ := image.DecodeConfig(bytes.NewReader(data)) // of what is none there is none
+	switch seen := http.DetectContentType(data); {
+	case strings.HasPrefix(seen, "image/") && seen != s.MediaType:
+		return fmt.Errorf("%s.source: the image was specified using the %s media type, but it appears to be %s", at, s.MediaType, seen)
+	case len(s.Data) > mostOfImage:
+		return fmt.Errorf("%s.source.base64: image exceeds 5 MB maximum: %d bytes > %d bytes", at, len(s.Data), mostOfImage)
+	case max(size.Width, size.Height) > mostOfPixels:
+		return fmt.Errorf("%s.source.base64.data: at least one of the image dimensions exceeds %d pixels", at, mostOfPixels)
 	}
 	return nil
 }
@@ -179,6 +207,9 @@ func (c *anthropicChecked) hearResult(at string, b *anthropicBlock) (belay.Part,
 		inner, err := c.block(at, raw)
 		if err != nil {
 			return part, err
+		}
+		if b.IsError && inner.Type != "text" {
+			return part, fmt.Errorf("%s: all content must be type text if is_error is true", at)
 		}
 		switch inner.Type {
 		case "text":

@@ -39,6 +39,9 @@ type anthropicThinking struct {
 	Type    string `json:"type"`
 	Budget  int    `json:"budget_tokens"`
 	Display string `json:"display"`
+	Binding *struct {
+		Mismatch string `json:"prefix_mismatch_behavior"`
+	} `json:"block_binding"`
 }
 
 type anthropicTool struct {
@@ -73,11 +76,22 @@ const maxMarks = 4
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// checkAnthropic reads the body of a request and says what is malformed.
-func checkAnthropic(body []byte) (*anthropicChecked, error) {
+// bindingControls is what the header for betas says if a request says what becomes of
+// thinking that is bound to something else.
+const bindingControls = "thinking-binding-controls-2026-08-01"
+
+// checkAnthropic reads the body of a request and says what is malformed. Betas are those
+// that its header asks for.
+func checkAnthropic(body []byte, betas string) (*anthropicChecked, error) {
 	var r anthropicRequest
+	if at := halfCharacter(body); at >= 0 {
+		return nil, fmt.Errorf("the request body is not valid JSON: no low surrogate in string: char %d", at)
+	}
 	if err := strict("", body, &r); err != nil {
 		return nil, err
+	}
+	if t := r.Thinking; t != nil && t.Binding != nil && !strings.Contains(betas, bindingControls) {
+		return nil, errors.New("thinking.block_binding: extra inputs are not permitted without the beta " + bindingControls)
 	}
 	c := &anthropicChecked{stream: r.Stream, names: map[string]string{}}
 	switch {

@@ -55,6 +55,9 @@ func (c *anthropicChecked) checkMessages(messages []json.RawMessage) error {
 		if i+1 < len(sides) {
 			after = &sides[i+1]
 		}
+		if last := s.parts[len(s.parts)-1]; last.part.Type == belay.PartThinking {
+			return fmt.Errorf("%s: the final block in an assistant message cannot be thinking", last.at)
+		}
 		if err := checkCalls(&s, after); err != nil {
 			return err
 		}

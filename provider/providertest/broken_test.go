@@ -29,7 +29,7 @@ func (s stream) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 
 // sound opens a model that is not broken.
 func sound(_ testing.TB, server providertest.Server) belay.Model {
-	return anthropic.New("claude-sonnet-4-5", &anthropic.Options{URL: server.URL(), Key: server.Key()})
+	return anthropic.New("claude-sonnet-4-5", &anthropic.Options{URL: server.URL(), Key: server.Key(), Provider: "anthropic"})
 }
 
 // asking breaks what a model is asked.
@@ -205,6 +205,22 @@ var faults = []fault{
 			p.Result.Media = nil
 		}
 	}), []string{"images of the user and of tools reach the model"}},
+	{"shows no image that is called by a wrong type", parts(func(p *belay.Part) {
+		if p.Media != nil && p.Media.MIME != "image/png" {
+			p.Media.MIME = "image/x-unheard-of"
+			p.Media.Data = []byte("?")
+		}
+	}), []string{"an image is called by what it is of, whatever a tool calls it"}},
+	{"shows no errors", parts(func(p *belay.Part) {
+		if p.Result != nil && p.Result.IsError {
+			p.Result.Media = nil
+		}
+	}), []string{"an error that shows something is an error all the same"}},
+	{"drops inputs with escapes", parts(func(p *belay.Part) {
+		if p.Call != nil && strings.Contains(string(p.Call.Input), `\u`) {
+			p.Call.Input = json.RawMessage(`{}`)
+		}
+	}), []string{"half a character in an input is not sent back"}},
 	{"sends every file as an image", parts(func(p *belay.Part) {
 		if p.Media != nil && p.Media.Name != "" {
 			p.Media.MIME, p.Media.Data, p.Media.URL = "image/png", nil, "nowhere"
@@ -247,6 +263,13 @@ var faults = []fault{
 			p.Opaque = json.RawMessage(`{"signature":"made up"}`)
 		}
 	}), []string{"thinking of another provider is left out", "thinking that was cut off is left out"}},
+	{"makes a call of thinking alone", asking(func(req *belay.Request) {
+		for _, m := range req.Messages {
+			if len(m.Parts) == 1 && m.Parts[0].Type == belay.PartThinking {
+				m.Parts = append(m.Parts, belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "c1", Tool: "look", Input: json.RawMessage(`{}`)}})
+			}
+		}
+	}), []string{"a response of thinking alone is no obstacle"}},
 	{"counts its requests in the prompt", func(m belay.Model) belay.Model {
 		var n atomic.Int64
 		return asking(func(req *belay.Request) { req.System += fmt.Sprint(n.Add(1)) })(m)

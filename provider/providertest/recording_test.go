@@ -21,7 +21,7 @@ var services = map[string]struct {
 	open  func(t testing.TB, address, key string) belay.Model
 }{
 	"anthropic": {providertest.StartAnthropic, func(_ testing.TB, address, key string) belay.Model {
-		return anthropic.New("m", &anthropic.Options{URL: address, Key: key})
+		return anthropic.New("m", &anthropic.Options{URL: address, Key: key, Provider: "anthropic"})
 	}},
 	"responses": {providertest.StartResponses, func(_ testing.TB, address, key string) belay.Model {
 		return openai.New("m", &openai.Options{URL: address, Key: key, API: openai.Responses, Provider: "p"})

@@ -56,6 +56,14 @@ var carryRules = []rule{
 		s.answer(Reply{Parts: []Part{Text("A door.")}})
 		s.last()
 	}},
+	{"a response of thinking alone is no obstacle", func(s *scene) {
+		s.user("look")
+		s.answer(Reply{Parts: []Part{Thinking("Where to?")}, StopReason: belay.StopMaxTokens})
+		s.user("and?")
+		s.answer(Reply{Parts: []Part{Text("A door.")}})
+		r := s.last()
+		s.wantEqual("what the user said", len(heard(&r, belay.RoleUser, belay.PartText)) > 0, true)
+	}},
 	{"consecutive requests extend each other byte for byte", func(s *scene) {
 		converse(s)
 		requests := s.server.Requests()

@@ -11,6 +11,9 @@ import (
 // picture is not a picture, but nobody looks.
 var picture = []byte{0x89, 'P', 'N', 'G', 0, 0xff, 0xfe}
 
+// pixel is a picture of one pixel, as far as anybody looks.
+var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55")
+
 // requestRules are about what a request says.
 var requestRules = []rule{
 	{"system prompt, tools and bound are sent as declared", func(s *scene) {
@@ -116,6 +119,52 @@ var requestRules = []rule{
 		}
 		images = append(images, results[0].Result.Media...)
 		s.wantEqual("the images of the user and of the tool", images, []belay.Media{{MIME: "image/png", Data: picture}, {MIME: "image/jpeg", Data: picture}})
+	}},
+	{"an image is called by what it is of, whatever a tool calls it", func(s *scene) {
+		s.say(belay.RoleUser, belay.Text("what is this?"), belay.Image("image/jpeg", pixel), belay.Image("image/jpg", picture))
+		s.answer(Reply{Parts: []Part{Text("A picture.")}})
+		r := s.last()
+		var images []belay.Media
+		for _, p := range heard(&r, belay.RoleUser, belay.PartMedia) {
+			images = append(images, *p.Media)
+		}
+		s.wantEqual("the images", images, []belay.Media{{MIME: "image/png", Data: pixel}, {MIME: "image/jpeg", Data: picture}})
+	}},
+	{"an error that shows something is an error all the same", func(s *scene) {
+		s.user("look")
+		s.answer(Reply{Parts: []Part{Call("c1", "look", `{}`), Call("c2", "look", `{}`)}})
+		dark := belay.Failed("tool_error", "it is dark")
+		dark.Media = []belay.Media{{MIME: "image/png", Data: picture}}
+		s.say(belay.RoleUser, result("c1", "look", dark), result("c2", "look", belay.Result{IsError: true, Media: dark.Media}))
+		s.answer(Reply{Parts: []Part{Text("Oh.")}})
+		r := s.last()
+		results := heard(&r, belay.RoleUser, belay.PartResult)
+		shown := len(heard(&r, belay.RoleUser, belay.PartMedia))
+		for _, p := range results {
+			shown += len(p.Result.Media)
+			if !tellsFailure(p.Result) {
+				s.Errorf("a failure is told as a success: %+v", p.Result)
+			}
+		}
+		s.wantEqual("the number of results", len(results), 2)
+		s.wantEqual("the number of images", shown, 2)
+	}},
+	{"half a character in an input is not sent back", func(s *scene) {
+		for _, input := range []string{`{"at":"\ud83d"}`, `{"at":"\ude00 \ud83d\ud83d\ude00 \\ud83d"}`} {
+			s.talk.Messages = nil
+			s.user("look")
+			s.say(belay.RoleAssistant, called("c1", "look", input)) // whoever said it
+			s.say(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door"}))
+			s.answer(Reply{Parts: []Part{Text("A door.")}})
+			r := s.last()
+			s.wantEqual("the number of calls", len(heard(&r, belay.RoleAssistant, belay.PartCall)), 1)
+			for _, p := range heard(&r, belay.RoleAssistant, belay.PartCall) {
+				if at := halfCharacter(p.Call.Input); at >= 0 {
+					s.Errorf("half a character is sent back: %s", p.Call.Input)
+				}
+				s.wantEqual("what is sent back", decoded(s, p.Call.Input), decoded(s, json.RawMessage(input)))
+			}
+		}
 	}},
 	{"a file that the service does not take is no failure", func(s *scene) {
 		s.say(belay.RoleUser, belay.Text("what is this?"), belay.File("a.bin", "application/x-unheard-of", picture))

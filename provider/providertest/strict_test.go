@@ -70,6 +70,8 @@ const (
 	twice  = `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{}},{"type":"tool_use","id":"c2","name":"look","input":{}}]}`
 	seen   = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"seen"}]}`
 	marked = `"cache_control":{"type":"ephemeral"}`
+	// thinking is signed.
+	thinking = `{"type":"thinking","thinking":"a","signature":"ajYLw6z1LilWjRUF2lMXmwHA7yuT6BKnU9UAu/qDxjw="}`
 )
 
 // user is a message of the user with these blocks.
@@ -127,6 +129,13 @@ func TestAnthropicRefusesWhatTheServiceRefuses(t *testing.T) {
 		{"the assistant has no results", request(hello + "," + assistant(`{"type":"tool_result","tool_use_id":"c1"}`)), "messages.1.content.0: a block of type tool_result"},
 		{"a result names its call", request(hello + "," + call + "," + user(`{"type":"tool_result"}`)), "messages.2.content.0.tool_result.tool_use_id"},
 		{"an error says something", request(hello + "," + call + "," + user(`{"type":"tool_result","tool_use_id":"c1","is_error":true}`)), "messages.2.content.0.tool_result: content cannot be empty"},
+		{"an error is text", request(hello + "," + call + "," + user(`{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}`)), "messages.2.content.0.tool_result.content.0: all content must be type text"},
+		{"characters are whole", request(user(`{"type":"text","text":"\ud83d"}`)), "no low surrogate"},
+		{"thinking is not the last of a message", request(hello + "," + assistant(thinking) + "," + hello), "messages.1.content.0: the final block"},
+		{"an image is of the type it is called by", request(user(`{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptV"}}`)), "messages.0.content.0.source: the image was specified"},
+		{"an image is not too wide", request(user(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAH0EAAAABCAAAAACZyqz4"}}`)), "messages.0.content.0.source.base64.data: at least one"},
+		{"an image is not too large", request(user(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.Repeat("AAAA", 5<<18+1) + `"}}`)), "messages.0.content.0.source.base64: image exceeds"},
+		{"a binding wants a beta", request(hello, `"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`), "thinking.block_binding: extra inputs"},
 		{"text in a result is not empty", request(hello + "," + call + "," + user(`{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":""}]}`)), "messages.2.content.0.tool_result.content.0: text content blocks"},
 		{"a result holds no calls", request(hello + "," + call + "," + user(`{"type":"tool_result","tool_use_id":"c1","content":[{"type":"tool_use","id":"c9","name":"look","input":{}}]}`)), "messages.2.content.0.tool_result.content.0: a result holds"},
 		{"thinking is signed", request(hello + "," + assistant(`{"type":"thinking","thinking":"a"}`) + "," + hello), "messages.1.content.0: invalid signature"},
@@ -284,7 +293,7 @@ func TestAnthropicAnswersWithoutAStream(t *testing.T) {
 	if message.StopReason != "tool_use" || message.Usage["cache_read_input_tokens"] != 3 || message.Usage["output_tokens"] != 2 {
 		t.Errorf("got %s, want the stop reason and the usage", body)
 	}
-	back := assistant(`{"type":"thinking","thinking":"Hmm.","signature":"` + c[0].Signature + `"}`)
+	back := assistant(`{"type":"thinking","thinking":"Hmm.","signature":"`+c[0].Signature+`"}`, `{"type":"text","text":"a"}`)
 	server.Script(providertest.Reply{})
 	if status, body := post(t, server, request(hello+","+back+","+hello), nil); status != http.StatusOK {
 		t.Errorf("its own thinking is refused: %s", body)

@@ -1,0 +1,28 @@
+package gemini
+
+import (
+	"fmt"
+	"io"
+)
+
+// mostAnswered bounds an answer, streamed or not: no response is as long, and a server
+// that does not stop would fill the memory.
+const mostAnswered = 256 << 20
+
+var errEndless = fmt.Errorf("the answer is longer than %d MiB", mostAnswered>>20)
+
+// bounded is the body of an answer that ends with an error where it is too long.
+type bounded struct {
+	io.ReadCloser
+
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errEndless
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err //nolint:wrapcheck // a reader hands on what it gets
+}

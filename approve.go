@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -128,7 +127,7 @@ func (t *turn) cancelled(b *batch, why string) {
 func (t *turn) tellApproval(kind EventKind, c *call) {
 	if t.heeded() {
 		approval := *c.approval
-		t.emit(Event{Kind: kind, Approval: &approval, Call: c.part})
+		t.emit(Event{Kind: kind, Approval: &approval, Call: c.part, Text: c.tooLate})
 	}
 }
 
@@ -145,59 +144,13 @@ func (t *turn) approve(b *batch) error {
 	if len(asking) == 0 || t.asking().agent.opts.OnAsk != AskWait {
 		return nil
 	}
-	q := &inquiry{open: make(map[*call]context.CancelCauseFunc, len(asking))}
+	q := &inquiry{open: make(map[*call]openQuestion, len(asking))}
+	defer q.heed(t)()
 	t.each(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
 	})
 	t.gather(b)
 	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
-}
-
-// inquiry is the questions that the approver is asked at one time. A yes to one of
-// them may answer others.
-type inquiry struct {
-	mu    sync.Mutex
-	open  map[*call]context.CancelCauseFunc // withdraws the question
-	given []Grant
-}
-
-// answeredError is why a question is withdrawn.
-type answeredError struct{ decision Decision }
-
-func (*answeredError) Error() string { return "the answer to another question answers this one too" }
-
-// begin opens the question about a call, unless it is answered.
-func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.open[c] = withdraw
-	q.withdraw(t, c)
-}
-
-// end closes the question about a call, and withdraws those that its grant
-// answers.
-func (q *inquiry) end(t *turn, c *call) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.open, c)
-	if c.grant == nil {
-		return
-	}
-	q.given = append(q.given, *c.grant)
-	for other := range q.open {
-		q.withdraw(t, other)
-	}
-}
-
-// withdraw withdraws the question about a call if the grants given so far answer
-// all who ask it.
-func (q *inquiry) withdraw(t *turn, c *call) {
-	if len(q.given) == 0 {
-		return
-	}
-	if left, by := t.stillAsked(c, q.given, t.session.state.Grants); len(left) == 0 && len(by) > 0 {
-		q.open[c](&answeredError{asGranted(by)})
-	}
 }
 
 // askPerson asks the approver. Whatever is not a clear yes to this very input is
@@ -211,6 +164,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	q.begin(t, c, withdraw)
 	d, err := t.consult(ctx, t.question(c))
 	answered, _ := errors.AsType[*answeredError](context.Cause(ctx))
+	said := false
 	switch {
 	case t.ctx.Err() != nil:
 		return // the call is aborted, and its approval with it
@@ -222,13 +176,19 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 		d = Decision{By: "belay", Reason: "the approver could not be asked: " + err.Error()}
 	case d.Approval != "" && d.Approval != c.approval.ID, d.Hash != "" && d.Hash != c.approval.Hash:
 		d = Decision{By: "belay", Reason: "the decision was about another call"}
+	default:
+		said = true
 	}
 	d.By = cmp.Or(d.By, "approver")
 	if why := t.scopeFault(c, &d); why != "" {
 		t.narrowed(c, why)
 		d.Scope = Scope{}
 	}
-	t.decided(c, t.onRecord(c, d))
+	stands, theirs := t.onRecord(c, d)
+	if said && theirs && stands.Allow != d.Allow {
+		c.tooLate = fmt.Sprintf("%s said %s here, which came too late", d.By, yesOrNo(d.Allow))
+	}
+	t.decided(c, stands)
 }
 
 // question is a call's approval with what it is about.
@@ -276,17 +236,24 @@ func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
 
 // onRecord stores a decision. If someone else decided meanwhile, theirs stands.
 // A yes that cannot be stored is none.
-func (t *turn) onRecord(c *call, d Decision) Decision {
+func (t *turn) onRecord(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
 	stored, err := t.agent.store.Decide(t.base, d)
 	switch {
 	case errors.Is(err, ErrDecided) && stored.Decided != nil:
-		return *stored.Decided
+		return *stored.Decided, true
 	case err != nil && d.Allow:
-		return Decision{By: "belay", Reason: "the decision could not be stored: " + err.Error()}
+		return Decision{By: "belay", Reason: "the decision could not be stored: " + err.Error()}, false
 	default:
-		return d
+		return d, false
 	}
+}
+
+func yesOrNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 // canonicalHash is a hash of JSON that does not depend on white space or on the

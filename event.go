@@ -50,7 +50,8 @@ type Event struct {
 	Parent string `json:"parent,omitempty"`
 	Depth  int    `json:"depth,omitempty"`
 
-	// Text is a delta, the message of an error, or the name of what was invoked.
+	// Text is a delta, the message of an error, or the name of what was invoked; in an
+	// approval_decided what the approver said otherwise, when it was decided elsewhere.
 	Text string `json:"text,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
 	Invoked *Invoked `json:"invoked,omitempty"`

@@ -38,6 +38,7 @@ type call struct {
 	askers   []asker
 	approval *Approval
 	grant    *Grant // made of the approval's decision, and not yet stored
+	tooLate  string // what the approver said otherwise, when somebody else had decided
 	// Resumes is the name under which its tool parked it.
 	Resumes string
 	begun   bool // its tool may have something open for it

@@ -234,6 +234,9 @@ func (m *model) decided(e *belay.Event) {
 	if d.Reason != "" {
 		text += ": " + d.Reason
 	}
+	if e.Text != "" {
+		text += " (" + e.Text + ")"
+	}
 	m.note(mark, text)
 }
 

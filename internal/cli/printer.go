@@ -65,7 +65,7 @@ func (p *printer) tell(e *belay.Event) {
 	case belay.EventToolUseResult:
 		p.answered(e.Call, e.Result, e.Time)
 	case belay.EventApprovalDecided:
-		p.decided(e.Approval, e.Call, e.Time)
+		p.decided(e, e.Call)
 	case belay.EventToolProgress:
 		if e.Call != nil {
 			p.spin.say(oneLine(e.Call.Tool + ": " + e.Text))
@@ -106,7 +106,7 @@ func (p *printer) below(e *belay.Event) {
 	case belay.EventToolUseResult:
 		p.answered(&part, e.Result, e.Time)
 	case belay.EventApprovalDecided:
-		p.decided(e.Approval, &part, e.Time)
+		p.decided(e, &part)
 	}
 }
 
@@ -224,12 +224,13 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 // why.
 const lastLines = 10
 
-func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
+func (p *printer) decided(e *belay.Event, c *belay.CallPart) {
+	a := e.Approval
 	if p.calls[c.ID] == nil { // in a turn that is resumed nobody told of it
 		p.calls[c.ID] = &callSeen{tool: c.Tool, about: ran(c)}
 	}
 	for _, seen := range p.calls {
-		seen.since = at // nothing runs while a person is asked
+		seen.since = e.Time // nothing runs while a person is asked
 	}
 	d := a.Decided
 	if d == nil {
@@ -245,6 +246,9 @@ func (p *printer) decided(a *belay.Approval, c *belay.CallPart, at time.Time) {
 	line := fmt.Sprintf("  %s %s by %s", p.a.onErr.cyan(c.Tool), word, oneLine(d.By))
 	if d.Reason != "" {
 		line += ": " + oneLine(d.Reason)
+	}
+	if e.Text != "" {
+		line += " (" + p.a.onErr.yellow(oneLine(e.Text)) + ")"
 	}
 	p.line(line)
 }

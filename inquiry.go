@@ -1,0 +1,146 @@
+package belay
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// inquiry is the questions that the approver is asked at one time. A yes to one of
+// them may answer others, and each may be answered elsewhere.
+type inquiry struct {
+	mu    sync.Mutex
+	open  map[*call]openQuestion
+	given []Grant
+}
+
+// openQuestion is one that the approver is asked.
+type openQuestion struct {
+	approval string // its id
+	withdraw context.CancelCauseFunc
+}
+
+// answeredError is why a question is withdrawn.
+type answeredError struct {
+	decision  Decision
+	elsewhere bool
+}
+
+func (e *answeredError) Error() string {
+	if e.elsewhere {
+		return "it was decided elsewhere, by " + e.decision.By
+	}
+	return "the answer to another question answers this one too"
+}
+
+// begin opens the question about a call, unless it is answered.
+func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open[c] = openQuestion{c.approval.ID, withdraw}
+	q.withdraw(t, c)
+}
+
+// end closes the question about a call, and withdraws those that its grant
+// answers.
+func (q *inquiry) end(t *turn, c *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.open, c)
+	if c.grant == nil {
+		return
+	}
+	q.given = append(q.given, *c.grant)
+	for other := range q.open {
+		q.withdraw(t, other)
+	}
+}
+
+// withdraw withdraws the question about a call if the grants given so far answer
+// all who ask it.
+func (q *inquiry) withdraw(t *turn, c *call) {
+	if len(q.given) == 0 {
+		return
+	}
+	if left, by := t.stillAsked(c, q.given, t.session.state.Grants); len(left) == 0 && len(by) > 0 {
+		q.open[c].withdraw(&answeredError{decision: asGranted(by)})
+	}
+}
+
+// heedEvery is how often it is looked whether somebody elsewhere has decided what a
+// person is asked about here.
+const heedEvery = time.Second
+
+// heed withdraws questions that are decided elsewhere, as long as a person is asked: until
+// the function is called that it returns. A store that cannot list is left alone: what was
+// decided elsewhere is found when the person has answered.
+func (q *inquiry) heed(t *turn) (end func()) {
+	store, ok := t.agent.store.(ListStore)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
+	var heeding sync.WaitGroup
+	heeding.Go(func() { // until end is called
+		often := time.NewTicker(heedEvery)
+		defer often.Stop()
+		for {
+			select {
+			case <-often.C:
+				q.elsewhere(ctx, store, t.scope.Session)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		heeding.Wait()
+	}
+}
+
+// elsewhere withdraws the questions that are decided in the store. What cannot be read is
+// read the next time.
+func (q *inquiry) elsewhere(ctx context.Context, store ListStore, session string) {
+	pending := make(map[string]bool)
+	for a, err := range store.Approvals(ctx, ApprovalFilter{Session: session, Pending: true}) {
+		if err != nil {
+			return
+		}
+		pending[a.ID] = true
+	}
+	if !q.anyBut(pending) {
+		return
+	}
+	for a, err := range store.Approvals(ctx, ApprovalFilter{Session: session}) {
+		if err != nil {
+			return
+		}
+		if a.Decided != nil {
+			q.decided(a.ID, *a.Decided)
+		}
+	}
+}
+
+// anyBut reports whether a question is open that is not among those.
+func (q *inquiry) anyBut(pending map[string]bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, o := range q.open {
+		if !pending[o.approval] {
+			return true
+		}
+	}
+	return false
+}
+
+// decided withdraws a question, if it is open.
+func (q *inquiry) decided(approval string, d Decision) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, o := range q.open {
+		if o.approval == approval {
+			o.withdraw(&answeredError{decision: d, elsewhere: true})
+		}
+	}
+}

@@ -149,6 +149,9 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{"hooks that are none", "a.yaml", "hooks: x\n", []string{"a.yaml:1: hooks: it is a text"}},
 		{"a hook that is none", "a.yaml", "hooks:\n  - x\n", []string{"a.yaml:2: hooks: it is a text: write a mapping"}},
 		{"an unknown bucket", "a.yaml", "hooks:\n  onToolCal: [{id: x}]\n", []string{`a.yaml:2: hooks: unknown phase "onToolCal" (did you mean "onToolCall"?)`}},
+		{"hooks in the form of another program", "a.md", "---\nname: a\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: [{type: command, command: ./check.sh}]\n---\n", []string{
+			`a.md:4: hooks: unknown phase "PreToolUse": hooks in the form of another program are not read here: write a list of hooks, each with its phase`,
+		}},
 		{"a phase in a bucket", "a.yaml", "hooks:\n  onError:\n    - {id: x, phase: error}\n", []string{"a.yaml:3: hooks: the hook has a phase, and is below error"}},
 		{"two prompts", "a.md", "---\nprompt: x\n---\nAnd this.\n", []string{"a.md:2: there is a prompt here and another below"}},
 		{"Markdown without frontmatter", "a.md", "You review.\n", []string{"a.md:1: there is no frontmatter"}},

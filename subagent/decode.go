@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/frontmatter"
@@ -169,6 +171,10 @@ func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 			phase, ok := buckets[bucket.Key]
 			if !ok {
 				phase = bucket.Key
+			}
+			if first, _ := utf8.DecodeRuneInString(bucket.Key); unicode.IsUpper(first) { // PreToolUse, say
+				r.wrongf(bucket.Line, "hooks: unknown phase %q: hooks in the form of another program are not read here: write a list of hooks, each with its phase, such as tool.pre", bucket.Key)
+				continue
 			}
 			if !slices.Contains(known, phase) {
 				r.wrongf(bucket.Line, "hooks: unknown phase %q%s", bucket.Key, near.Hint(bucket.Key, known))

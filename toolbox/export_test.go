@@ -113,3 +113,6 @@ func Walk(ctx context.Context, root *os.Root, visit func(name string)) error {
 	}}
 	return w.walk(ctx, ".")
 }
+
+// RememberedAnswers is how many answers of ask_user wait for their calls at most.
+const RememberedAnswers = rememberedAnswers

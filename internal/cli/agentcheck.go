@@ -79,6 +79,9 @@ func (c *agentCheck) mistakes(d *subagent.Declaration) []subagent.Problem {
 			wrongf("skills: there is no skill %q%s", name, near.Hint(name, c.skills))
 		}
 	}
+	if unread := unreadHooks(c.settings, d); unread != nil {
+		found = append(found, *unread)
+	}
 	own, err := permit.ModeOf(d.Mode)
 	general, other := permit.ModeOf(c.settings.Mode)
 	if d.Mode != "" && err == nil && other == nil && own.Tighter(general) != own {
@@ -91,6 +94,25 @@ func (c *agentCheck) mistakes(d *subagent.Declaration) []subagent.Problem {
 // there is no mistake.
 func foreign(s *config.Loaded, path string) bool {
 	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
+}
+
+// unreadHooks says that the hooks that an agent declares would not run, because nobody can
+// trust them where its file is, or nothing. One of them may be a gate, so the agent is not
+// used without them.
+func unreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
+	if !foreign(s, d.Path) {
+		return nil
+	}
+	return hooksUnread(d)
+}
+
+func hooksUnread(d *subagent.Declaration) *subagent.Problem {
+	if len(d.Hooks.List) == 0 {
+		return nil
+	}
+	return &subagent.Problem{Path: d.Path, Line: d.Hooks.Line, Message: fmt.Sprintf(
+		"hooks: %s of agent %q would not run, so the agent is not used: a project's agents have hooks in .belay/agents alone: move the file there, or take its hooks out",
+		counted(len(d.Hooks.List), "hook"), d.Name)}
 }
 
 // tellHint tells of a name at the beginning of a message that nobody answers to, if one

@@ -99,13 +99,17 @@ type declaredAgents struct {
 	servers  *mcptool.Extension
 }
 
-// ownHooks is an extension with the hooks that an agent declares.
+// ownHooks is an extension with the hooks that an agent declares. It is an error if they
+// cannot be had.
 func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, error) {
-	if b.places == nil {
-		return nil, nil
+	var place *space.Space
+	if b.places != nil {
+		place = b.places.of(d.Path)
 	}
-	place := b.places.of(d.Path)
 	if place == nil {
+		if unread := hooksUnread(d); unread != nil {
+			return nil, unread
+		}
 		return nil, nil
 	}
 	own, _, err := b.places.host.AgentHooks(place, d.Name)
@@ -290,7 +294,11 @@ type agentLine struct {
 func messages(problems []subagent.Problem) []string {
 	var all []string
 	for i := range problems {
-		all = append(all, problems[i].Message)
+		text := problems[i].Message
+		if line := problems[i].Line; line > 0 {
+			text = fmt.Sprintf("line %d: %s", line, text)
+		}
+		all = append(all, text)
 	}
 	return all
 }
@@ -366,9 +374,12 @@ func (a *app) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.D
 		return nil, err
 	}
 	odd := 0
+	var unread []subagent.Problem // who wrote hooks here means this program
 	declared = slices.DeleteFunc(declared, func(d *subagent.Declaration) bool {
 		unfit := foreign(s, d.Path) && len(check.mistakes(d)) > 0
-		if unfit {
+		if p := unreadHooks(s, d); p != nil {
+			unread = append(unread, *p)
+		} else if unfit {
 			odd++
 		}
 		return unfit
@@ -381,10 +392,25 @@ func (a *app) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.D
 		return false
 	})
 	a.tellAgentProblems(s, "not loaded", problems)
+	a.tellAgentProblems(s, "not used", unread)
 	if odd > 0 {
 		a.remarkf("%s %s of .claude/agents: `belay agents list` says why", a.onErr.yellow("not used:"), counted(odd, "agent"))
 	}
 	return declared, nil
+}
+
+// agentNames are the names of the agents that are declared, to complete them.
+func (a *app) agentNames() []string {
+	settings, err := a.settings()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	declared, _ := openAgents(settings)
+	for _, d := range withSpaces(declared, spacesHere(settings)) {
+		names = append(names, d.Name)
+	}
+	return names
 }
 
 // errNoAgent says that there is no agent of a name.
@@ -399,16 +425,10 @@ func (a *app) runAgentCommand() *cobra.Command {
 		Example: `  belay agents run reviewer "look at the last commit"`,
 		Args:    arguments(2, 2, "name the agent, and give the task as one argument, in quotes"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			settings, err := a.settings()
-			if err != nil || len(args) > 0 {
+			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			var names []string
-			declared, _ := openAgents(settings)
-			for _, d := range withSpaces(declared, spacesHere(settings)) {
-				names = append(names, d.Name)
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return a.agentNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.agent = args[0]
@@ -440,6 +460,9 @@ func declaration(s *config.Loaded, name string) (*subagent.Declaration, error) {
 	var names []string
 	for _, d := range withSpaces(declared, spacesHere(s)) {
 		if d.Name == name {
+			if unread := unreadHooks(s, d); unread != nil {
+				return nil, usage("%w", unread)
+			}
 			return d, nil
 		}
 		names = append(names, d.Name)

@@ -22,8 +22,8 @@ func (a *app) approvalsCommand() *cobra.Command {
 		Use:   "approvals",
 		Short: "See what waits for a person's word, and give it",
 		Long: `A call that needs a person's word, with nobody at the terminal, parks its turn. These commands list what waits,
-show the call it is about, and decide. "belay resume" then goes on with the turn. A yes may reach further than one call:
-"grants" lists what was allowed so, and "revoke" takes it back.`,
+show the call it is about, and decide. "belay resume" then goes on with the turn, or a worker if it was submitted.
+A yes may reach further than one call: "grants" lists what was allowed so, and "revoke" takes it back.`,
 		Example: `  belay approvals list
   belay approvals show ap-2k
   belay approvals approve ap-2k
@@ -275,7 +275,8 @@ func (a *app) approvalsApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve APPROVAL",
 		Short: "Let a call run",
-		Long: `Lets the call run that an approval is about: that call with that input. "belay resume" then goes on with its turn.
+		Long: `Lets the call run that an approval is about: that call with that input. "belay resume" then goes on with its turn,
+or a worker if it was submitted.
 With --scope session the same asker does not ask about this tool again in this session, and with a pattern not about
 calls that the pattern covers. What is denied stays denied. "belay approvals show" suggests a pattern.`,
 		Example: `  belay approvals approve ap-2k
@@ -297,7 +298,7 @@ func (a *app) approvalsDeny() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "deny APPROVAL",
 		Short:   "Refuse a call",
-		Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn.",
+		Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn,\nor a worker if it was submitted.",
 		Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.look(cmd.Context(), func(store sessionStore) error {
@@ -328,7 +329,7 @@ func scopeOf(word string) belay.Scope {
 	}
 }
 
-func (a *app) decide(ctx context.Context, store belay.ListStore, word string, d belay.Decision) error {
+func (a *app) decide(ctx context.Context, store sessionStore, word string, d belay.Decision) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
 		return err
@@ -345,7 +346,11 @@ func (a *app) decide(ctx context.Context, store belay.ListStore, word string, d 
 }
 
 // decideOn stores the decision of an approval, and says how to go on.
-func (a *app) decideOn(ctx context.Context, store belay.ListStore, approval *belay.Approval, d belay.Decision) error {
+func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.Approval, d belay.Decision) error {
+	before, err := store.Load(ctx)
+	if err != nil {
+		return err
+	}
 	d.Approval, d.Hash, d.By, d.Time = approval.ID, approval.Hash, who(), time.Now()
 	stored, err := store.Decide(ctx, d)
 	if errors.Is(err, belay.ErrDecided) && stored.Decided != nil {
@@ -371,8 +376,38 @@ func (a *app) decideOn(ctx context.Context, store belay.ListStore, approval *bel
 		a.remarkf("%s", a.onErr.yellow(counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
 		return nil
 	}
-	a.remarkf("go on:   belay resume %s", parentOf(approval.Session))
+	after, err := store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	a.tellGoOn(parentOf(approval.Session), &before, &after)
 	return nil
+}
+
+// tellGoOn says how a turn goes on whose last question was decided between two looks at
+// the store: by itself, if it is on the list of a worker that lives.
+func (a *app) tellGoOn(session string, before, after *belay.Load) {
+	resume, watch := "go on:   belay resume "+session, "belay watch "+session
+	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {
+	case !working(after):
+		a.remarkf("%s", resume)
+	case slices.ContainsFunc(claimed(before), of), slices.ContainsFunc(claimed(after), of), slices.ContainsFunc(before.PutOff, of), after.Parked < before.Parked:
+		a.remarkf("a worker goes on with the turn; see: %s", watch)
+	case before.Waiting > 0: // it may be among those, if it was woken before
+		a.remarkf("a worker goes on with the turn if it was submitted; see: %s", watch)
+		a.remarkf("if not, %s", resume)
+	default:
+		a.remarkf("%s", resume)
+	}
+}
+
+// claimed are the turns that processes are at. What one has that is gone another takes up.
+func claimed(load *belay.Load) []belay.DueTurn {
+	var all []belay.DueTurn
+	for i := range load.Holders {
+		all = append(all, load.Holders[i].Turns...)
+	}
+	return all
 }
 
 // decidedAs is a decision in a word.

@@ -56,7 +56,7 @@ func (a *app) approvalsAnswer() *cobra.Command {
 		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
 		Long: `Answers a question that the model asked with the tool ask_user: in words, or with one of its options, by its words or
-its number. Several words are one answer. "belay resume" then goes on with the turn. "belay approvals deny" gives no answer, and "show" shows the question.`,
+its number. Several words are one answer. "belay resume" then goes on with the turn, or a worker if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,
@@ -71,7 +71,7 @@ its number. Several words are one answer. "belay resume" then goes on with the t
 }
 
 // answer answers a question of the model.
-func (a *app) answer(ctx context.Context, store belay.ListStore, word, said string) error {
+func (a *app) answer(ctx context.Context, store sessionStore, word, said string) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
 		return err

@@ -109,6 +109,9 @@ func parts(n int, of string, m int, from string) string {
 func checkOwnHooks(ctx context.Context, places *places, d *subagent.Declaration) error {
 	place := places.of(d.Path)
 	if place == nil {
+		if unread := hooksUnread(d); unread != nil {
+			return unread
+		}
 		return nil
 	}
 	own, _, err := places.host.AgentHooks(place, d.Name)

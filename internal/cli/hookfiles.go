@@ -15,7 +15,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
@@ -30,11 +29,15 @@ type seen struct {
 	leases   []*space.Lease
 	ofAgents []agentHook
 	closers  []func(context.Context) error
+	// agent is the one whose turns are looked at, if it is one that is declared: its own
+	// hooks are among the others then.
+	agent string
 }
 
 // agentHook is a hook that an agent declares: it is there in the agent's turns alone.
 type agentHook struct {
 	agent string
+	place *space.Space
 	sub   hook.Subscription
 }
 
@@ -82,7 +85,7 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 			v.closers = append(v.closers, own.Close)
 			if with, ok := own.(belay.HookExtension); ok {
 				for _, sub := range with.Hooks() {
-					v.ofAgents = append(v.ofAgents, agentHook{d.Name, sub})
+					v.ofAgents = append(v.ofAgents, agentHook{d.Name, s, sub})
 				}
 			}
 		}
@@ -146,6 +149,54 @@ func (noQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
 	return errors.New("background work is not taken on here: take a turn")
 }
 
+// as has a declared agent's turns looked at: its own hooks are added to the others, and
+// those of other agents are left out. Without a name nothing changes.
+func (v *seen) as(ctx context.Context, name string) error {
+	if name == "" || name == mainAgent {
+		return nil
+	}
+	d, err := declaration(v.settings, name)
+	if err != nil {
+		return err
+	}
+	place := v.places.of(d.Path)
+	if err := checkOwnHooks(ctx, v.places, d); err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	v.ofAgents = slices.DeleteFunc(v.ofAgents, func(h agentHook) bool { return h.agent != name || h.place != place })
+	var own []hook.Subscription
+	for _, h := range v.ofAgents {
+		own = append(own, h.sub)
+	}
+	if _, err := v.runtime.Install(own...); err != nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("the hooks of agent %q: %w", name, err)}
+	}
+	v.agent = name
+	return nil
+}
+
+// inTurnsOf says what --agent means where the hooks of a turn are looked at.
+const inTurnsOf = "in the turns of this declared agent, with the hooks that it declares itself"
+
+// agentFlag is a flag that names a declared agent.
+func (a *app) agentFlag(cmd *cobra.Command, name *string, what string) {
+	cmd.Flags().StringVar(name, "agent", "", what)
+	_ = cmd.RegisterFlagCompletionFunc("agent", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // the flag is there
+		return a.agentNames(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// owner names the agent whose turns are looked at, if it declares the hook.
+func (v *seen) owner(sub hook.Subscription) string {
+	own := func(h agentHook) bool {
+		return h.sub.ID() == sub.ID() && h.sub.Phase().Name() == sub.Phase().Name()
+	}
+	if v.agent != "" && slices.ContainsFunc(v.ofAgents, own) {
+		return v.agent
+	}
+	return ""
+}
+
 // looking runs a command that looks at the hooks of this place.
 func (a *app) looking(look func(ctx context.Context, v *seen, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
@@ -171,6 +222,8 @@ type hookLine struct {
 	Reason string `json:"reason,omitempty"`
 	// Warnings are what is odd about it and no mistake.
 	Warnings []string `json:"warnings,omitempty"`
+
+	match, fails string
 }
 
 func (a *app) listHooksCommand() *cobra.Command {
@@ -198,11 +251,7 @@ that denies whatever it matches, because it may not run; the reason is told belo
 					}
 					continue
 				}
-				from := a.shownOrigin(v.settings, line.Origin)
-				if line.Agent != "" {
-					from += " (agent " + line.Agent + ")"
-				}
-				t.add(line.ID, line.Phase, line.Kind, from, line.State)
+				t.add(line.ID, line.Phase, line.Kind, a.shownOrigin(v.settings, line.Origin)+ofAgent(line.Agent), line.State)
 				if line.Reason != "" {
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, line.Reason))
 				}
@@ -231,7 +280,12 @@ func (v *seen) lines(check *hookCheck) []hookLine {
 	notes := v.notes()
 	var all []hookLine
 	for _, sub := range v.runtime.Subscriptions() {
-		all = append(all, lineOf(sub, notes, check))
+		line := lineOf(sub, notes, check)
+		line.Agent = v.owner(sub)
+		all = append(all, line)
+	}
+	if v.agent != "" { // whose are among them
+		return all
 	}
 	for _, h := range v.ofAgents {
 		line := lineOf(h.sub, notes, check)
@@ -241,9 +295,17 @@ func (v *seen) lines(check *hookCheck) []hookLine {
 	return all
 }
 
+// ofAgent says which agent declares a hook, behind where it is from.
+func ofAgent(agent string) string {
+	if agent == "" {
+		return ""
+	}
+	return " (agent " + agent + ")"
+}
+
 func lineOf(sub hook.Subscription, notes notes, check *hookCheck) hookLine {
 	o := sub.Options()
-	line := hookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on"}
+	line := hookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on", match: o.Match.String(), fails: cmp.Or(o.Failure, sub.Phase().DefaultFailure()).String()}
 	if o.Shadow {
 		line.State = "shadow"
 	}
@@ -292,118 +354,4 @@ func realDir(dir string) string {
 		return actual
 	}
 	return dir
-}
-
-func (a *app) planHooksCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "plan [PHASE]",
-		Short: "Draw the order in which hooks are asked, and say why",
-		Long: `Draws the order of the hooks of one PHASE, or of all phases that have some: what stands side by side may run at the same
-time, the rest from top to bottom. Nothing runs.`,
-		Example: `  belay hooks plan
-  belay hooks plan tool.pre`,
-		Args:              arguments(0, 1, "name one PHASE at most: `belay hooks phases` lists them"),
-		ValidArgsFunction: completePhases,
-		RunE: a.looking(func(_ context.Context, v *seen, args []string) error {
-			names := phaseNames()
-			if len(args) == 1 {
-				if !slices.Contains(names, args[0]) {
-					return usage("there is no phase %q%s: `belay hooks phases` lists them", args[0], near.Hint(args[0], names))
-				}
-				names = args
-			}
-			check, err := newHookCheck(v.settings)
-			if err != nil {
-				return err
-			}
-			first := true
-			for _, name := range names {
-				plan, err := v.runtime.Plan(name)
-				if err != nil {
-					return err
-				}
-				if len(plan.Entries)+len(plan.Disabled) == 0 && len(args) == 0 {
-					continue
-				}
-				if asJSON {
-					if err := a.printJSON(plan); err != nil {
-						return err
-					}
-					continue
-				}
-				if !first {
-					fmt.Fprintln(a.out)
-				}
-				first = false
-				a.drawPlan(v, plan, check)
-			}
-			if first && !asJSON {
-				fmt.Fprintln(a.out, "there are no hooks")
-			}
-			return nil
-		}),
-	}
-	jsonFlag(cmd, &asJSON, "print one JSON object for each phase")
-	return cmd
-}
-
-// drawPlan draws the order of one phase: a line for each hook along a rail, with those
-// that may run together in a bracket.
-func (a *app) drawPlan(v *seen, plan hook.Plan, check *hookCheck) {
-	s, notes := v.settings, v.notes()
-	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
-	if len(plan.Entries) == 0 {
-		fmt.Fprintln(a.out, "  nobody is asked")
-	}
-	var t table
-	for i, e := range plan.Entries {
-		together := func(o int) bool {
-			return o >= 0 && o < len(plan.Entries) && plan.Entries[o].Stage == e.Stage && e.Runs == "overlapping" && plan.Entries[o].Runs == e.Runs
-		}
-		rail := "  ●"
-		switch before, behind := together(i-1), together(i+1); {
-		case before && behind:
-			rail = "  ├"
-		case before:
-			rail = "  └"
-		case behind:
-			rail = "  ┌"
-		}
-		runs := e.Runs
-		if e.Timeout > 0 {
-			runs += " " + e.Timeout.String()
-		}
-		state := e.Failure.String()
-		if e.Shadow {
-			state = "shadow"
-		}
-		if n, ok := notes.of(plan.Phase, e.ID, e.Origin); ok && n.Closed {
-			state = "closed: it may not run"
-		}
-		t.add(rail, fmt.Sprint(e.Position), e.ID, cmp.Or(e.Match, "everything"), runs, state, a.shownOrigin(s, e.Origin), order(e))
-	}
-	_ = t.write(a.out, nil) // as other lines of it
-	for _, id := range plan.Disabled {
-		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+id+": "+v.whyOff(plan.Phase, id)))
-	}
-	for _, line := range v.lines(check) {
-		if line.Phase != plan.Phase || line.Agent != "" {
-			continue
-		}
-		if line.Reason != "" && line.State != "off" {
-			fmt.Fprintf(a.out, "  %s\n", a.onOut.dim(line.State+": "+line.ID+": "+line.Reason))
-		}
-		for _, w := range line.Warnings {
-			fmt.Fprintf(a.out, "  %s\n", a.onOut.yellow(line.ID+": "+w))
-		}
-	}
-}
-
-// order says what put a hook in its place.
-func order(e hook.PlanEntry) string {
-	if len(e.After) > 0 {
-		return "after " + strings.Join(e.After, ", ")
-	}
-	return e.Why
 }

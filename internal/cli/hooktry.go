@@ -17,10 +17,11 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/space"
 )
 
 func (a *app) tryHookCommand() *cobra.Command {
-	var input, phase string
+	var input, phase, agent string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "try ID --input FILE",
@@ -32,7 +33,7 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 		Args:              arguments(1, 1, "name one hook: `belay hooks list` lists them"),
 		ValidArgsFunction: a.completeHooks,
 		RunE: a.looking(func(ctx context.Context, v *seen, args []string) error {
-			sub, err := v.find(args[0], phase)
+			sub, err := v.find(args[0], phase, agent)
 			if err != nil {
 				return err
 			}
@@ -45,6 +46,7 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 	}
 	cmd.Flags().StringVar(&input, "input", "", "a file with the phase's input as JSON, or - for standard input")
 	cmd.Flags().StringVar(&phase, "phase", "", "the phase, if the hook has several")
+	a.agentFlag(cmd, &agent, "the one that this declared agent declares, if others have its id")
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	complete(cmd, "phase", phaseNames())
 	return cmd
@@ -67,13 +69,23 @@ func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, c
 	return slices.Compact(slices.Sorted(slices.Values(ids))), cobra.ShellCompDirectiveNoFileComp
 }
 
-// find finds a hook by its id, and by its phase if the id has several.
-func (v *seen) find(id, phase string) (hook.Subscription, error) {
+// find finds a hook by its id, and by its phase and the agent that declares it if the id
+// has several.
+func (v *seen) find(id, phase, agent string) (hook.Subscription, error) {
 	var found []hook.Subscription
 	var ids, phases []string
-	subs := v.runtime.Subscriptions()
+	subs, place := v.runtime.Subscriptions(), (*space.Space)(nil)
+	if agent != "" {
+		d, err := declaration(v.settings, agent)
+		if err != nil {
+			return hook.Subscription{}, err
+		}
+		subs, place = nil, v.places.of(d.Path)
+	}
 	for _, h := range v.ofAgents {
-		subs = append(subs, h.sub)
+		if agent == "" || h.agent == agent && h.place == place {
+			subs = append(subs, h.sub)
+		}
 	}
 	for _, sub := range subs {
 		ids = append(ids, sub.ID())
@@ -87,6 +99,9 @@ func (v *seen) find(id, phase string) (hook.Subscription, error) {
 	case 0:
 		return hook.Subscription{}, usage("there is no hook %q%s: `belay hooks list` lists them", id, near.Hint(id, ids))
 	default:
+		if len(slices.Compact(slices.Sorted(slices.Values(phases)))) < len(phases) {
+			return hook.Subscription{}, usage("several hooks at %s have the id %q: choose an agent's with --agent, and the phase with --phase: `belay hooks list` lists them", strings.Join(slices.Compact(phases), " and "), id)
+		}
 		return hook.Subscription{}, usage("hook %q is at %s: choose one with --phase", id, strings.Join(phases, " and "))
 	}
 }
@@ -132,14 +147,14 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input
 	if _, err := alone.Install(sub.Alone()); err != nil {
 		return err
 	}
-	x, err := explainInput(ctx, alone, sub.Phase().Name(), input)
+	x, err := explainInput(ctx, alone, sub.Phase().Name(), mainAgent, input)
 	if err != nil {
 		return err
 	}
 	if asJSON {
 		return a.printJSON(x)
 	}
-	a.tellExplanation(x)
+	a.tellExplanation(v, x)
 	if noted && note.Closed {
 		a.remarkf("its program was not run: %s", note.Reason)
 	}
@@ -170,14 +185,14 @@ func (a *app) tellTool(v *seen, name string) error {
 }
 
 // explainInput asks hooks about an input.
-func explainInput(ctx context.Context, runtime *hook.Runtime, phase string, input json.RawMessage) (x hook.Explanation, err error) {
+func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent string, input json.RawMessage) (x hook.Explanation, err error) {
 	wire, err := belay.Wire(phase)
 	if err != nil {
 		return x, usage("%w", err)
 	}
 	snapshot := runtime.Snapshot()
 	defer func() { err = errors.Join(err, snapshot.Release(context.WithoutCancel(ctx))) }()
-	x, err = wire.Explain(ctx, snapshot, hook.Scope{Session: "try", Turn: "try-1", Step: 1, Agent: mainAgent}, input)
+	x, err = wire.Explain(ctx, snapshot, hook.Scope{Session: "try", Turn: "try-1", Step: 1, Agent: agent}, input)
 	if err != nil {
 		return x, usage("%w: `belay hooks schema %s` says what fits", err, phase)
 	}
@@ -185,7 +200,13 @@ func explainInput(ctx context.Context, runtime *hook.Runtime, phase string, inpu
 }
 
 // tellExplanation tells who was asked, what each said, and what comes of it.
-func (a *app) tellExplanation(x hook.Explanation) {
+func (a *app) tellExplanation(v *seen, x hook.Explanation) {
+	owners := make(map[string]string)
+	for _, sub := range v.runtime.Subscriptions() {
+		if sub.Phase().Name() == x.Phase {
+			owners[sub.ID()] = v.owner(sub)
+		}
+	}
 	for _, e := range x.Entries {
 		what := "no opinion"
 		switch {
@@ -205,7 +226,7 @@ func (a *app) tellExplanation(x hook.Explanation) {
 		if e.Won {
 			what += "  ← decides"
 		}
-		fmt.Fprintf(a.out, "%s  %s\n", e.ID, what)
+		fmt.Fprintf(a.out, "%s%s  %s\n", e.ID, ofAgent(owners[e.ID]), what)
 	}
 	if len(x.Entries) == 0 {
 		fmt.Fprintln(a.out, "nobody is asked")
@@ -223,15 +244,29 @@ func (a *app) tellExplanation(x hook.Explanation) {
 	fmt.Fprintf(a.out, "→ %s\n", merged)
 }
 
+// ofOthers are the hooks of a phase that agents declare, which are not asked in the turns
+// of the main agent.
+func (v *seen) ofOthers(phase string) []hook.Explained {
+	var all []hook.Explained
+	for _, h := range v.ofAgents {
+		if v.agent == "" && h.sub.Phase().Name() == phase {
+			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("agent %s declares it, and has it in its own turns alone: --agent %s", h.agent, h.agent)})
+		}
+	}
+	return all
+}
+
 func (a *app) explainHooksCommand() *cobra.Command {
-	var tool, input, phase string
+	var tool, input, phase, agent string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain --tool TOOL --input JSON",
 		Short: "Ask the hooks about a call, and tell what each says and what wins",
 		Long: `Asks every hook of this place about a call of a tool, or with --phase about the input of another phase, and tells who was
-asked in which order, what each said, what won, and who was not asked and why. The hooks really run; the tool does not.`,
+asked in which order, what each said, what won, and who was not asked and why. The hooks that an agent declares are asked with
+--agent, as in its turns. The hooks really run; the tool does not.`,
 		Example: `  belay hooks explain --tool write --input '{"path": "/srv/prod/notes.md"}'
+  belay hooks explain --tool write --input '{"path": "notes.md"}' --agent reviewer
   belay hooks explain --phase user.prompt.submit --input '{"text": "hello"}'`,
 		Args: arguments(0, 0, "the call is given by --tool and --input"),
 		RunE: a.looking(func(ctx context.Context, v *seen, _ []string) error {
@@ -251,10 +286,13 @@ asked in which order, what each said, what won, and who was not asked and why. T
 				}
 				phase, given = belay.ToolPre.Name(), call
 			}
+			if err := v.as(ctx, agent); err != nil {
+				return err
+			}
 			if err := a.tellTool(v, calledTool(given)); err != nil {
 				return err
 			}
-			x, err := explainInput(ctx, v.runtime, phase, given)
+			x, err := explainInput(ctx, v.runtime, phase, cmp.Or(v.agent, mainAgent), given)
 			if err != nil {
 				return err
 			}
@@ -263,10 +301,11 @@ asked in which order, what each said, what won, and who was not asked and why. T
 					e.Why = v.whyOff(phase, e.ID)
 				}
 			}
+			x.Entries = append(x.Entries, v.ofOthers(phase)...)
 			if asJSON {
 				return a.printJSON(x)
 			}
-			a.tellExplanation(x)
+			a.tellExplanation(v, x)
 			if tool != "" {
 				fmt.Fprintln(a.out, a.onOut.dim("what the floor says: belay permit explain --tool "+tool+" --input '…'"))
 			}
@@ -277,6 +316,7 @@ asked in which order, what each said, what won, and who was not asked and why. T
 	flags.StringVar(&tool, "tool", "", "the tool that is called")
 	flags.StringVar(&input, "input", "", "what it is called with, as JSON")
 	flags.StringVar(&phase, "phase", "", "another phase than tool.pre")
+	a.agentFlag(cmd, &agent, inTurnsOf)
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	complete(cmd, "phase", phaseNames())
 	return cmd

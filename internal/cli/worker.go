@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
 )
@@ -43,6 +45,12 @@ take longer than --grace where they stand. What a worker was at that was killed 
 		Args: arguments(0, 0, "worker takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, &o) },
 	}
+	o.flags(cmd)
+	return cmd
+}
+
+// flags adds the flags.
+func (o *workerOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&o.turns, "turns", 8, "take so many turns at once")
 	flags.StringSliceVar(&o.perAgent, "per-agent", nil, "of an agent no more than so many: NAME=COUNT, * for all others")
@@ -52,40 +60,85 @@ take longer than --grace where they stand. What a worker was at that was killed 
 	flags.BoolVar(&o.once, "once", false, "end when no turn is due and no job is left")
 	jsonFlag(cmd, &o.json, "print each turn as a JSON line")
 	o.run.settingFlags(cmd)
-	return cmd
 }
 
-// bounds reads NAME=COUNT.
-func bounds(flag string, words []string) (map[string]int, error) {
+// leastTakeover is the shortest time after which a worker can be taken for dead: it says
+// that it lives several times meanwhile.
+const leastTakeover = time.Second
+
+// engine makes the options of a worker of the flags.
+func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
+	switch {
+	case o.turns < 1:
+		return nil, usage("--turns: it is %d: a worker takes 1 turn or more", o.turns)
+	case o.grace <= 0:
+		return nil, usage("--grace: it is %s: write a time of more than 0, such as 30s", o.grace)
+	case o.takeover < leastTakeover:
+		return nil, usage("--takeover: it is %s: write %s or more: a worker that others do not hear of for so long is taken for dead", o.takeover, leastTakeover)
+	}
+	perAgent, err := bounds("per-agent", o.perAgent, func(name string) error { return anAgent(s, name) })
+	if err != nil {
+		return nil, err
+	}
+	perModel, err := bounds("per-model", o.perModel, func(name string) error {
+		_, _, err := s.ModelOf(name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Options{Turns: o.turns, PerAgent: perAgent, PerModel: perModel, Grace: o.grace}, nil
+}
+
+// bounds reads NAME=COUNT. A name that nothing has would bound nothing.
+func bounds(flag string, words []string, known func(name string) error) (map[string]int, error) {
 	all := make(map[string]int, len(words))
 	for _, word := range words {
-		name, count, ok := strings.Cut(word, "=")
+		at := max(strings.LastIndexByte(word, '='), 0) // the name of a model may have one
+		name, count := word[:at], strings.TrimPrefix(word[at:], "=")
 		n, err := strconv.Atoi(count)
-		if !ok || name == "" || err != nil || n < 1 {
+		if name == "" || err != nil || n < 1 {
 			return nil, usage("--%s: %q is not NAME=COUNT, with a count from 1 up", flag, word)
+		}
+		if _, twice := all[name]; twice {
+			return nil, usage("--%s: %s is there twice: leave one of them", flag, name)
+		}
+		if name != "*" {
+			if err := known(name); err != nil {
+				return nil, usage("--%s: %w", flag, err)
+			}
 		}
 		all[name] = n
 	}
 	return all, nil
 }
 
+// anAgent says that there is no agent of a name.
+func anAgent(s *config.Loaded, name string) error {
+	names := []string{mainAgent}
+	declared, _ := openAgents(s)
+	for _, d := range withSpaces(declared, spacesHere(s)) {
+		names = append(names, d.Name)
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * stands for all others", errNoAgent, name, near.Hint(name, names), mainAgent)
+}
+
 // serve takes turns until it is told to stop.
 func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	ctx := cmd.Context()
-	if o.turns < 1 || o.grace <= 0 || o.takeover <= 0 {
-		return usage("--turns, --grace and --takeover must be more than 0")
-	}
-	perAgent, err := bounds("per-agent", o.perAgent)
-	if err != nil {
-		return err
-	}
-	perModel, err := bounds("per-model", o.perModel)
-	if err != nil {
-		return err
-	}
 	settings, err := a.overruled(cmd, &o.run)
 	if err != nil {
 		return err
+	}
+	opts, err := o.engine(settings)
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("takeover") && !config.IsDSN(settings.Store) {
+		a.remarkf("%s", a.onErr.dim("--takeover is for a database: what a worker held that is gone is taken up at once where the store is a file"))
 	}
 	if _, err := openModel(settings); err != nil { // without a model no store is made
 		return err
@@ -100,12 +153,11 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return err
 	}
 	var left leftTurns
-	worker, err := engine.New(store, c.find, &engine.Options{
-		Turns: o.turns, PerAgent: perAgent, PerModel: perModel, Grace: o.grace, Logger: a.logger(), Told: func(taken engine.Taken) {
-			left.note(&taken)
-			a.tellTaken(&taken, o.json)
-		},
-	})
+	opts.Logger, opts.Told = a.logger(), func(taken engine.Taken) {
+		left.note(&taken)
+		a.tellTaken(&taken, o.json)
+	}
+	worker, err := engine.New(store, c.find, opts)
 	if err != nil {
 		return err
 	}

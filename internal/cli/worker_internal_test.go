@@ -1,10 +1,26 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/pgtest"
 )
 
@@ -79,4 +95,129 @@ steps:
 	d.environ = nil
 	d.must("--store", dsn, "sessions")
 	contains(t, d.out.String(), "first", "second")
+
+	// How soon a worker is taken for dead is what its flag says.
+	for _, takeover := range []time.Duration{3 * time.Second, 2 * time.Minute} {
+		var lease time.Duration
+		d.hooks = []hook.Subscription{belay.ModelPre.On("lease", func(ctx context.Context, _ belay.ModelRequest) (belay.Aside, error) {
+			conn, err := pgx.Connect(ctx, dsn)
+			if err != nil {
+				return belay.Aside{}, err
+			}
+			defer func() { _ = conn.Close(ctx) }()
+			return belay.Aside{}, conn.QueryRow(ctx, "SELECT lease FROM holders WHERE worker").Scan(&lease)
+		}, nil)}
+		d.must("--store", dsn, "submit", "--as", "lease-"+takeover.String(), "make it")
+		d.must("--store", dsn, "worker", "--once", "--takeover", takeover.String(), d.model())
+		if lease > takeover || lease < takeover/2 {
+			t.Errorf("with --takeover %s the worker is taken for dead after %s", takeover, lease)
+		}
+	}
+}
+
+// Each flag of worker is the option of the engine that it is named after.
+func TestWorkerFlagsAreTheEnginesOptions(t *testing.T) {
+	t.Parallel()
+	settings, err := config.Load(&config.Options{Dir: t.TempDir(), UserDir: t.TempDir(), Environ: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		rule string
+		args []string
+		want engine.Options
+	}{
+		{"without flags", nil, engine.Options{Turns: 8, Grace: 30 * time.Second, PerAgent: map[string]int{}, PerModel: map[string]int{}}},
+		{"--turns", []string{"--turns", "3"}, engine.Options{Turns: 3, Grace: 30 * time.Second, PerAgent: map[string]int{}, PerModel: map[string]int{}}},
+		{"--grace", []string{"--grace", "90s"}, engine.Options{Turns: 8, Grace: 90 * time.Second, PerAgent: map[string]int{}, PerModel: map[string]int{}}},
+		{"--takeover is the store's", []string{"--takeover", "90s"}, engine.Options{Turns: 8, Grace: 30 * time.Second, PerAgent: map[string]int{}, PerModel: map[string]int{}}},
+		{"--per-agent", []string{"--per-agent", "main=2,*=5"}, engine.Options{Turns: 8, Grace: 30 * time.Second, PerAgent: map[string]int{"main": 2, "*": 5}, PerModel: map[string]int{}}},
+		{"--per-model, given twice", []string{"--per-model", "anthropic/claude-sonnet-4-5=4", "--per-model", "ollama/a=b=1"}, engine.Options{
+			Turns: 8, Grace: 30 * time.Second, PerAgent: map[string]int{}, PerModel: map[string]int{"anthropic/claude-sonnet-4-5": 4, "ollama/a=b": 1},
+		}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			var o workerOptions
+			cmd := &cobra.Command{}
+			o.flags(cmd)
+			if err := cmd.ParseFlags(test.args); err != nil {
+				t.Fatal(err)
+			}
+			got, err := o.engine(settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&test.want, got); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A worker takes as many turns at once as it is told to: more than it would by itself.
+func TestWorkerTakesTurnsTogether(t *testing.T) {
+	t.Parallel()
+	const turns = 20 // more than the engine takes by itself
+	d := newDesk(t, map[string]string{"s.yaml": "steps:\n" + strings.Repeat("  - text: done\n", turns)})
+	var here, met atomic.Int32
+	all := make(chan struct{})
+	meet := func(ctx context.Context, _ belay.ModelRequest) (belay.Aside, error) {
+		if here.Add(1) == turns {
+			close(all)
+		}
+		select {
+		case <-all:
+			met.Add(1)
+			return belay.Aside{}, nil
+		case <-ctx.Done():
+			return belay.Aside{}, context.Cause(ctx)
+		}
+	}
+	d.hooks = []hook.Subscription{belay.ModelPre.On("meet", meet, &hook.Options{Timeout: 20 * time.Second})}
+	for i := range turns {
+		d.must("submit", "--as", "s"+strconv.Itoa(i), "go")
+	}
+	d.must("worker", "--once", "--turns", strconv.Itoa(turns), d.model())
+	if met.Load() != turns {
+		t.Errorf("%d of %d turns were under way at once:\n%s", here.Load(), turns, &d.err)
+	}
+}
+
+// What makes no sense is refused with the flag and what to write, and nothing is made.
+func TestWorkerRefusesBadFlags(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule, want string
+		args       []string
+	}{
+		{"no turns", "--turns: it is 0: a worker takes 1 turn or more", []string{"--turns", "0"}},
+		{"fewer than none", "--turns: it is -2", []string{"--turns", "-2"}},
+		{"no number", `invalid argument "many" for "--turns"`, []string{"--turns", "many"}},
+		{"no grace", "--grace: it is 0s: write a time of more than 0, such as 30s", []string{"--grace", "0s"}},
+		{"less than none", "--grace: it is -1s", []string{"--grace", "-1s"}},
+		{"a time without a unit", `invalid argument "30" for "--grace"`, []string{"--grace", "30"}},
+		{"no takeover", "--takeover: it is 0s: write 1s or more", []string{"--takeover", "0s"}},
+		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker that others do not hear of", []string{"--takeover", "5ms"}},
+		{"a bound without a count", `--per-agent: "main" is not NAME=COUNT`, []string{"--per-agent", "main"}},
+		{"a bound without a name", `--per-agent: "=2" is not NAME=COUNT`, []string{"--per-agent", "=2"}},
+		{"a bound of nothing", `--per-agent: "main=0" is not NAME=COUNT, with a count from 1 up`, []string{"--per-agent", "main=0"}},
+		{"a bound given twice", "--per-agent: main is there twice", []string{"--per-agent", "main=1", "--per-agent", "main=2"}},
+		{"a bound on nobody", `--per-agent: there is no such agent: "mian" (did you mean "main"?): ` + "`belay agents list` lists them", []string{"--per-agent", "mian=1"}},
+		{"a count of a model that is none", `--per-model: "ollama/a=x" is not NAME=COUNT`, []string{"--per-model", "ollama/a=x"}},
+		{"no model", `--per-model: "claude-sonnet-4-5" is not a model (did you mean "anthropic/claude-sonnet-4-5"?)`, []string{"--per-model", "claude-sonnet-4-5=1"}},
+		{"no provider", "--per-model: ", []string{"--per-model", "antropic/claude=1"}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, map[string]string{"s.yaml": "steps: [{text: no}]\n"})
+			if code := d.run(append([]string{"worker", "--once", d.model()}, test.args...)...); code != exitUsage {
+				t.Errorf("exit code %d", code)
+			}
+			contains(t, d.err.String(), test.want)
+			if _, err := os.Stat(filepath.Join(d.dir, ".belay")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("something was made: %v", err)
+			}
+		})
+	}
 }

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// How a decided turn goes on is told by what the store has: a worker takes it only if one
+// lives and the turn is on its list.
+func TestDecidingSaysWhoGoesOn(t *testing.T) {
+	t.Parallel()
+	const (
+		resume = "go on:   belay resume s\n"
+		serves = "a worker goes on with the turn; see: belay watch s\n"
+		either = "a worker goes on with the turn if it was submitted; see: belay watch s\nif not, go on:   belay resume s\n"
+	)
+	due := func(session string) []belay.DueTurn { return []belay.DueTurn{{Session: session, Agent: mainAgent}} }
+	worker := belay.HolderLoad{PID: 1, Worker: true}
+	load := func(waiting, parked int, holders ...belay.HolderLoad) belay.Load {
+		return belay.Load{Waiting: waiting, Parked: parked, Holders: holders}
+	}
+	at := func(session string) belay.HolderLoad {
+		return belay.HolderLoad{PID: 1, Worker: true, Turns: due(session)}
+	}
+	gone := at("s")
+	gone.Gone = true
+	putOff := load(0, 1, worker)
+	putOff.PutOff = due("s")
+	for _, test := range []struct {
+		rule          string
+		before, after belay.Load
+		want          string
+	}{
+		{"nobody works", load(0, 1), load(1, 0), resume},
+		{"who has the store open is no worker", load(0, 1, belay.HolderLoad{PID: 1}), load(1, 0, belay.HolderLoad{PID: 1}), resume},
+		{"a worker that is gone takes nothing", load(0, 1, worker), load(1, 0, gone), resume},
+		{"the turn was parked on the list, and waits now", load(0, 1, worker), load(1, 0, worker), serves},
+		{"a worker has it already", load(0, 0, worker), load(0, 0, at("s")), serves},
+		{"a worker was at it still", load(0, 0, at("s")), load(0, 0, worker), serves},
+		{"one was at it that is gone, and another takes it up", load(0, 0, worker, gone), load(0, 0, worker, gone), serves},
+		{"it had been put off", putOff, load(1, 1, worker), serves},
+		{"the worker is at others", load(0, 2, at("other")), load(0, 2, at("other")), resume},
+		{"it is not on the list", load(0, 0, worker), load(0, 0, worker), resume},
+		{"another was parked meanwhile, and some wait: it may be one of them", load(1, 1, worker), load(2, 1, worker), either},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			var told bytes.Buffer
+			a := &app{err: &told}
+			a.tellGoOn("s", &test.before, &test.after)
+			if told.String() != test.want {
+				t.Errorf("told %q, want %q", &told, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// phasePlan is the order of a phase as it is printed.
+type phasePlan struct {
+	hook.Plan
+	// Agent is the declared agent whose turns it is about, and Own are the ids of the
+	// hooks that this one declares.
+	Agent string   `json:"agent,omitempty"`
+	Own   []string `json:"own,omitempty"`
+	// OfAgents are the hooks that agents declare, which have no place in the order: each
+	// is there in the turns of its agent alone.
+	OfAgents []hookLine `json:"of_agents,omitempty"`
+}
+
+// plan is the order of a phase.
+func (v *seen) plan(phase string, lines []hookLine) (phasePlan, error) {
+	plan, err := v.runtime.Plan(phase)
+	p := phasePlan{Plan: plan, Agent: v.agent}
+	for i := range lines {
+		switch line := &lines[i]; {
+		case line.Phase != phase || line.Agent == "":
+		case v.agent != "":
+			p.Own = append(p.Own, line.ID)
+		default:
+			p.OfAgents = append(p.OfAgents, *line)
+		}
+	}
+	return p, err
+}
+
+func (a *app) planHooksCommand() *cobra.Command {
+	var asJSON bool
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "plan [PHASE]",
+		Short: "Draw the order in which hooks are asked, and say why",
+		Long: `Draws the order of the hooks of one PHASE, or of all phases that have some: what stands side by side may run at the same
+time, the rest from top to bottom. The hooks that agents declare stand below, with the agent's name: they have their
+place in the order of the agent's own turns, which --agent draws. Nothing runs.`,
+		Example: `  belay hooks plan
+  belay hooks plan tool.pre
+  belay hooks plan tool.pre --agent reviewer`,
+		Args:              arguments(0, 1, "name one PHASE at most: `belay hooks phases` lists them"),
+		ValidArgsFunction: completePhases,
+		RunE: a.looking(func(ctx context.Context, v *seen, args []string) error {
+			names := phaseNames()
+			if len(args) == 1 {
+				if !slices.Contains(names, args[0]) {
+					return usage("there is no phase %q%s: `belay hooks phases` lists them", args[0], near.Hint(args[0], names))
+				}
+				names = args
+			}
+			if err := v.as(ctx, agent); err != nil {
+				return err
+			}
+			return a.tellPlans(v, names, len(args) == 0, asJSON)
+		}),
+	}
+	a.agentFlag(cmd, &agent, inTurnsOf)
+	jsonFlag(cmd, &asJSON, "print one JSON object for each phase")
+	return cmd
+}
+
+// tellPlans tells the order of phases; with some, of those alone that have hooks.
+func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
+	check, err := newHookCheck(v.settings)
+	if err != nil {
+		return err
+	}
+	first, lines := true, v.lines(check)
+	for _, phase := range phases {
+		plan, err := v.plan(phase, lines)
+		if err != nil {
+			return err
+		}
+		if len(plan.Entries)+len(plan.Disabled)+len(plan.OfAgents) == 0 && some {
+			continue
+		}
+		if asJSON {
+			if err := a.printJSON(plan); err != nil {
+				return err
+			}
+			continue
+		}
+		if !first {
+			fmt.Fprintln(a.out)
+		}
+		first = false
+		a.drawPlan(v, &plan, lines)
+	}
+	if first && !asJSON {
+		fmt.Fprintln(a.out, "there are no hooks")
+	}
+	return nil
+}
+
+// mayNotRun is said of a gate that denies because it may not run.
+const mayNotRun = "closed: it may not run"
+
+// drawPlan draws the order of one phase: a line for each hook along a rail, with those
+// that may run together in a bracket, and those of agents beside it.
+func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
+	s, notes := v.settings, v.notes()
+	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
+	if len(plan.Entries) == 0 {
+		fmt.Fprintln(a.out, "  nobody is asked")
+	}
+	var t table
+	for i, e := range plan.Entries {
+		together := func(o int) bool {
+			return o >= 0 && o < len(plan.Entries) && plan.Entries[o].Stage == e.Stage && e.Runs == "overlapping" && plan.Entries[o].Runs == e.Runs
+		}
+		rail := "  ●"
+		switch before, behind := together(i-1), together(i+1); {
+		case before && behind:
+			rail = "  ├"
+		case before:
+			rail = "  └"
+		case behind:
+			rail = "  ┌"
+		}
+		runs := e.Runs
+		if e.Timeout > 0 {
+			runs += " " + e.Timeout.String()
+		}
+		state := e.Failure.String()
+		if e.Shadow {
+			state = "shadow"
+		}
+		if n, ok := notes.of(plan.Phase, e.ID, e.Origin); ok && n.Closed {
+			state = mayNotRun
+		}
+		of := ""
+		if slices.Contains(plan.Own, e.ID) {
+			of = ofAgent(plan.Agent)
+		}
+		t.add(rail, fmt.Sprint(e.Position), e.ID, cmp.Or(e.Match, "everything"), runs, state, a.shownOrigin(s, e.Origin)+of, order(e))
+	}
+	for i := range plan.OfAgents {
+		line, state := &plan.OfAgents[i], plan.OfAgents[i].State
+		switch state {
+		case "on", "limited":
+			state = line.fails
+		case "closed":
+			state = mayNotRun
+		}
+		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "in its turns alone: --agent "+line.Agent)
+	}
+	_ = t.write(a.out, nil) // as other lines of it
+	for _, id := range plan.Disabled {
+		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+id+": "+v.whyOff(plan.Phase, id)))
+	}
+	for _, line := range lines {
+		if line.Phase != plan.Phase {
+			continue
+		}
+		inOrder := line.Agent == "" || v.agent != ""
+		if line.Reason != "" && (line.State != "off" || !inOrder) {
+			fmt.Fprintf(a.out, "  %s\n", a.onOut.dim(line.State+": "+line.ID+ofAgent(line.Agent)+": "+line.Reason))
+		}
+		for _, w := range line.Warnings {
+			fmt.Fprintf(a.out, "  %s\n", a.onOut.yellow(line.ID+ofAgent(line.Agent)+": "+w))
+		}
+	}
+}
+
+// order says what put a hook in its place.
+func order(e hook.PlanEntry) string {
+	if len(e.After) > 0 {
+		return "after " + strings.Join(e.After, ", ")
+	}
+	return e.Why
+}

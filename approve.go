@@ -54,7 +54,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 		}
 	}
 	if t.asking().agent.opts.OnAsk == AskDeny {
-		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (it needs a person's approval, and nobody is here to give it)"})
+		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (" + cmp.Or(who.by, "it") + " asks for a person's approval, and nobody is here to give it)"})
 		return
 	}
 	c.state, c.Wait = CallParked, c.approval.ID

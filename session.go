@@ -289,7 +289,7 @@ func (s *Session) open(ctx context.Context) error {
 		stored, err = s.agent.store.Open(ctx, s.id) // it was us: letting go had failed
 	}
 	if err != nil {
-		return fmt.Errorf("open session %q: %w", s.id, err)
+		return err // stores say which session it is
 	}
 	s.held = true
 	s.ids = callIDs{}

@@ -58,20 +58,21 @@ func (p Preflight) Plan() PreflightPlan {
 	return plan
 }
 
-// EndReason says how a turn ended.
+// EndReason says how a turn ended: [EndTurn], [EndMaxSteps], [EndBudget], [EndAborted],
+// [EndRefused], [EndBlocked], [EndStuck], [EndParked] or [EndError].
 type EndReason string
 
 // The end reasons.
 const (
-	EndTurn     EndReason = "end_turn"
-	EndMaxSteps EndReason = "max_steps"
-	EndBudget   EndReason = "budget"
-	EndAborted  EndReason = "aborted"
-	EndRefused  EndReason = "refused"
-	EndBlocked  EndReason = "blocked"
-	EndStuck    EndReason = "stuck"
-	EndParked   EndReason = "parked"
-	EndError    EndReason = "error"
+	EndTurn     EndReason = "end_turn"  // the model has answered
+	EndMaxSteps EndReason = "max_steps" // it took as many steps as it may
+	EndBudget   EndReason = "budget"    // it has cost as much as it may
+	EndAborted  EndReason = "aborted"   // its context was cancelled, or whoever ranged over it left
+	EndRefused  EndReason = "refused"   // the model does not answer this
+	EndBlocked  EndReason = "blocked"   // a hook, or a directive, has ended it
+	EndStuck    EndReason = "stuck"     // the model did the same again and again
+	EndParked   EndReason = "parked"    // it waits for a person or for work elsewhere: see [Session.Resume]
+	EndError    EndReason = "error"     // the runtime failed: see the error
 )
 
 // TurnEnded is the input of turn.post_turn.

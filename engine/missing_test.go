@@ -176,23 +176,40 @@ func TestTurnsOfTwoAgents(t *testing.T) {
 	}
 }
 
-// A turn that is put back keeps its place: how long the oldest waits is told as it is.
+// A turn that is left to others keeps its place: how long the oldest waits is told as it is.
 func TestPutBackKeepsItsAge(t *testing.T) {
 	t.Parallel()
-	s := openFile(t, "")
-	submit(t, s, "other", "a", "hello")
-	due, err := s.Claim(t.Context(), belay.TurnFilter{})
-	if err == nil {
-		err = s.Settle(t.Context(), due, time.Now().Add(-time.Hour))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := start(t, s, engine.Of(newAgent(t, model{}, belay.Options{Store: s})), engine.Options{})
-	c.next(t)
-	c.stop()
-	if load, err := s.Load(t.Context()); err != nil || load.Waiting != 1 || load.OldestAge < time.Hour {
-		t.Errorf("the load is %+v, %v, want a turn that has waited for an hour", load, err)
+	for name, test := range map[string]struct{ agent, model string }{
+		"for its agent": {"other", ""},
+		"for its model": {"main", "big"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openFile(t, "")
+			var models asked
+			turn, err := belay.NewQueuedTurn("a", test.agent, "hello")
+			if turn.Model = test.model; err == nil {
+				err = s.Submit(t.Context(), turn)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			due, err := s.Claim(t.Context(), belay.TurnFilter{})
+			if err == nil {
+				err = s.Settle(t.Context(), due, time.Now().Add(-time.Hour))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := start(t, s, engine.Of(newAgent(t, models.of("small"), models.has(s))), engine.Options{})
+			if taken := c.next(t); taken.Err == nil {
+				t.Errorf("the turn was taken: %+v", taken)
+			}
+			c.stop()
+			if load, err := s.Load(t.Context()); err != nil || load.Waiting != 1 || load.OldestAge < time.Hour {
+				t.Errorf("the load is %+v, %v, want a turn that has waited for an hour", load, err)
+			}
+		})
 	}
 }
 

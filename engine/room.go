@@ -24,13 +24,15 @@ type room struct {
 	strangers map[string]time.Time // agents that are not to be had, until then
 	lacking   map[string]time.Time // models, likewise
 	failures  map[string]failure   // of sessions that cannot be taken
+	sweepAt   int                  // how many failures there are when the old ones are forgotten
 	changed   chan struct{}        // closed when there is more room
 }
 
 func newRoom(opts *Options) *room {
 	return &room{
 		opts: opts, agents: make(map[string]int), models: make(map[string]int), own: make(map[string]string),
-		strangers: make(map[string]time.Time), lacking: make(map[string]time.Time), failures: make(map[string]failure), changed: make(chan struct{}),
+		strangers: make(map[string]time.Time), lacking: make(map[string]time.Time), failures: make(map[string]failure), sweepAt: fewFailures,
+		changed: make(chan struct{}),
 	}
 }
 
@@ -72,13 +74,15 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 			f.ExceptAgents = append(f.ExceptAgents, name)
 		}
 	}
+	var full []string
 	for name, n := range r.models {
 		if most, ok := bound(r.opts.PerModel, name); ok && n >= most {
-			f.ExceptModels = append(f.ExceptModels, name)
+			full = append(full, name)
 		}
 	}
-	for agent, model := range r.own {
-		if _, lacks := r.lacking[model]; !lacks && slices.Contains(f.ExceptModels, model) {
+	f.ExceptModels = append(f.ExceptModels, full...)
+	for agent, model := range r.own { // who has a model of its own does not lack it
+		if slices.Contains(full, model) {
 			f.ExceptOwn = append(f.ExceptOwn, agent)
 		}
 	}
@@ -170,22 +174,42 @@ func (r *room) stir() {
 	r.changed = make(chan struct{})
 }
 
-// failure is how often a session's turn could not be taken in a row, and how long was
-// waited after the last time.
+// failure is what is known of a session whose turn could not be taken.
 type failure struct {
-	times int
-	pause time.Duration
+	turn  string        // the last one of them that asked its model
+	spent int           // how often it did
+	pause time.Duration // how long is waited after the last time
+	last  time.Time     // when that was
 }
 
+// fewFailures are kept however old they are. Of more, those are forgotten that are older
+// than staleFailure: their sessions would have come here again, if they were not taken
+// elsewhere or put off until somebody wakes them.
+const (
+	fewFailures  = 4096
+	staleFailure = 10 * lastPause
+)
+
 // fail notes that a session's turn could not be taken, and returns how long to wait and
-// how often that was so in a row.
-func (r *room) fail(session string) failure {
+// how often the turn has asked its model in vain. turn is empty if it did not ask. A turn
+// that ended with an error on record is not seen again.
+func (r *room) fail(session, turn string) failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.failures[session]
-	now := failure{last.times + 1, min(max(2*last.pause, firstPause), lastPause)}
-	r.failures[session] = now
-	return now
+	f := r.failures[session]
+	f.pause, f.last = min(max(2*f.pause, firstPause), lastPause), time.Now()
+	if turn != "" {
+		if turn != f.turn {
+			f.turn, f.spent = turn, 0
+		}
+		f.spent++
+	}
+	r.failures[session] = f
+	if len(r.failures) > r.sweepAt {
+		maps.DeleteFunc(r.failures, func(_ string, old failure) bool { return f.last.Sub(old.last) > staleFailure })
+		r.sweepAt = max(fewFailures, 2*len(r.failures)) // so that sweeping costs little
+	}
+	return f
 }
 
 // recover notes that it could.

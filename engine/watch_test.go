@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
@@ -115,4 +120,105 @@ func TestWatchNothing(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// changing is a store that tells of the changes of a session as the test has it. There
+// are no messages.
+type changing struct {
+	belay.TurnStore
+	changes iter.Seq2[belay.SessionInfo, error]
+}
+
+func (s changing) Changes(context.Context, string) iter.Seq2[belay.SessionInfo, error] {
+	return s.changes
+}
+
+func (s changing) Read(context.Context, string, int64) iter.Seq2[*belay.Message, error] {
+	return func(func(*belay.Message, error) bool) {}
+}
+
+// inTurn is a session in a turn of that number, or between turns.
+func inTurn(turns int, turn *belay.TurnState) belay.SessionInfo {
+	return belay.SessionInfo{ID: "a", State: belay.SessionState{Turns: turns, Turn: turn}}
+}
+
+// A state is told when it is another than the last that was told, and then always.
+func TestWatchTellsStatesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		under, parked := inTurn(1, &belay.TurnState{ID: "1"}), inTurn(1, &belay.TurnState{ID: "1", Parked: true})
+		ended := inTurn(1, nil)
+		ended.State.Last = belay.EndTurn
+		blocked := inTurn(2, nil)
+		blocked.State.Last = belay.EndBlocked
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		away := 0
+		store := changing{changes: func(yield func(belay.SessionInfo, error) bool) {
+			for _, info := range []belay.SessionInfo{under, under, parked, parked, under, ended, ended, inTurn(2, &belay.TurnState{ID: "2"}), blocked} {
+				if away > 0 { // when it is back it tells how things stand
+					info = blocked
+				}
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if away++; away > 2 {
+				cancel()
+				return
+			}
+			yield(belay.SessionInfo{}, errAway)
+		}}
+		var got []string
+		for update, err := range engine.Watch(ctx, store, "a", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := "ended " + string(update.Info.State.Last)
+			if turn := update.Info.State.Turn; turn != nil {
+				state = fmt.Sprintf("turn %s, parked %t", turn.ID, turn.Parked)
+			}
+			got = append(got, state)
+		}
+		all := []string{"turn 1, parked false", "turn 1, parked true", "turn 1, parked false", "ended end_turn", "turn 2, parked false", "ended blocked"}
+		if !slices.Equal(got, all) {
+			t.Errorf("the states that were told are\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(all, "\n  "))
+		}
+	})
+}
+
+// A store that is away for a while is waited for, again and again. One that stays away is
+// told.
+func TestWatchIsPatient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		const returns = 5
+		back, last := 0, time.Now()
+		store := changing{changes: func(yield func(belay.SessionInfo, error) bool) {
+			if time.Since(last) > 20*time.Second && back < returns {
+				back++
+				last = time.Now()
+				if !yield(inTurn(back, nil), nil) {
+					return
+				}
+			}
+			yield(belay.SessionInfo{}, errAway)
+		}}
+		seen, failed := 0, false
+		for update, err := range engine.Watch(ctx, store, "a", 7) {
+			if err == nil {
+				seen = update.Info.State.Turns
+				continue
+			}
+			failed = true
+			if !errors.Is(err, errAway) || !strings.Contains(err.Error(), `session "a" from message 7`) {
+				t.Errorf("watching fails with %v", err)
+			}
+		}
+		if seen != returns || !failed || ctx.Err() != nil {
+			t.Errorf("the store was seen to be back %d times, and that it is away was told: %t, want %d times, and that it is told", seen, failed, returns)
+		}
+	})
 }

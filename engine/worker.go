@@ -241,11 +241,14 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 		return taken.Since
 	}
 	// What there is of the turn, looking again tells.
-	failed := w.room.fail(taken.Session)
+	asked := ""
+	if _, lacks := errors.AsType[*belay.MissingToolError](err); !lacks && taken.Turn != nil && taken.Turn.Steps > 0 {
+		asked = taken.Turn.ID
+	}
+	failed := w.room.fail(taken.Session, asked)
 	log := w.opts.Logger.With("session", taken.Session, "agent", taken.Agent, "error", err)
-	_, lacks := errors.AsType[*belay.MissingToolError](err) // nothing was done
-	if failed.times >= spendAtMost && !lacks && taken.Turn != nil && taken.Turn.Steps > 0 {
-		log.ErrorContext(ctx, "a turn cannot be stored again and again: it is put off until somebody wakes it", "times", failed.times)
+	if asked != "" && failed.spent >= spendAtMost {
+		log.ErrorContext(ctx, "a turn cannot be stored again and again: it is put off until somebody wakes it", "times", failed.spent)
 		return belay.Never
 	}
 	log.WarnContext(ctx, "a turn did not end well: looking again", "pause", failed.pause)

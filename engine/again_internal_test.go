@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// A parked turn is due when the first of its questions expires, and never if none does.
+//
+// SPEC P-08
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, test := range map[string]struct {
+		expires []time.Time
+		want    time.Time
+	}{
+		"nothing is asked":                        {nil, belay.Never},
+		"a question that does not expire":         {[]time.Time{{}}, belay.Never},
+		"one that does, behind one that does not": {[]time.Time{{}, now}, now},
+		"the first of several":                    {[]time.Time{now.Add(time.Hour), now, now.Add(time.Minute)}, now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var waits []belay.Question
+			for _, at := range test.expires {
+				waits = append(waits, belay.Question{Approval: belay.Approval{Expires: at}})
+			}
+			if got := expiry(waits); !got.Equal(test.want) {
+				t.Errorf("it is due at %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A turn is put off when it has asked its model too often. What has not asked does not
+// count, and does not make what did forgotten.
+//
+// SPEC L-01
+func TestSpending(t *testing.T) {
+	t.Parallel()
+	disk := errors.New("the disk is full")
+	asked := Taken{Turn: &belay.Turn{ID: "1", Steps: 1}, Err: disk}
+	other := Taken{Turn: &belay.Turn{ID: "2", Steps: 1}, Err: disk}
+	for name, test := range map[string]struct {
+		round []Taken
+		want  int // how many are tried before one is put off; 0: all
+	}{
+		"it asks":                           {[]Taken{asked}, spendAtMost},
+		"it asks, and is held in between":   {[]Taken{asked, {Err: belay.ErrHeld}}, 2*spendAtMost - 1},
+		"it is held":                        {[]Taken{{Err: belay.ErrHeld}}, 0},
+		"it has not come to a step":         {[]Taken{{Turn: &belay.Turn{ID: "1"}, Err: disk}}, 0},
+		"a tool is missing":                 {[]Taken{{Turn: asked.Turn, Err: fmt.Errorf("it stays: %w", &belay.MissingToolError{})}}, 0},
+		"two turns by turns":                {[]Taken{asked, other}, 0},
+		"it could be taken in between":      {[]Taken{asked, {Turn: &belay.Turn{Reason: belay.EndTurn}}}, 0},
+		"there was nothing in between":      {[]Taken{asked, {Err: belay.ErrNoTurn}}, 0},
+		"it has parked in between":          {[]Taken{asked, {Turn: &belay.Turn{Reason: belay.EndParked, Waits: []belay.Question{{Approval: belay.Approval{Expires: time.Now()}}}}}}, 0},
+		"it was handed over in between":     {[]Taken{asked, {Turn: asked.Turn, Err: belay.ErrHandedOver}}, 2*spendAtMost - 1},
+		"its model is missing in between":   {[]Taken{asked, {DueTurn: belay.DueTurn{Model: "big"}, Err: &belay.MissingModelError{Model: "big", Err: disk}}}, 2*spendAtMost - 1},
+		"another's model is missing, alone": {[]Taken{{Err: &belay.MissingModelError{Model: "big", Err: disk}}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, err := New(noStore{}, Of(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for i := range 5 * spendAtMost {
+				taken := test.round[i%len(test.round)]
+				if w.again(t.Context(), &taken).Equal(belay.Never) {
+					n = i + 1
+					break
+				}
+			}
+			if n != test.want {
+				t.Errorf("it was put off the %dth time, want the %dth (0: not at all)", n, test.want)
+			}
+		})
+	}
+}
+
+// noStore is a store that nobody asks.
+type noStore struct{ Store }
+
+// Failures of sessions that do not come back are forgotten when there are many, and
+// those of the last minutes are not.
+func TestFailuresAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(&Options{})
+		most, n := 0, 0
+		fail := func(times int) {
+			for range times {
+				n++
+				r.fail(fmt.Sprint("session ", n), "turn")
+				most = max(most, len(r.failures))
+			}
+		}
+		fail(fewFailures)
+		if len(r.failures) != fewFailures {
+			t.Fatalf("%d failures are known, want all of %d", len(r.failures), fewFailures)
+		}
+		for range 20 { // each time as many, long after
+			<-time.After(staleFailure + time.Second)
+			first := r.fail("stays", "its turn")
+			fail(fewFailures)
+			if again := r.fail("stays", "its turn"); again.spent != first.spent+1 || again.pause <= first.pause && again.pause < lastPause {
+				t.Fatalf("the failure of a moment ago, %+v, is followed by %+v", first, again)
+			}
+		}
+		if most > 3*fewFailures {
+			t.Errorf("%d failures were known at once, though the old ones are over", most)
+		}
+		fail(5 * fewFailures) // all at once: none of them is old
+		if len(r.failures) < 5*fewFailures {
+			t.Errorf("%d failures are known, want those that have just been, %d", len(r.failures), 5*fewFailures)
+		}
+		last := fmt.Sprint("session ", n)
+		<-time.After(staleFailure + time.Second)
+		fail(2 * len(r.failures))
+		if _, known := r.failures[last]; known {
+			t.Errorf("of %d failures those that are over are known still", len(r.failures))
+		}
+	})
+}

@@ -1,0 +1,335 @@
+package engine_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/store/memstore"
+	"github.com/belay-run/belay/store/storetest"
+)
+
+// memory is a store of due turns that has no file, so that it can be used where time is
+// not the machine's. It notes what it is told, and fails when it is told to.
+type memory struct {
+	*memstore.Store
+	t testing.TB
+
+	mu      sync.Mutex
+	waiting map[string][]belay.QueuedTurn
+	list    map[string]*listed
+	worker  bool
+	stirred chan struct{}  // closed when anything has changed
+	settled []settlement   // in order
+	claimed []time.Time    // when Claim was called
+	fault   func(op) error // what an operation fails with, before anything is done
+}
+
+// op is what a store is asked for, and the commit if it is one.
+type op struct {
+	name   string
+	commit *belay.Commit
+}
+
+// listed is a session on the list of due turns.
+type listed struct {
+	belay.DueTurn
+
+	claimed time.Time // when it was
+	held    bool      // by whoever has claimed it
+	parked  bool      // until Since
+}
+
+// settlement is what Settle was told, and when.
+type settlement struct {
+	session, why string
+	at, again    time.Time
+}
+
+func (s settlement) pause() time.Duration { return s.again.Sub(s.at) }
+
+func newMemory(t testing.TB) *memory {
+	return &memory{
+		Store: memstore.New(nil), t: t, waiting: make(map[string][]belay.QueuedTurn), list: make(map[string]*listed), stirred: make(chan struct{}),
+	}
+}
+
+// do does something that others may wait for.
+func (s *memory) do(of op, f func() error) error {
+	s.mu.Lock()
+	fault := s.fault
+	s.mu.Unlock()
+	if fault != nil {
+		if err := fault(of); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := f(); err != nil {
+		return err
+	}
+	close(s.stirred)
+	s.stirred = make(chan struct{})
+	return nil
+}
+
+// breaks makes operations fail from now on. Nil mends it.
+func (s *memory) breaks(fault func(op) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
+}
+
+func (s *memory) Submit(ctx context.Context, turn belay.QueuedTurn) error {
+	return s.do(op{name: "submit"}, func() error {
+		if stored, err := s.Open(ctx, turn.Session); err == nil { // so that it is there
+			if err := s.Release(ctx, turn.Session, stored.Epoch); err != nil {
+				return err
+			}
+		}
+		s.waiting[turn.Session] = append(s.waiting[turn.Session], turn)
+		if s.list[turn.Session] == nil {
+			s.list[turn.Session] = &listed{DueTurn: belay.DueTurn{Session: turn.Session, Agent: turn.Agent, Model: turn.Model, Since: time.Now()}}
+		}
+		s.wake(turn.Session)
+		return nil
+	})
+}
+
+func (s *memory) Queued(_ context.Context, session string) ([]belay.QueuedTurn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.waiting[session]), nil
+}
+
+func (s *memory) Commit(ctx context.Context, c *belay.Commit) error {
+	return s.do(op{"commit", c}, func() error {
+		queued := s.waiting[c.Session]
+		at := slices.IndexFunc(queued, func(turn belay.QueuedTurn) bool { return turn.ID == c.Queued })
+		if c.Queued != "" && at < 0 {
+			return fmt.Errorf("turn %q does not wait: %w", c.Queued, belay.ErrConflict)
+		}
+		if err := s.Store.Commit(ctx, c); err != nil {
+			return err
+		}
+		if at >= 0 {
+			s.waiting[c.Session] = slices.Delete(queued, at, at+1)
+		}
+		return nil
+	})
+}
+
+func (s *memory) Decide(ctx context.Context, d belay.Decision) (a belay.Approval, err error) {
+	err = s.do(op{name: "decide"}, func() (err error) {
+		if a, err = s.Store.Decide(ctx, d); err != nil {
+			return err
+		}
+		for id := a.Session; id != ""; {
+			s.wake(id)
+			id = id[:max(0, strings.LastIndexByte(id, '/'))]
+		}
+		return nil
+	})
+	return a, err
+}
+
+func (s *memory) Wake(_ context.Context, session string) error {
+	return s.do(op{name: "wake"}, func() error { s.wake(session); return nil })
+}
+
+// wake makes a turn due. s.mu is held.
+func (s *memory) wake(session string) {
+	if at := s.list[session]; at != nil {
+		if at.Mark++; at.parked {
+			at.parked, at.Since = false, time.Now()
+		}
+	}
+}
+
+// hotClaims is how often turns may be claimed while no time passes.
+const hotClaims = 1000
+
+func (s *memory) Claim(ctx context.Context, filter belay.TurnFilter) (due belay.DueTurn, err error) {
+	s.mu.Lock()
+	s.worker = true
+	s.claimed = append(s.claimed, time.Now())
+	n := len(s.claimed)
+	hot := n > hotClaims && s.claimed[n-1].Equal(s.claimed[n-hotClaims])
+	s.mu.Unlock()
+	if hot {
+		s.t.Error("turns are claimed again and again, and no time passes")
+		return due, belay.ErrClosed
+	}
+	for {
+		var found bool
+		var wait time.Duration
+		s.mu.Lock()
+		stirred := s.stirred
+		s.mu.Unlock()
+		err := s.do(op{name: "claim"}, func() error {
+			if due, found, wait = s.claim(filter); !found {
+				return errNothingDue
+			}
+			return nil
+		})
+		if found || err != errNothingDue { //nolint:errorlint // it is that very one
+			return due, err
+		}
+		next := make(<-chan time.Time)
+		if wait > 0 {
+			next = time.After(wait)
+		}
+		select {
+		case <-stirred:
+		case <-next:
+		case <-ctx.Done():
+			return due, context.Cause(ctx)
+		}
+	}
+}
+
+var errNothingDue = fmt.Errorf("nothing is due: %w", belay.ErrNotFound)
+
+// claim claims the turn that is due longest, or says how long to wait for one; 0 if
+// there is none to wait for. s.mu is held.
+func (s *memory) claim(filter belay.TurnFilter) (due belay.DueTurn, found bool, wait time.Duration) {
+	now := time.Now()
+	var first *listed
+	for _, l := range s.list {
+		switch {
+		case l.held || slices.Contains(filter.ExceptAgents, l.Agent) || slices.Contains(filter.ExceptModels, l.Model),
+			l.Model == "" && slices.Contains(filter.ExceptOwn, l.Agent):
+		case l.parked && l.Since.After(now):
+			if left := l.Since.Sub(now); !l.Since.Equal(belay.Never) && (wait == 0 || left < wait) {
+				wait = left
+			}
+		case first == nil || cmp.Or(l.Since.Compare(first.Since), cmp.Compare(l.Session, first.Session)) < 0:
+			first = l
+		}
+	}
+	if first == nil {
+		return due, false, wait
+	}
+	first.held, first.parked, first.claimed, first.Why = true, false, now, ""
+	return first.DueTurn, true, 0
+}
+
+func (s *memory) Settle(_ context.Context, due belay.DueTurn, again time.Time) error {
+	return s.do(op{name: "settle"}, func() error {
+		now := time.Now()
+		s.settled = append(s.settled, settlement{due.Session, due.Why, now, again})
+		l := s.list[due.Session]
+		if l == nil || !l.held {
+			return nil
+		}
+		l.held = false
+		queued, same := s.waiting[due.Session], l.Mark == due.Mark
+		switch {
+		case again.IsZero() && same && len(queued) == 0:
+			delete(s.list, due.Session)
+		case again.IsZero():
+			if l.Since = now; len(queued) > 0 {
+				l.Agent, l.Model = queued[0].Agent, queued[0].Model
+			}
+		case same && again.After(now):
+			l.parked, l.Since, l.Why = true, again, due.Why
+		default:
+			l.Since, l.Why = again, due.Why
+			if again.After(now) {
+				l.Since = now
+			}
+		}
+		return nil
+	})
+}
+
+func (s *memory) Load(context.Context) (load belay.Load, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, self := time.Now(), belay.HolderLoad{Self: true, Worker: s.worker}
+	for _, l := range s.list {
+		switch {
+		case l.held:
+			self.Turns = append(self.Turns, l.DueTurn)
+		case !l.parked || !l.Since.After(now):
+			load.Waiting++
+			load.OldestAge = max(load.OldestAge, now.Sub(l.Since))
+		case l.Why == "":
+			load.Parked++
+		default:
+			put := l.DueTurn
+			put.Since, put.Again = l.claimed, l.Since
+			load.PutOff = append(load.PutOff, put)
+		}
+	}
+	slices.SortFunc(load.PutOff, func(a, b belay.DueTurn) int { return a.Since.Compare(b.Since) })
+	load.PutOff = load.PutOff[:min(20, len(load.PutOff))]
+	load.Holders = []belay.HolderLoad{self}
+	return load, nil
+}
+
+func (s *memory) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for {
+			s.mu.Lock()
+			stirred := s.stirred
+			s.mu.Unlock()
+			found := false
+			for info, err := range s.Sessions(ctx, belay.SessionFilter{Prefix: session}) {
+				if err != nil || info.ID == session {
+					if found = true; !yield(info, err) {
+						return
+					}
+				}
+			}
+			if !found {
+				yield(belay.SessionInfo{}, fmt.Errorf("session %q: %w", session, belay.ErrNotFound))
+				return
+			}
+			select {
+			case <-stirred:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// settlements are those of a session, from the first that is not yet known.
+func (s *memory) settlements(session string, known int) (all []settlement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, of := range s.settled {
+		if of.session == session {
+			all = append(all, of)
+		}
+	}
+	return all[min(known, len(all)):]
+}
+
+// What the tests of this package use in place of a file is a store like others.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return newMemory(t) })
+}
+
+// bubble runs a test where time passes when all wait for it.
+func bubble(t *testing.T, test func(t *testing.T, s *memory)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newMemory(t)) })
+}
+
+// pass lets time pass, and all that is due come to its end.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

@@ -41,7 +41,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 		outcome, err := ApprovalRequest.Dispatch(t.ctx, t.snap, ApprovalAsked{newInput(t.scope, approvalAsked{
 			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: who.reason, By: who.by, Floor: who.floor, soFar: t.so(),
 		})})
-		c.pending = appendAside(c.pending, outcome.Output.Aside)
+		c.pending = t.aside(c.pending, outcome.Output.Aside)
 		c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
 		if err != nil && t.ctx.Err() != nil {
 			c.approval = nil

@@ -85,7 +85,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		pending = appendAside(slices.Clip(pending), outcome.Output)
+		pending = t.aside(slices.Clip(pending), outcome.Output)
 	}
 	d := deliver(pending, t.session.state.Reminders, t.agent.opts.Limits.ReminderCharacters)
 	messages, delivered := t.withReminders(d)

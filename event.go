@@ -28,6 +28,8 @@ const (
 	EventApprovalRequested EventKind = "approval_requested"
 	EventApprovalDecided   EventKind = "approval_decided"
 	EventHookRun           EventKind = "hook_run"
+	EventHookOutput        EventKind = "hook_output"    // what a hook shows to people
+	EventTurnContinued     EventKind = "turn_continued" // turn.stop has it go on
 	EventError             EventKind = "error"
 	EventTurnEnd           EventKind = "turn_end"
 )
@@ -50,9 +52,12 @@ type Event struct {
 	Parent string `json:"parent,omitempty"`
 	Depth  int    `json:"depth,omitempty"`
 
-	// Text is a delta, the message of an error, or the name of what was invoked; in an
-	// approval_decided what the approver said otherwise, when it was decided elsewhere.
+	// Text is a delta, the message of an error, what a hook shows, why a turn goes on, or
+	// the name of what was invoked; in an approval_decided what the approver said
+	// otherwise, when it was decided elsewhere.
 	Text string `json:"text,omitempty"`
+	// By is the subscription that a hook_output or a turn_continued is from.
+	By string `json:"by,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
 	Invoked *Invoked `json:"invoked,omitempty"`
 	// Subagent is that of a subagent_invoked or a subagent_completed. Run is the

@@ -222,7 +222,7 @@ func (c *Controls) stopped(l *lineage, status, message string) {
 // heard keeps what hooks said, until the turn takes it over.
 func (c *Controls) heard(aside Aside, diagnostics []hook.Diagnostic) {
 	c.wish(func(w *wishes) {
-		w.pending = appendAside(w.pending, aside)
+		w.pending = c.turn.aside(w.pending, aside)
 		w.diagnostics = append(w.diagnostics, diagnostics...)
 	})
 }

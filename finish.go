@@ -122,6 +122,7 @@ func (t *turn) conclude(end EndReason) {
 		result.Why = fmt.Sprint(t.err)
 	}
 	t.result = result
+	t.tellShown()
 	if t.quiet || errors.Is(t.err, ErrNoTurn) { // then it never was one
 		return
 	}

@@ -228,7 +228,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 	}
 	outcome, err := ToolPre.Dispatch(t.ctx, t.snap, t.toolCall(c))
 	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
-	c.pending = appendAside(c.pending, outcome.Output.Aside)
+	c.pending = t.aside(c.pending, outcome.Output.Aside)
 	if len(outcome.Rewriters) > 0 {
 		c.rewrite(outcome.Input.Input(), outcome.Rewriters...)
 	}
@@ -299,7 +299,7 @@ func (t *turn) deny(c *call, by, why string) {
 
 // note keeps what an observe phase said about the call.
 func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
-	c.pending = appendAside(c.pending, Aside{Note: n})
+	c.pending = t.aside(c.pending, Aside{Note: n})
 	c.diagnostics = append(c.diagnostics, diagnostics...)
 	if err != nil {
 		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)

@@ -36,6 +36,7 @@ type turn struct {
 	out         chan Event // nil if nobody reads the stream
 	left        chan struct{}
 	emitting    sync.Mutex
+	showing     showing
 	tooFull     bool       // the context could not be summed up
 	quiet       bool       // it is housekeeping and no turn
 	silent      bool       // it tells nobody anything
@@ -140,6 +141,7 @@ func (t *turn) steps() EndReason {
 
 // step is one model call and its tools.
 func (t *turn) step() EndReason {
+	t.tellShown()
 	if end := t.bounds(); end != "" {
 		return end
 	}
@@ -151,6 +153,7 @@ func (t *turn) step() EndReason {
 	if err := t.makeRoom(); err != nil {
 		return t.failed(err)
 	}
+	t.tellShown()
 	response, delivered, err := t.ask()
 	if err != nil {
 		return t.failed(err)
@@ -226,10 +229,11 @@ func (t *turn) stopping() EndReason {
 		})})
 		t.hear(outcome.Output.Aside, outcome.Diagnostics)
 		if err == nil && outcome.Output.Decision == StopContinue {
-			t.state.Continuations++
-			t.tell(ReminderBlocked, outcome.By, "the turn does not end yet: "+outcome.Output.Reason)
+			t.goesOn(outcome.By, outcome.Output.Reason)
 			return ""
 		}
+	} else if t.state.Continuations > 0 && TurnStop.Active(t.snap) {
+		t.goneOn()
 	}
 	if t.ctx.Err() != nil {
 		return t.failed(context.Cause(t.ctx))
@@ -272,6 +276,7 @@ func (t *turn) observe(response *Message, b *batch) {
 		}
 	}
 	t.tellResults(b)
+	t.tellShown()
 }
 
 // tellResults tells about the results that nobody was told of yet.

@@ -44,6 +44,7 @@ func (t *turn) perform(b *batch) EndReason {
 	}
 	t.letGo(b)
 	t.tellResults(b)
+	t.tellShown()
 	if !b.settled() {
 		return t.park(b)
 	}
@@ -170,6 +171,7 @@ func (t *turn) runOne(c *call) {
 	c.answer(result)
 	c.told = true
 	t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
+	t.tellShown()
 }
 
 // flight is a tool's run on a goroutine of its own.
@@ -279,7 +281,7 @@ func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
 	outcome, err := ToolPost.Dispatch(ctx, t.snap, ToolResult{newInput(t.scope, toolResult{
 		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Text: r.Text, IsError: r.IsError, Class: r.Class, Latency: took, soFar: t.so(),
 	})})
-	c.pending = appendAside(c.pending, outcome.Output.Aside)
+	c.pending = t.aside(c.pending, outcome.Output.Aside)
 	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
 	if outcome.Output.Result != nil {
 		r.Text, r.Media, r.Render = validText(*outcome.Output.Result), nil, nil

@@ -40,7 +40,7 @@ type ReminderSettings struct {
 // hear keeps what a hook's answer says besides for the next request, and its
 // diagnostics for the end of the turn.
 func (t *turn) hear(a Aside, diagnostics []hook.Diagnostic) {
-	t.session.state.Pending = appendAside(t.session.state.Pending, a)
+	t.session.state.Pending = t.aside(t.session.state.Pending, a)
 	t.clean = t.clean && len(a.Context) == 0 && len(a.shown) == 0
 	t.diagnostics = append(t.diagnostics, diagnostics...)
 }

@@ -251,8 +251,9 @@ func TestEventWire(t *testing.T) {
 		belay.EventSkillInvoked: "skill_invoked", belay.EventSubagentInvoked: "subagent_invoked", belay.EventSubagentCompleted: "subagent_completed",
 		belay.EventApprovalRequested: "approval_requested", belay.EventApprovalDecided: "approval_decided", belay.EventHookRun: "hook_run",
 		belay.EventTurnStart: "turn_start", belay.EventTurnEnd: "turn_end", belay.EventError: "error",
+		belay.EventHookOutput: "hook_output", belay.EventTurnContinued: "turn_continued",
 	}
-	if len(kinds) != 18 {
+	if len(kinds) != 20 {
 		t.Errorf("there are %d kinds", len(kinds))
 	}
 	for kind, name := range kinds {

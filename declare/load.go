@@ -227,6 +227,10 @@ func readable(message string) string {
 		return "the line is not indented like those that it belongs with: the keys of a hook begin in one column, below its id"
 	case strings.Contains(message, "unexpected key name"):
 		return "it is not key: value: is a colon missing here, or is the next line indented too far?"
+	case strings.Contains(message, "sequence end token"):
+		return "a list is not closed, or a line of it is not one of its entries: is a ] or a comma missing?"
+	case strings.Contains(message, "mapping end token"):
+		return "a mapping in braces is not closed: is a } or a comma missing?"
 	default:
 		return message
 	}

@@ -175,7 +175,7 @@ func TestLoadNamesFaults(t *testing.T) {
 		{"a label that the phase does not have", hooks("run: exit", "match: { labels: { source: [new] } }"), 5, "inputs of tool.pre have no source"},
 		{"tools at a phase without", "hooks:\n  - id: a\n    phase: turn.stop\n    run: exit\n    match: { tools: [write] }\n", 5, "inputs of turn.stop have no tool"},
 		{"a fallback that is no answer", hooks("run: exit", "failure: { fallback: { decisio: ask } }"), 5, `there is no such property (did you mean "decision"?)`},
-		{"an expression that does not parse", hooks("run: exit", "match: { when: 'args.path ==' }"), 5, "when: Syntax error"},
+		{"an expression that does not parse", hooks("run: exit", "match: { when: 'args.path ==' }"), 5, "when: the expression is not complete"},
 		{"an expression over a field that is not there", hooks("run: exit", `match: { when: 'input.tol == "x"' }`), 5, "undefined field 'tol'"},
 		{"an expression of a wrong type", hooks("run: exit", `match: { when: input.tool }`), 5, "must be true or false"},
 		{"an expression over types that differ", hooks("run: exit", `match: { when: input.tool == 3 }`), 5, "no matching overload"},

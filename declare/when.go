@@ -89,6 +89,7 @@ func compile(env *cel.Env, phase *belay.WirePhase, text string) (*condition, err
 		if strings.Contains(message, "undeclared reference to 'args'") {
 			message = phase.Name() + " has no tool input: use input"
 		}
+		message = plainly(message, phase.Name())
 		return nil, fmt.Errorf("%s (in %s)", message, text)
 	}
 	if t := ast.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
@@ -99,6 +100,21 @@ func compile(env *cel.Env, phase *belay.WirePhase, text string) (*condition, err
 		return nil, fmt.Errorf("%w (in %s)", err, text)
 	}
 	return &condition{text, phase.Name(), program, phase}, nil
+}
+
+// plainly says what the library says in words for whoever writes an expression.
+func plainly(message, phase string) string {
+	switch {
+	case strings.Contains(message, "<EOF>"):
+		return "the expression is not complete: is a bracket, a quotation mark or an operand missing at its end?"
+	case strings.Contains(message, "expecting"):
+		before, _, _ := strings.Cut(message, " expecting")
+		return before
+	case strings.Contains(message, "undefined field"):
+		return message + ": `belay hooks schema " + phase + "` lists the fields of input"
+	default:
+		return message
+	}
 }
 
 // String is the expression.

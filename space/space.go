@@ -9,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
@@ -213,8 +212,7 @@ func (s *Space) loadHooks(p *problems) {
 	}
 	var files []string
 	for _, e := range entries {
-		switch strings.ToLower(filepath.Ext(e.Name())) {
-		case ".yaml", ".yml", ".json":
+		if isDeclaring(e.Name()) {
 			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}

@@ -54,6 +54,17 @@ func (m *model) hooked(e *belay.Event) {
 	}
 }
 
+// hookSaid shows what a hook says to people, or that it has the turn go on.
+func (m *model) hookSaid(agent string, e *belay.Event) {
+	m.blocks(m.step.text.flush())
+	if e.Kind == belay.EventTurnContinued {
+		m.note(m.look.warn.Render("⚑"), "goes on: "+agent+e.By+": "+e.Text)
+		return
+	}
+	text := visible.Clean("hook " + agent + e.By + ": " + strings.TrimSpace(e.Text))
+	m.say(kindLine, each(m.look.dim, indented(text, "⚑ ", m.width-1))...)
+}
+
 // note prints a line about something that happened, as long as it needs to be.
 func (m *model) note(mark, text string) {
 	m.say(kindLine, indented(visible.Clean(text), mark+" ", m.width-1)...)

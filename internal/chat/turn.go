@@ -61,6 +61,8 @@ func (m *model) happened(e *belay.Event) {
 		m.decided(e)
 	case belay.EventHookRun:
 		m.hooked(e)
+	case belay.EventHookOutput, belay.EventTurnContinued:
+		m.hookSaid("", e)
 	case belay.EventHookInvoked, belay.EventSkillInvoked:
 		m.note(m.look.accent.Render("∙"), strings.TrimSuffix(string(e.Kind), "_invoked")+" "+e.Text)
 	case belay.EventCompactionStart:
@@ -86,6 +88,8 @@ func (m *model) happenedBelow(e *belay.Event) {
 		m.decided(e)
 	case belay.EventHookRun:
 		m.hooked(e)
+	case belay.EventHookOutput, belay.EventTurnContinued:
+		m.hookSaid(e.Agent+": ", e)
 	case belay.EventTokenConsumption:
 		m.consumed(e.Usage)
 	case belay.EventSubagentInvoked:

@@ -173,6 +173,19 @@ func TestHookLines(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "✓ read x/../a", "rewritten by paths: a", "│ ok")
 }
 
+// What hooks say to people is shown with the hook's id, and so is who has a turn go on.
+func TestWhatHooksSayIsShown(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.event(belay.Event{Kind: belay.EventHookOutput, By: "project/fmt", Text: "3 files\nformatted\x1b[2J\n"})
+	b.event(belay.Event{Kind: belay.EventTurnContinued, By: "project/stopper", Text: "not yet"})
+	b.event(belay.Event{Kind: belay.EventHookOutput, By: "project/fmt", Text: "below", Agent: "helper", Run: "r", Depth: 1})
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"),
+		"⚑ hook project/fmt: 3 files\n  formatted", "⚑ goes on: project/stopper: not yet", "⚑ hook helper: project/fmt: below")
+	shows(t, "the scrollback", strings.Join(b.raw, "\n"), b.m.look.dim.Render("⚑ hook project/fmt: 3 files"))
+	hides(t, "the scrollback", strings.Join(b.raw, "\n"), "\x1b[2J")
+}
+
 // What a tool says about how far it is stands behind its call, the last of it, and goes with
 // the call.
 func TestProgressIsShown(t *testing.T) {

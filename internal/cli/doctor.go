@@ -107,6 +107,7 @@ func (a *app) examine(ctx context.Context) *report {
 		r.add(a.storeFinding(ctx, settings))
 		r.add(floorFinding(settings))
 		r.add(a.filesFinding(ctx, settings))
+		r.add(a.unheededFinding(ctx, settings))
 	}
 	r.add(a.sandboxFinding(ctx, settings))
 	r.add(programFinding(ctx, "git", []string{"git", "--version"}, "install git: tasks on a project are easier to review and undo with it"))
@@ -347,6 +348,16 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	}
 	f.Detail = counted(hooks, "declared hook") + "; `belay hooks list` tells which run"
 	return f
+}
+
+// unheededFinding says what looks like hooks or rules, or is for another agent, and is not
+// read.
+func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
+	odd := append(unheeded(s, a.openPlaces(ctx, s)), unused(s)...)
+	if len(odd) == 0 {
+		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
+	}
+	return finding{Name: "unread files", Status: note, Detail: visible.All(strings.Join(odd, "\n"))}
 }
 
 func postgresFinding(ctx context.Context) finding {

@@ -259,6 +259,7 @@ that denies whatever it matches, because it may not run; the reason is told belo
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, a.onOut.yellow(w)))
 				}
 			}
+			a.tellUnheeded(v.settings, v.places)
 			if asJSON {
 				return nil
 			}

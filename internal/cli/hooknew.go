@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 )
@@ -27,6 +28,8 @@ type newHook struct {
 	tools  []string
 	user   bool
 	worker bool
+	// withTool says that what the phase is about has a tool.
+	withTool bool
 }
 
 func (a *app) newHookCommand() *cobra.Command {
@@ -52,6 +55,13 @@ of a project runs once it is trusted.`,
 			}
 			if !slices.Contains(phaseNames(), h.phase) {
 				return usage("there is no phase %q%s: `belay hooks phases` lists them", h.phase, near.Hint(h.phase, phaseNames()))
+			}
+			wire, err := belay.Wire(h.phase)
+			if err != nil {
+				return err
+			}
+			if h.withTool = slices.Contains(wire.Labels(), "tool"); len(h.tools) > 0 && !h.withTool {
+				return usage("--tools: what %s is about has no tool: leave it out, or choose another phase, such as tool.pre", h.phase)
 			}
 			dir := filepath.Join(projectPlace(settings), "hooks")
 			if h.user {
@@ -88,7 +98,11 @@ func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
 			return fmt.Errorf("%s is there already: choose another id, or change it", shownPath(s, path))
 		}
 	}
-	call, err := json.Marshal(h.call())
+	example, err := h.call()
+	if err != nil {
+		return err
+	}
+	call, err := json.Marshal(example)
 	if err != nil {
 		return err
 	}
@@ -105,7 +119,7 @@ func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
 	if h.user {
 		id, next = h.id, ""
 	}
-	fmt.Fprintf(a.out, "%s\n%s\n\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee its place:\n  belay hooks plan %s\n", shownPath(s, file), shownPath(s, script), next, call, id, h.phase)
+	fmt.Fprintf(a.out, "%s\n%s\n\nit is in shadow: it runs and is recorded, and changes nothing, until you take the line shadow: true out\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee its place:\n  belay hooks plan %s\n", shownPath(s, file), shownPath(s, script), next, call, id, h.phase)
 	return nil
 }
 
@@ -151,8 +165,22 @@ func (h *newHook) declaration() string {
 	return b.String()
 }
 
-// call is an input to try it with.
-func (h *newHook) call() any {
+// call is an input to try it with: what the phase's inputs always have.
+func (h *newHook) call() (map[string]any, error) {
+	described, err := belay.Schema(h.phase)
+	if err != nil {
+		return nil, err
+	}
+	var schema struct {
+		Required   []string `json:"required"`
+		Properties map[string]struct {
+			Type string   `json:"type"`
+			Enum []string `json:"enum"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(described.Input, &schema); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", h.phase, err)
+	}
 	tool := "write"
 	if len(h.tools) > 0 && !strings.ContainsAny(h.tools[0], "*?[") {
 		tool = h.tools[0]
@@ -161,13 +189,46 @@ func (h *newHook) call() any {
 	if tool == "shell" {
 		input = map[string]any{"command": "ls /srv/prod"}
 	}
+	call := make(map[string]any)
+	for _, name := range schema.Required {
+		switch p := schema.Properties[name]; {
+		case name == "tool":
+			call[name] = tool
+		case name == "input":
+			call[name] = input
+		case name == "id":
+			call[name] = "call-1"
+		case name == "text":
+			call[name] = "hello"
+		case len(p.Enum) > 0:
+			call[name] = p.Enum[0]
+		case p.Type == "string":
+			call[name] = "some " + name
+		case p.Type == "integer", p.Type == "number":
+			call[name] = 1
+		case p.Type == "boolean":
+			call[name] = false
+		case p.Type == "array":
+			call[name] = []any{}
+		default:
+			call[name] = map[string]any{}
+		}
+	}
+	return call, nil
+}
+
+// says tells what an exit code of 2, or its like, means at the phase.
+func (h *newHook) says() (exit, object string) {
+	wire, err := belay.Wire(h.phase)
 	switch {
-	case h.guards(), len(h.tools) > 0:
-		return map[string]any{"id": "call-1", "tool": tool, "input": input}
-	case h.phase == belay.UserPromptSubmit.Name():
-		return map[string]any{"text": "hello"}
+	case h.phase == belay.TurnStop.Name():
+		return "the turn goes on, for the reason on standard error", `{"decision": "continue", "reason": "…"}`
+	case err == nil && wire.Kind() == hook.Gate:
+		return "deny, for the reason on standard error", `{"decision": "deny", "reason": "…"}`
+	case err == nil && wire.Kind() == hook.Collect:
+		return "it is recorded, and stops nothing here", `{"context": [{"text": "…"}]}`
 	default:
-		return map[string]any{} // fields may be left out
+		return "it is recorded, and stops nothing here", `{"output": "…"}`
 	}
 }
 
@@ -178,22 +239,29 @@ func (h *newHook) text() string {
 		rest = "\n# It denies whatever match of its file lets through. To ask something of the machine first is what a script is for:\n#   [ -e /srv/prod/UNLOCKED ] && exit 0\necho \"production is off limits\" >&2\nexit 2\n"
 	}
 	if !h.worker {
-		return fmt.Sprintf(newScript, h.phase, h.phase) + rest
+		exit, object := h.says()
+		read := "field=$(jq -r .input.FIELD)"
+		if h.withTool {
+			read = "tool=$(jq -r .input.tool)"
+		}
+		if h.guards() {
+			read = "path=$(jq -r .input.input.path). Searching its text is not\n# enough: other fields hold paths too, and a path can be written in many ways"
+		}
+		return fmt.Sprintf(newScript, h.phase, h.phase, read, exit, object) + rest
 	}
 	answer := `{"output": "` + h.id + ` was at ` + h.phase + `"}  # it is shown`
 	if h.guards() {
 		answer = `{"decision": "deny", "reason": "production is off limits"}  # None: no opinion`
 	}
-	return fmt.Sprintf(newWorker, h.phase, answer)
+	return fmt.Sprintf(newWorker, h.phase, h.phase, answer)
 }
 
 const newScript = `#!/bin/sh
 # Standard input is one JSON object: {"phase": %q, "session": …, "cwd": …, "input": …}. What is in "input":
 #   belay hooks schema %s
-# This script does not read it. To look at it, parse it, as in: path=$(jq -r .input.input.path). Searching its text is not
-# enough: other fields hold paths too, and a path can be written in many ways.
-# Exit 0 and print nothing: no opinion. Exit 2: deny, for the reason on standard error. Or print one JSON object:
-#   {"decision": "deny", "reason": "…"}
+# This script does not read it. To look at it, parse it, as in: %s.
+# Exit 0 and print nothing: no opinion. Exit 2: %s. Or print one JSON object:
+#   %s
 `
 
 const newWorker = `#!/usr/bin/env python3
@@ -204,7 +272,7 @@ import sys
 
 
 def answer(envelope):
-    # envelope["input"] is what %s is about, such as {"tool": …, "input": {"path": …}}.
+    # envelope["input"] is what %s is about: belay hooks schema %s
     return %s
 
 

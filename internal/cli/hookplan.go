@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -136,7 +137,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		if e.Timeout > 0 {
 			runs += " " + e.Timeout.String()
 		}
-		state := e.Failure.String()
+		state := failing(e.Failure.String())
 		if e.Shadow {
 			state = "shadow"
 		}
@@ -153,7 +154,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		line, state := &plan.OfAgents[i], plan.OfAgents[i].State
 		switch state {
 		case "on", "limited":
-			state = line.fails
+			state = failing(line.fails)
 		case "closed":
 			state = mayNotRun
 		}
@@ -182,5 +183,22 @@ func order(e hook.PlanEntry) string {
 	if len(e.After) > 0 {
 		return "after " + strings.Join(e.After, ", ")
 	}
-	return e.Why
+	return extreme.ReplaceAllStringFunc(e.Why, func(priority string) string {
+		if strings.HasPrefix(priority, "priority -") {
+			return "first"
+		}
+		return "last"
+	})
+}
+
+// extreme is a priority that nobody would give but to be the first or the last.
+var extreme = regexp.MustCompile(`priority -?\d{9,}`)
+
+// failing says what a failed run of a hook means. Closed alone is said of a gate that may
+// not run.
+func failing(mode string) string {
+	if mode == "fallback" {
+		return "falls back"
+	}
+	return "fails " + mode
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 )
 
@@ -112,7 +113,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	var err error
 	switch file {
 	case "":
-		return json.RawMessage("{}"), nil
+		return nil, usage("give the input that it is to judge: --input FILE, or --input - for standard input; `belay hooks schema PHASE` says what fits")
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(a.in, 8<<20))
 	default:
@@ -121,7 +122,10 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, usage("--input: %w", err)
 	}
-	if data = bytes.TrimSpace(data); !json.Valid(data) {
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		return nil, usage("--input: there is nothing to read: give the input of the phase as JSON")
+	}
+	if !json.Valid(data) {
 		return nil, usage("--input: it is not JSON")
 	}
 	return data, nil
@@ -232,7 +236,7 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 		fmt.Fprintln(a.out, "nobody is asked")
 	}
 	for _, d := range x.Diagnostics {
-		fmt.Fprintf(a.out, "%s %s: %s\n", d.Level, d.Code, d.Message)
+		fmt.Fprintf(a.out, "%s %s\n", d.Level, visible.All(oneLine(diagnosed(d))))
 	}
 	if x.Error != "" {
 		fmt.Fprintf(a.out, "it fails: %s\n", x.Error)
@@ -242,6 +246,18 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 		merged = string(x.Merged)
 	}
 	fmt.Fprintf(a.out, "→ %s\n", merged)
+}
+
+// diagnosed is a diagnostic with the hook it is about and its error, which is not stored.
+func diagnosed(d hook.Diagnostic) string {
+	if d.Code == hook.CodeMatchFailed && d.Err != nil {
+		return fmt.Sprintf("%s %s: its condition failed, and at a gate that counts as a match: %v (`has(args.KEY)` tells whether a key is there)", d.Code, d.Subscription, d.Err)
+	}
+	text := d.String()
+	if d.Err != nil {
+		text += ": " + d.Err.Error()
+	}
+	return text
 }
 
 // ofOthers are the hooks of a phase that agents declare, which are not asked in the turns

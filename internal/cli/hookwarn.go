@@ -71,9 +71,9 @@ func (c *hookCheck) tools(m hook.Match) []string {
 	return odd
 }
 
-// all is what is odd about the hooks of a place.
+// all is what is odd about the hooks of a place, and what is not heeded there.
 func (c *hookCheck) all(v *seen) []string {
-	var odd, ids []string
+	odd, ids := append(unheeded(v.settings, v.places), unused(v.settings)...), []string(nil)
 	for _, line := range v.lines(c) {
 		if line.Origin.File != "" {
 			ids = append(ids, line.ID)
@@ -85,7 +85,7 @@ func (c *hookCheck) all(v *seen) []string {
 	for _, p := range v.places.all {
 		for _, d := range p.Programs() {
 			if said := missingProgram(d); said != "" && !d.Options.Disabled {
-				odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", shownPath(v.settings, d.File), d.Line, d.ID, said))
+				odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", shownPath(v.settings, d.File), d.Line, prefixedID(p, d), said))
 			}
 		}
 	}

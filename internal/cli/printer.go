@@ -72,6 +72,10 @@ func (p *printer) tell(e *belay.Event) {
 		}
 	case belay.EventHookRun:
 		p.hookRun(e.HookRun)
+	case belay.EventHookOutput:
+		p.hookOutput("", e)
+	case belay.EventTurnContinued:
+		p.goesOn("", e)
 	case belay.EventCompactionStart:
 		p.spin.say("summing up the conversation")
 	case belay.EventCompactionEnd:
@@ -92,10 +96,17 @@ func (p *printer) tell(e *belay.Event) {
 	}
 }
 
-// below shows an event of a subagent: what it calls, and not what it says, which is for
-// its parent.
+// below shows an event of a subagent: what it calls and what hooks show about it, and not
+// what it says, which is for its parent.
 func (p *printer) below(e *belay.Event) {
-	if e.Call == nil {
+	switch {
+	case e.Kind == belay.EventHookOutput:
+		p.hookOutput(oneLine(e.Agent)+": ", e)
+		return
+	case e.Kind == belay.EventTurnContinued:
+		p.goesOn(oneLine(e.Agent)+": ", e)
+		return
+	case e.Call == nil:
 		return
 	}
 	part := *e.Call
@@ -275,6 +286,25 @@ func (p *printer) hookRun(r *hook.Run) {
 		line += " " + s.red(string(r.Class))
 	}
 	p.line(line + "  " + s.dim(took(time.Duration(r.Latency))))
+}
+
+// hookOutput shows what a hook says to people, as far as it is short.
+func (p *printer) hookOutput(agent string, e *belay.Event) {
+	s := p.a.onErr
+	all := strings.Split(strings.TrimSpace(visible.Clean(e.Text)), "\n")
+	p.line("  " + s.cyan("hook") + " " + agent + oneLine(e.By) + ": " + s.dim(all[0]))
+	rest := all[1:]
+	for _, line := range rest[:min(len(rest), lastLines)] {
+		p.line("    " + s.dim(line))
+	}
+	if more := len(rest) - lastLines; more > 0 {
+		p.line("    " + s.dim(fmt.Sprintf("… and %s more", counted(more, "line"))))
+	}
+}
+
+// goesOn shows who has the turn go on, and why.
+func (p *printer) goesOn(agent string, e *belay.Event) {
+	p.line("  " + p.a.onErr.yellow("goes on:") + " " + agent + oneLine(e.By) + ": " + oneLine(e.Text))
 }
 
 // asking has the terminal to itself while f asks a person something.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/diff"
@@ -155,6 +156,9 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		return nil
 	}
 	a.tellPrograms(s, loaded)
+	for _, odd := range misplaced(s, loaded) {
+		a.warn(odd)
+	}
 	for _, c := range changes {
 		fmt.Fprintf(a.out, "  %s %s\n", changeWord(c), visible.All(c.Name))
 	}
@@ -199,6 +203,14 @@ func changeWord(c space.Change) string {
 	}
 }
 
+// prefixedID is the id of a hook as it is listed: project/no-prod.
+func prefixedID(place *space.Space, d *declare.Declaration) string {
+	if prefix := place.Prefix(); prefix != "" {
+		return prefix + "/" + d.ID
+	}
+	return d.ID
+}
+
 // tellPrograms tells what would run.
 func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 	for _, d := range loaded.Programs() {
@@ -218,7 +230,10 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 			what += "  is given " + strings.Join(names, ", ")
 		}
 		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, d.File), d.Line), "\n", "␊")
-		fmt.Fprintf(a.out, "%s at %s: %s  %s\n", d.ID, d.Phase, visible.All(what), a.onOut.dim(visible.All(where)))
+		if d.Options.Shadow {
+			what += "  in shadow: it changes nothing"
+		}
+		fmt.Fprintf(a.out, "%s at %s: %s  %s\n", prefixedID(loaded, d), d.Phase, visible.All(what), a.onOut.dim(visible.All(where)))
 	}
 	for i := range loaded.Servers {
 		server := &loaded.Servers[i]

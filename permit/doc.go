@@ -55,7 +55,7 @@
 //
 //	allow shell(go test *)
 //	deny  shell(git push)             also git push --force origin main
-//	ask   write(migrations/**)
+//	ask   *(path:migrations/**)       whatever way it is written or read
 //	deny  *(path:**/*.pem)            whatever tool it is
 //	allow fetch(https://*.example.com/*)
 //	deny  deploy(target=prod*)

@@ -42,6 +42,9 @@ type Declaration struct {
 	Budget belay.Budget
 	// Path is the file.
 	Path string
+	// Ignored are keys of its file that say something to another program, and nothing
+	// here. Files in .claude/agents may have them.
+	Ignored []string
 }
 
 // Factory makes agents of the declaration: the program says how. It should give them

@@ -19,6 +19,16 @@ import (
 // fields are the keys of a declaration.
 var fields = []string{"name", "description", "model", "prompt", "tools", "skills", "hooks", "mode", "budget", "enforce_allowed_tools"}
 
+// ignored are keys that Claude Code knows beside, and that bound nothing. Those that do,
+// such as disallowedTools, are not ignored: without them the agent might do more.
+var ignored = []string{"color", "effort", "memory", "background"}
+
+// isClaude reports whether a file is where Claude Code has the agents of a project.
+func isClaude(file string) bool {
+	dir := filepath.Dir(file)
+	return filepath.Base(dir) == "agents" && filepath.Base(filepath.Dir(dir)) == ".claude"
+}
+
 // Parse reads the text of a file, whose ending says in which format it is. It returns
 // every mistake; with any, the declaration is not to be used.
 func Parse(file string, text []byte) (*Declaration, []Problem) {
@@ -105,6 +115,10 @@ func (r *reading) field(f *frontmatter.Field) {
 		}
 		r.d.EnforceAllowedTools = strings.EqualFold(f.Value.Text, "true")
 	default:
+		if slices.Contains(ignored, f.Key) && isClaude(r.d.Path) {
+			r.d.Ignored = append(r.d.Ignored, f.Key)
+			return
+		}
 		r.wrongf(f.Line, "unknown key %q%s: there are %s", f.Key, near.Hint(f.Key, fields), strings.Join(fields, ", "))
 	}
 }

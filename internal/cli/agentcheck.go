@@ -96,6 +96,60 @@ func foreign(s *config.Loaded, path string) bool {
 	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
 }
 
+// absent are tools of another agent that there are not here.
+var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
+
+// adapt puts what an agent of .claude/agents says into the words of here, and tells what was
+// put otherwise or left out. Tools are only left out where the agent does without them; one
+// with a limit, such as Bash(git log:*), stays what it is, which no tool is called.
+func adapt(d *subagent.Declaration) []string {
+	var said []string
+	if len(d.Ignored) > 0 {
+		said = append(said, strings.Join(d.Ignored, ", ")+": they say nothing here")
+	}
+	if slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, d.Model) {
+		said = append(said, fmt.Sprintf("model: %s is a name of Claude Code: the model of the main agent is asked", d.Model))
+		d.Model = ""
+	}
+	if d.Tools == nil {
+		return said
+	}
+	tools := []string{}
+	for _, name := range d.Tools {
+		ours, known := elsewhere[strings.ToLower(name)]
+		switch {
+		case slices.Contains(absent, strings.ToLower(name)):
+			said = append(said, fmt.Sprintf("tools: %s is not here: it does without", name))
+			continue
+		case !known:
+			ours = name
+		case ours != name:
+			said = append(said, fmt.Sprintf("tools: %s is called %s here", name, ours))
+		}
+		if !slices.Contains(tools, ours) {
+			tools = append(tools, ours)
+		}
+	}
+	d.Tools = tools
+	return said
+}
+
+// adapted are notes about the agents of .claude/agents that are put into the words of here.
+func adapted(s *config.Loaded) []string {
+	dir := filepath.Join(s.Project, ".claude", "agents")
+	if !staysInside(s.Project, dir) {
+		return nil
+	}
+	var notes []string
+	declared, _ := subagent.LoadDir(dir) // what is wrong with them is told elsewhere
+	for _, d := range declared {
+		if said := adapt(d); len(said) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %s", shownPath(s, d.Path), strings.Join(said, "; ")))
+		}
+	}
+	return notes
+}
+
 // unreadHooks says that the hooks that an agent declares would not run, because nobody can
 // trust them where its file is, or nothing. One of them may be a gate, so the agent is not
 // used without them.

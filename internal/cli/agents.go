@@ -48,6 +48,9 @@ func openAgents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) 
 		declared, found := subagent.LoadDir(dir)
 		problems = append(problems, found...)
 		for _, d := range declared {
+			if foreign(s, d.Path) {
+				adapt(d)
+			}
 			if before := byName[d.Name]; before != nil {
 				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s stands in front of it", d.Name, d.Path)})
 			}
@@ -374,13 +377,16 @@ func (a *app) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.D
 		return nil, err
 	}
 	odd := 0
-	var unread []subagent.Problem // who wrote hooks here means this program
+	var unused []subagent.Problem
 	declared = slices.DeleteFunc(declared, func(d *subagent.Declaration) bool {
-		unfit := foreign(s, d.Path) && len(check.mistakes(d)) > 0
-		if p := unreadHooks(s, d); p != nil {
-			unread = append(unread, *p)
-		} else if unfit {
+		fails := check.fails(d)
+		unfit := len(fails) > 0 || foreign(s, d.Path) && len(check.mistakes(d)) > 0
+		if p := unreadHooks(s, d); p != nil { // who wrote hooks here means this program
+			unused = append(unused, *p)
+		} else if unfit && foreign(s, d.Path) {
 			odd++
+		} else if unfit {
+			unused = append(unused, fails...)
 		}
 		return unfit
 	})
@@ -392,11 +398,22 @@ func (a *app) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.D
 		return false
 	})
 	a.tellAgentProblems(s, "not loaded", problems)
-	a.tellAgentProblems(s, "not used", unread)
+	a.tellAgentProblems(s, "not used", unused)
+	for _, d := range withSpaces(nil, spacesHere(s)) {
+		a.tellAgentProblems(s, "mistaken", check.fails(d))
+	}
 	if odd > 0 {
 		a.remarkf("%s %s of .claude/agents: `belay agents list` says why", a.onErr.yellow("not used:"), counted(odd, "agent"))
 	}
 	return declared, nil
+}
+
+// fails are the mistakes that an agent cannot be made with: of its model and its tools.
+// Without a skill it does less, and the tighter mode holds.
+func (c *agentCheck) fails(d *subagent.Declaration) []subagent.Problem {
+	made := *d
+	made.Skills, made.Mode = nil, ""
+	return c.mistakes(&made)
 }
 
 // agentNames are the names of the agents that are declared, to complete them.

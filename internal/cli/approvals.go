@@ -347,7 +347,12 @@ func (a *app) decide(ctx context.Context, store sessionStore, word string, d bel
 
 // decideOn stores the decision of an approval, and says how to go on.
 func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.Approval, d belay.Decision) error {
+	session := parentOf(approval.Session)
 	before, err := store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	held, err := isHeld(ctx, store, session)
 	if err != nil {
 		return err
 	}
@@ -357,7 +362,7 @@ func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.
 		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), settledAs(approval, stored.Decided.Allow))
 	}
 	if errors.Is(err, belay.ErrExpired) {
-		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + parentOf(approval.Session) + ": the call is refused, and the model may ask anew"}
+		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + session + ": the call is refused, and the model may ask anew"}
 	}
 	if err != nil {
 		return err
@@ -380,15 +385,31 @@ func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.
 	if err != nil {
 		return err
 	}
-	a.tellGoOn(parentOf(approval.Session), &before, &after)
+	a.tellGoOn(session, held, &before, &after)
 	return nil
 }
 
+// isHeld reports whether a process has a session open.
+func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, error) {
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: session}) {
+		if err != nil {
+			return false, err
+		}
+		if info.ID == session {
+			return info.Held, nil
+		}
+	}
+	return false, nil
+}
+
 // tellGoOn says how a turn goes on whose last question was decided between two looks at
-// the store: by itself, if it is on the list of a worker that lives.
-func (a *app) tellGoOn(session string, before, after *belay.Load) {
+// the store: by itself, if it is on the list of a worker that lives, or if a process held
+// its session and asks.
+func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 	resume, watch := "go on:   belay resume "+session, "belay watch "+session
 	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {
+	case held && !slices.ContainsFunc(claimed(before), of) && !slices.ContainsFunc(claimed(after), of):
+		a.remarkf("the process that asks goes on with the turn; see: %s", watch)
 	case !working(after):
 		a.remarkf("%s", resume)
 	case slices.ContainsFunc(claimed(before), of), slices.ContainsFunc(claimed(after), of), slices.ContainsFunc(before.PutOff, of), after.Parked < before.Parked:

@@ -13,6 +13,7 @@ func TestDecidingSaysWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	const (
 		resume = "go on:   belay resume s\n"
+		asker  = "the process that asks goes on with the turn; see: belay watch s\n"
 		serves = "a worker goes on with the turn; see: belay watch s\n"
 		either = "a worker goes on with the turn if it was submitted; see: belay watch s\nif not, go on:   belay resume s\n"
 	)
@@ -32,24 +33,28 @@ func TestDecidingSaysWhoGoesOn(t *testing.T) {
 		rule          string
 		before, after belay.Load
 		want          string
+		held          bool
 	}{
-		{"nobody works", load(0, 1), load(1, 0), resume},
-		{"who has the store open is no worker", load(0, 1, belay.HolderLoad{PID: 1}), load(1, 0, belay.HolderLoad{PID: 1}), resume},
-		{"a worker that is gone takes nothing", load(0, 1, worker), load(1, 0, gone), resume},
-		{"the turn was parked on the list, and waits now", load(0, 1, worker), load(1, 0, worker), serves},
-		{"a worker has it already", load(0, 0, worker), load(0, 0, at("s")), serves},
-		{"a worker was at it still", load(0, 0, at("s")), load(0, 0, worker), serves},
-		{"one was at it that is gone, and another takes it up", load(0, 0, worker, gone), load(0, 0, worker, gone), serves},
-		{"it had been put off", putOff, load(1, 1, worker), serves},
-		{"the worker is at others", load(0, 2, at("other")), load(0, 2, at("other")), resume},
-		{"it is not on the list", load(0, 0, worker), load(0, 0, worker), resume},
-		{"another was parked meanwhile, and some wait: it may be one of them", load(1, 1, worker), load(2, 1, worker), either},
+		{"nobody works", load(0, 1), load(1, 0), resume, false},
+		{"who has the store open is no worker", load(0, 1, belay.HolderLoad{PID: 1}), load(1, 0, belay.HolderLoad{PID: 1}), resume, false},
+		{"a worker that is gone takes nothing", load(0, 1, worker), load(1, 0, gone), resume, false},
+		{"the turn was parked on the list, and waits now", load(0, 1, worker), load(1, 0, worker), serves, false},
+		{"a worker has it already", load(0, 0, worker), load(0, 0, at("s")), serves, false},
+		{"a worker was at it still", load(0, 0, at("s")), load(0, 0, worker), serves, false},
+		{"one was at it that is gone, and another takes it up", load(0, 0, worker, gone), load(0, 0, worker, gone), serves, false},
+		{"it had been put off", putOff, load(1, 1, worker), serves, false},
+		{"the worker is at others", load(0, 2, at("other")), load(0, 2, at("other")), resume, false},
+		{"it is not on the list", load(0, 0, worker), load(0, 0, worker), resume, false},
+		{"another was parked meanwhile, and some wait: it may be one of them", load(1, 1, worker), load(2, 1, worker), either, false},
+		{"a process that is no worker holds the session, and asks", load(0, 0), load(0, 0), asker, true},
+		{"it does so where workers live", load(0, 0, worker), load(0, 0, worker), asker, true},
+		{"it is a worker that holds it", load(0, 0, at("s")), load(0, 0, at("s")), serves, true},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
 			var told bytes.Buffer
 			a := &app{err: &told}
-			a.tellGoOn("s", &test.before, &test.after)
+			a.tellGoOn("s", test.held, &test.before, &test.after)
 			if told.String() != test.want {
 				t.Errorf("told %q, want %q", &told, test.want)
 			}

@@ -82,7 +82,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("chat: %w", cause)
 	}
-	a.remarkf("%s", a.onErr.dim("session "+id+"; go on: belay chat --session "+id+a.mcpFlags()))
+	a.remarkf("%s", a.onErr.dim("session "+id+"; go on: belay chat --session "+id+modelFlag(settings)+a.mcpFlags()))
 	return nil
 }
 

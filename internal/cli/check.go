@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,8 +24,9 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Look for mistakes in everything that would be loaded, without running anything",
 		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and tells every mistake with file
-and line. Nothing runs. Hooks that would not run because nobody trusts them yet are no mistake, and are told; so are names of
-tools that there are not, and programs that are not on this machine.`,
+and line, as ` + "`belay run`, `belay agents list` and `belay skills check`" + ` would find it. Nothing runs. Hooks that would not run
+because nobody trusts them yet are no mistake, and are told; so are names of tools that hooks have and there are not, programs
+and keys that are not on this machine, and what .claude has for another agent and cannot be used here.`,
 		Example: "  belay check",
 		Args:    arguments(0, 0, "check takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +42,7 @@ tools that there are not, and programs that are not on this machine.`,
 // check looks for mistakes in everything that would be loaded.
 func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	places := a.openPlaces(ctx, s)
-	problems := []error{places.err}
+	problems := []error{a.checkSettings(s), places.err}
 	agents, found := openAgents(s)
 	for i := range found {
 		problems = append(problems, &found[i])
@@ -48,12 +50,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	for _, d := range agents {
 		problems = append(problems, checkOwnHooks(ctx, places, d))
 	}
-	catalog := openAllSkills(ctx, s)
-	for _, p := range catalog.Problems() {
-		if p.Kind == skill.NotLoaded {
-			problems = append(problems, &p)
-		}
-	}
+	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s))
 	_, _, err := a.readMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)
@@ -65,6 +62,101 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	}
 	fmt.Fprintf(a.out, "no mistakes: %s\n", tally)
 	return nil
+}
+
+// checkSettings finds what a run would refuse of settings that can be read: the model, the
+// tools and the store. That there is no key, on this machine, is no mistake.
+func (a *app) checkSettings(s *config.Loaded) error {
+	problems := []error{checkStore(s), missingStoreDir(s)}
+	if s.Model != "" {
+		_, err := openModel(s)
+		if lacks, ok := errors.AsType[*noKeyError](err); ok {
+			a.warn(fmt.Sprintf("%s: model: %v", s.From("model"), lacks))
+		} else if err != nil {
+			problems = append(problems, fmt.Errorf("%s: model: %w", s.From("model"), err))
+		}
+	}
+	names, err := toolNames(s)
+	if err == nil {
+		err = unknownTools(s, names)
+	}
+	return errors.Join(append(problems, err)...)
+}
+
+// checkAgents finds what shows only when agents are made. What another agent has, in
+// .claude, is told and no mistake; nor is it one that there is no key on this machine.
+func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent.Declaration) error {
+	check, err := newAgentCheck(ctx, s)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, d := range withSpaces(own, spacesHere(s)) {
+		if unreadHooks(s, d) != nil {
+			continue // which is told already, and why it is not used
+		}
+		looked := *d
+		if _, err := findModel(s, d.Model); d.Model != "" {
+			if lacks, ok := errors.AsType[*noKeyError](err); ok {
+				a.warn(fmt.Sprintf("%s: model: %v", a.shownPath(s, d.Path), lacks))
+				looked.Model = ""
+			}
+		}
+		found := check.mistakes(&looked)
+		if foreign(s, d.Path) {
+			a.tellAgentProblems(s, "not used", found)
+			continue
+		}
+		for i := range found {
+			problems = append(problems, &found[i])
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkSkills finds what cannot be loaded, and holds the skills that are written for this
+// program against the specification and against what it reads beyond it. What another
+// agent has, in .claude, need only be a skill.
+func (a *app) checkSkills(ctx context.Context, s *config.Loaded) error {
+	catalog := openAllSkills(ctx, s)
+	var problems []error
+	told := make(map[string]bool)
+	for _, p := range catalog.Problems() {
+		if p.Kind == skill.NotLoaded {
+			problems = append(problems, &p)
+			told[p.Path] = true
+		}
+	}
+	dirs := slices.DeleteFunc(skillDirs(s), func(dir string) bool { return filepath.Dir(dir) == filepath.Join(s.Project, ".claude") })
+	for _, of := range spacesHere(s) {
+		dirs = append(dirs, filepath.Join(of.Dir, "skills"))
+	}
+	for _, dir := range present(dirs) {
+		if !slices.ContainsFunc(catalog.List(), func(one *skill.Skill) bool { return within(dir, one.Path) }) {
+			continue // there is none, which is no mistake, or none that could be loaded, which is told
+		}
+		found, err := skill.Check(dir, false)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		for i := range found {
+			if !told[found[i].Path] {
+				problems = append(problems, &found[i])
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// within reports whether a file is in a directory, as they are written.
+func within(dir, file string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// warn tells something that is odd and no mistake.
+func (a *app) warn(odd string) {
+	a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
 }
 
 // tallyOf counts what would be loaded, and says how much of it spaces and agents bring.
@@ -135,7 +227,7 @@ func (a *app) checkOrder(ctx context.Context) error {
 		return errors.Join(err, v.close(ctx))
 	}
 	for _, odd := range check.all(v) {
-		a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
+		a.warn(odd)
 	}
 	return v.close(ctx)
 }
@@ -167,6 +259,18 @@ flag. Those that nobody set are shown with --all.`,
 	return cmd
 }
 
+// unset is what holds where nothing is set, in a word.
+func unset(path, text string) string {
+	switch {
+	case path == "tools" && text == "null":
+		return "all"
+	case text == "null", text == "[]", text == "{}", text == "0", text == "0s":
+		return "none"
+	default:
+		return text
+	}
+}
+
 // showConfig shows settings, one to a line.
 func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) error {
 	paths := config.Paths()
@@ -196,6 +300,9 @@ func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) erro
 		text := string(value)
 		if word, ok := line.Value.(string); ok {
 			text = word
+		}
+		if line.From.Kind == "default" {
+			text = unset(path, text)
 		}
 		t.add(path, visible.All(short(oneLine(text), 60)), line.From.String())
 	}

@@ -227,7 +227,10 @@ func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.A
 		return err
 	}
 	if err := covered(ctx, in, pattern, approval.Tool, input); err != nil {
-		return usage("--scope: %w%s", err, near.Hint(pattern, []string{"once", "session"}))
+		if !strings.Contains(pattern, "(") {
+			return usage("--scope: %w%s: give once, session, or a pattern such as 'shell(git push *)'", err, near.Hint(pattern, []string{"once", "session"}))
+		}
+		return usage("--scope: %w", err)
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ func (a *app) init(force bool) error {
 	if errors.Is(err, fs.ErrExist) {
 		return usage("%s is there already: --force overwrites it", path)
 	}
+	if readOnlyPlace(err) {
+		return &exitError{code: exitFailed, err: fmt.Errorf("init: %w", err), hint: "this directory cannot be written: -C DIR names another, and the user's own settings stand in belay/" + config.Name + " of the user's directory for settings"}
+	}
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
 	}

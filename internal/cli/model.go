@@ -46,13 +46,33 @@ func findModel(settings *config.Loaded, name string) (belay.Model, error) { //no
 		return nil, err
 	}
 	if key == "" && p.NeedsKey() {
-		return nil, usage("there is no key for %s: set %s, or say in the user's %s, under providers, which key_file of %s holds it", p.Name, strings.Join(p.KeyEnv, " or "), config.Name, p.Name)
+		return nil, usage("%w", &noKeyError{settings, p})
 	}
 	called := &calledModel{Model: makeModel(p, model, key), name: name, at: p, model: model}
 	if key != "" {
 		called.key, called.keyFrom = masked(key), from
 	}
 	return called, nil
+}
+
+// noKeyError says that there is no key for a provider that wants one: not on this machine,
+// or not for this user.
+type noKeyError struct {
+	settings *config.Loaded
+	provider *config.Provider
+}
+
+func (e *noKeyError) Error() string {
+	p := e.provider
+	return fmt.Sprintf("there is no key for %s: set %s, or say in %s, under providers, which key_file of %s holds it", p.Name, strings.Join(p.KeyEnv, " or "), userFile(e.settings), p.Name)
+}
+
+// userFile names the user's own file of settings, and where it is or would be.
+func userFile(s *config.Loaded) string {
+	if s.UserDir == "" {
+		return "the user's " + config.Name
+	}
+	return "the user's " + filepath.Join(s.UserDir, config.Name)
 }
 
 // heedKept has the settings name the model that a session keeps where they have none

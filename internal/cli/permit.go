@@ -58,6 +58,9 @@ run. A COMMAND is one of the shell: a single argument is taken as it is, several
 			return a.explain(cmd.Context(), settings, call, asJSON)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &exitError{code: exitUsage, err: unknownFlag(cmd, err), hint: "if it is a flag of the COMMAND, put -- before that: belay permit explain -- git push -f"}
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&tool, "tool", "", "the tool that is called; shell if left out")
 	flags.StringVar(&input, "input", "", "what it is called with, as JSON")
@@ -139,6 +142,13 @@ func (a *app) explain(ctx context.Context, settings *config.Loaded, call explain
 	}
 	if err := f.CheckTool(call.tool); err != nil {
 		return usage("%s", strings.NewReplacer("permit: ", "", " (Options.Tools)", "").Replace(err.Error()))
+	}
+	declared, err := declaredTools(settings)
+	if err != nil {
+		return err
+	}
+	for _, odd := range unknownFields(declared, call.tool, call.input) {
+		a.warn(odd)
 	}
 	in := f.of(nil)
 	e := in.Explain(ctx, call.tool, call.input)

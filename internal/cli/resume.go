@@ -24,7 +24,7 @@ Without SESSION: the last changed one that has an open turn. With --abandon the 
 		Args:              arguments(0, 1, "resume takes one SESSION"),
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.goOn, o.open, o.resumes = len(args) == 0, true, !o.abandons
+			o.goOn, o.open, o.resumes, o.taskless = len(args) == 0, true, !o.abandons, !o.abandons
 			if len(args) == 1 {
 				o.session = args[0]
 			}

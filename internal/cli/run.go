@@ -26,6 +26,7 @@ type runOptions struct {
 	session  string
 	open     bool // the session to go on with is one with an open turn
 	resumes  bool // an open turn may be gone on with
+	taskless bool // there is nothing else to do: a turn must be open
 	abandons bool // an open turn is ended, which asks no model
 	as       string
 	agent    string // one that is declared, in the place of what the settings describe
@@ -117,7 +118,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	o.resumes = task == ""
+	o.resumes, o.taskless = task == "", task == ""
 	return a.atWork(cmd.Context(), settings, o, func(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
 		a.tellHint(w, task)
 		return a.chooseTurn(ctx, w, o, task)
@@ -166,9 +167,9 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 	session, open := w.agent.Session(info.ID), info.State.Turn
 	switch {
 	case info.Held:
-		return nil, fmt.Errorf("session %s: another process is taking a turn in it: wait, or stop that process", info.ID)
+		return nil, heldElsewhere(info)
 	case task == "" && open == nil:
-		return nil, usage("session %s: its last turn is over, so there is nothing to go on with: give a task", info.ID)
+		return nil, nothingOpen(info)
 	case task == "":
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: going on with turn %s, after %s: %s", info.ID, open.ID, counted(open.Step, "step"), short(oneLine(open.Text), 60))))
 		if err := a.awaitCalled(ctx, w); err != nil {
@@ -184,6 +185,18 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the turn before this one was interrupted after %s; it is ended as aborted", info.ID, counted(open.Step, "step"))))
 	}
 	return session.Run(ctx, task), nil
+}
+
+func heldElsewhere(info *belay.SessionInfo) error {
+	return fmt.Errorf("session %s: another process is taking a turn in it: wait, or stop that process", info.ID)
+}
+
+// nothingOpen says that there is no turn to go on with.
+func nothingOpen(info *belay.SessionInfo) error {
+	return &exitError{
+		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn is over, so there is nothing to go on with: give a task", info.ID),
+		hint: fmt.Sprintf(`such as: belay run --session %s "go on"`, info.ID),
+	}
 }
 
 // free refuses an id that cannot be a new session's.
@@ -234,13 +247,24 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if missing, ok := lacking(err); ok && w.session != nil {
 		return a.withoutTools(w, w.session.ID, missing)
 	}
+	end.model = modelFlag(settings)
 	return a.outcome(end, err)
+}
+
+// modelFlag is the flag that named the model, as it was given, or nothing: a new turn
+// needs it again.
+func modelFlag(s *config.Loaded) string {
+	if s.From("model").Kind != "flag" {
+		return ""
+	}
+	return " --model " + quoted(s.Model)
 }
 
 // ended is a turn that is over, with what its events told about it.
 type ended struct {
 	*belay.Turn
 	session string
+	model   string // the flag that names the model of a new turn, if it needs one
 	took    time.Duration
 }
 
@@ -378,7 +402,7 @@ func (a *app) afterwards(end *ended) []string {
 		}
 		return append(lines, "go on:   belay resume "+end.session+a.mcpFlags())
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
-		return []string{fmt.Sprintf(`go on:   belay run --session %s%s "go on"`, end.session, a.mcpFlags())}
+		return []string{fmt.Sprintf(`go on:   belay run --session %s%s%s "go on"`, end.session, end.model, a.mcpFlags())}
 	default:
 		return nil
 	}

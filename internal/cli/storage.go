@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/store/sqlite"
@@ -24,16 +25,34 @@ func (a *app) openStore(ctx context.Context, settings *config.Loaded) (sessionSt
 		return nil, err
 	}
 	if err := storeDir(settings); err != nil {
-		return nil, err
+		return nil, unwritable(settings, err)
 	}
 	store, err := sqlite.Open(ctx, settings.Store, &sqlite.Options{Logger: a.logger()})
 	if err != nil {
-		return nil, err
+		return nil, unwritable(settings, err)
 	}
 	if line := recovered(store.Recovery()); line != "" {
 		a.remarkf("%s", a.onErr.yellow(line))
 	}
 	return store, nil
+}
+
+// unwritable adds to an error about a place that cannot be written what to do: sessions
+// can be kept elsewhere, and those that are there can be read in a copy.
+func unwritable(settings *config.Loaded, err error) error {
+	if !errors.Is(err, sqlite.ErrReadOnly) && !readOnlyPlace(err) {
+		return err
+	}
+	hint := "keep sessions elsewhere: --store FILE, in a place that you may write"
+	if _, missing := os.Stat(settings.Store); missing == nil {
+		hint = "looking at it needs to write beside it: copy " + settings.Store + " (with its -wal, if there is one) to where you may write, and name the copy with --store FILE"
+	}
+	return &exitError{code: exitCode(err), err: err, hint: hint}
+}
+
+// readOnlyPlace reports whether an error says that a place cannot be written.
+func readOnlyPlace(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
 // What a store is called that is no file: by another scheme than ours, or in the words
@@ -62,9 +81,17 @@ func checkStore(settings *config.Loaded) error {
 // storeDir makes the project's own directory for the store. Any other must be
 // there: it is more likely a mistyped path than a wish.
 func storeDir(settings *config.Loaded) error {
-	dir := filepath.Dir(settings.Store)
-	if dir == filepath.Join(settings.Project, ".belay") {
+	if dir := filepath.Dir(settings.Store); dir == filepath.Join(settings.Project, ".belay") {
 		return makeHome(dir)
+	}
+	return missingStoreDir(settings)
+}
+
+// missingStoreDir says that the directory of a store is not there, if it must be.
+func missingStoreDir(settings *config.Loaded) error {
+	dir := filepath.Dir(settings.Store)
+	if config.IsDSN(settings.Store) || dir == filepath.Join(settings.Project, ".belay") {
+		return nil
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return usage("%s: there is no directory %s for the store: make it first", settings.From("store"), dir)

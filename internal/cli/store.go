@@ -85,6 +85,12 @@ func (a *app) showHealth(h *health, asJSON bool) error {
 		t.add("", s.red(oneLine(p)))
 	}
 	size := bytesOf(h.Bytes)
+	if h.contents == nil {
+		t.add(s.dim("size"), size)
+		t.add(s.dim("holds"), "unknown: what is damaged cannot be counted")
+		t.add(s.dim("do"), "keep a copy of the file, then restore a backup, or save what can be read: sqlite3 "+quoted(h.Path)+" .recover")
+		return t.write(a.out, nil)
+	}
 	if h.Path != "" {
 		size = fmt.Sprintf("%s, %s of it free, log %s", size, bytesOf(h.Free), bytesOf(h.Log))
 	}

@@ -116,15 +116,21 @@ type health struct {
 	Database string `json:"database,omitempty"`
 	Server   string `json:"server,omitempty"`
 
-	Version  int64           `json:"version"`
-	Problems []string        `json:"problems,omitempty"`
-	Bytes    int64           `json:"bytes"`
+	Version  int64    `json:"version,omitempty"`
+	Problems []string `json:"problems,omitempty"`
+	Bytes    int64    `json:"bytes"`
+	Holders  []holder `json:"holders,omitempty"`
+	// What is in it; nil if nobody knows, because the file is damaged.
+	*contents
+}
+
+// contents is what is in a store.
+type contents struct {
 	Free     int64           `json:"free,omitempty"`
 	Log      int64           `json:"log,omitempty"`
 	Sessions int64           `json:"sessions"`
 	Runs     int64           `json:"runs"`
 	Pending  int64           `json:"pending"`
-	Holders  []holder        `json:"holders,omitempty"`
 	Jobs     hook.QueueStats `json:"jobs"`
 }
 
@@ -143,8 +149,11 @@ func healthOf(ctx context.Context, store sessionStore) (*health, error) {
 	case *sqlite.Store:
 		h, err := store.Check(ctx)
 		of := &health{
-			Path: h.Path, Version: h.Version, Problems: h.Problems, Bytes: h.Bytes, Free: h.Free, Log: h.Log,
-			Sessions: h.Sessions, Runs: h.Runs, Pending: h.Pending, Jobs: h.Jobs,
+			Path: h.Path, Version: h.Version, Problems: h.Problems, Bytes: h.Bytes,
+			contents: &contents{h.Free, h.Log, h.Sessions, h.Runs, h.Pending, h.Jobs},
+		}
+		if info, err := os.Stat(h.Path); len(h.Problems) > 0 && err == nil { // nothing was counted
+			of.Bytes, of.contents = info.Size(), nil
 		}
 		for _, o := range h.Holders {
 			of.Holders = append(of.Holders, holder{o.PID, o.Host, o.Since, o.Self, o.Gone})
@@ -154,7 +163,7 @@ func healthOf(ctx context.Context, store sessionStore) (*health, error) {
 		h, err := store.Check(ctx)
 		of := &health{
 			Database: h.Database, Server: h.Server, Version: h.Version, Problems: h.Problems, Bytes: h.Bytes,
-			Sessions: h.Sessions, Runs: h.Runs, Pending: h.Pending, Jobs: h.Jobs,
+			contents: &contents{Sessions: h.Sessions, Runs: h.Runs, Pending: h.Pending, Jobs: h.Jobs},
 		}
 		for _, o := range h.Holders {
 			of.Holders = append(of.Holders, holder{o.PID, o.Host, o.Since, o.Self, o.Gone})

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/near"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/toolbox"
 )
 
@@ -44,12 +47,67 @@ func openTools(settings *config.Loaded, floor *floor, spill string) (tools []bel
 			tools = append(tools, tool)
 		}
 	}
-	names = append(names, toolbox.AskUserTool) // which an extension brings
-	for _, wanted := range settings.Tools {
-		if !slices.Contains(names, wanted) {
-			problem := usage("%s: there is no tool %q%s: there are %s", settings.From("tools"), wanted, near.Hint(wanted, names), strings.Join(names, ", "))
-			return nil, nil, errors.Join(problem, closeTools())
-		}
+	if err := unknownTools(settings, names); err != nil {
+		return nil, nil, errors.Join(err, closeTools())
 	}
 	return tools, closeTools, nil
+}
+
+// unknownTools says which tools the settings name and there are not.
+func unknownTools(settings *config.Loaded, names []string) error {
+	names = append(slices.Clone(names), toolbox.AskUserTool) // which an extension brings
+	var problems []error
+	for _, wanted := range settings.Tools {
+		if !slices.Contains(names, wanted) {
+			problems = append(problems, usage("%s: tools: %s", settings.From("tools"), unknownTool(wanted, names)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// toolNames are those of the tools of the toolbox.
+func toolNames(settings *config.Loaded) ([]string, error) {
+	declared, err := declaredTools(settings)
+	var names []string
+	for _, d := range declared {
+		names = append(names, d.Name)
+	}
+	return names, err
+}
+
+// unknownFields says which fields of an input its tool does not have, or nothing.
+func unknownFields(declared []belay.ToolDeclaration, tool string, input json.RawMessage) []string {
+	var given map[string]json.RawMessage
+	at := slices.IndexFunc(declared, func(d belay.ToolDeclaration) bool { return d.Name == tool })
+	if at < 0 || json.Unmarshal(input, &given) != nil {
+		return nil // it is judged as it is
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(declared[at].InputSchema, &schema) != nil || schema.Properties == nil {
+		return nil
+	}
+	var odd []string
+	known := slices.Sorted(maps.Keys(schema.Properties))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(known, name) {
+			odd = append(odd, fmt.Sprintf("--input: %s has no field %q%s: it has %s; such a call fails", tool, name, near.Hint(name, known), strings.Join(known, ", ")))
+		}
+	}
+	return odd
+}
+
+// declaredTools are the tools of the toolbox, as models are told of them.
+func declaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
+	root, err := os.OpenRoot(settings.Project)
+	if err != nil {
+		return nil, fmt.Errorf("look for the tools: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing is done with the tools
+	var all []belay.ToolDeclaration
+	for _, tool := range toolbox.All(root, nil) {
+		all = append(all, tool.Declaration())
+	}
+	return all, nil
 }

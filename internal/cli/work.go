@@ -100,6 +100,12 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	if isChild(info.ID) {
 		return nil, usage("session %s is a subagent's, which has no turns but those that its parent gives it: go on with `belay resume %s`", info.ID, parentOf(info.ID))
 	}
+	if o.taskless && info.Held { // which needs no model to be told
+		return nil, heldElsewhere(&info)
+	}
+	if o.taskless && info.State.Turn == nil {
+		return nil, nothingOpen(&info)
+	}
 	if name := info.State.Agent; name != mainAgent {
 		if err := w.takeDeclared(name); err != nil {
 			return nil, fmt.Errorf("session %s is agent %s's: %w", info.ID, name, err)
@@ -151,6 +157,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	if w.places = a.openPlaces(ctx, s); w.places.err != nil {
 		return usage("hooks, spaces or agents have mistakes, and what cannot be read may be a gate:\n%w", w.places.err)
 	}
+	a.tellUnheeded(s, w.places)
 	if err := a.useMCP(ctx, w); err != nil {
 		return err
 	}
@@ -163,6 +170,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	if err != nil {
 		return err
 	}
+	a.warnUnpriced(w, model)
 	var scope []string
 	name, text, floor := mainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.floor)
 	if d := w.declared; d != nil {
@@ -228,6 +236,24 @@ func (w *work) budget() belay.Budget {
 		b.SessionTokens, b.SessionCost = tighter(b.SessionTokens, d.Budget.SessionTokens), tighter(b.SessionCost, d.Budget.SessionCost)
 	}
 	return b
+}
+
+// warnUnpriced warns that dollars bound nothing where a model has no price.
+func (a *app) warnUnpriced(w *work, model belay.Model) {
+	b := w.budget()
+	info, ok := model.(belay.InfoModel)
+	if b.TurnCost == 0 && b.SessionCost == 0 || ok && info.Info().Price != (belay.Price{}) || w.abandons {
+		return
+	}
+	path := "budget.turn_cost"
+	if b.TurnCost == 0 {
+		path = "budget.session_cost"
+	}
+	from := path
+	if where := w.settings.From(path); where.Kind != "default" {
+		from += " (" + where.String() + ")"
+	}
+	a.warn(fmt.Sprintf("%s: there is no price for %s, so it bounds nothing unless its answers say what they cost: set price under providers in %s, or bound tokens with budget.turn_tokens", from, modelName(w.settings), userFile(w.settings)))
 }
 
 // tighter is the smaller of two bounds, of which zero is none.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,6 +198,57 @@ func TestProjectIsFoundUpward(t *testing.T) {
 	}
 	if l := load(t, o); l.Project != root || l.Mode != "strict" || l.Store != filepath.Join(root, ".belay", "belay.db") {
 		t.Errorf("project %s, mode %s, store %s", l.Project, l.Mode, l.Store)
+	}
+}
+
+// A directory .belay makes a project of what it is in, whatever it holds: from below, its
+// skills, agents and sessions are found too.
+func TestProjectOfADirectoryBelay(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		made    []string // directories
+		home    string   // where HOME is, from the top
+		user    string   // where the user's settings are, from the top
+		sticky  bool     // the top is a directory that all users share
+		started string
+		want    string
+	}{
+		{name: "skills make a project", made: []string{"p/.belay/skills", "p/src/deep"}, started: "p/src/deep", want: "p"},
+		{name: "agents do", made: []string{"p/.belay/agents", "p/src"}, started: "p/src", want: "p"},
+		{name: "a store does", made: []string{"p/.belay", "p/src"}, started: "p/src", want: "p"},
+		{name: "the nearest one counts", made: []string{".belay", "p/.belay", "p/src"}, started: "p/src", want: "p"},
+		{name: "hooks above come before a store", made: []string{".belay/hooks", "p/.belay", "p/src"}, started: "p/src", want: "."},
+		{name: "that of the home directory does not count below it", made: []string{".belay", "p"}, home: ".", started: "p", want: "p"},
+		{name: "and counts in it", made: []string{".belay"}, home: ".", started: ".", want: "."},
+		{name: "the user's own settings are no project", made: []string{".belay/belay", "p"}, user: ".belay", started: "p", want: "p"},
+		{name: "what anybody can put there does not count", made: []string{".belay", "p"}, sticky: true, started: "p", want: "p"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			for _, dir := range test.made {
+				if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.sticky {
+				if err := os.Chmod(top, 0o777|fs.ModeSticky); err != nil {
+					t.Fatal(err)
+				}
+			}
+			home, user := filepath.Join(t.TempDir(), "home"), t.TempDir()
+			if test.home != "" {
+				home = filepath.Join(top, test.home)
+			}
+			if test.user != "" {
+				user = filepath.Join(top, test.user)
+			}
+			l := load(t, &config.Options{Dir: filepath.Join(top, test.started), UserDir: user, SystemDir: t.TempDir(), Environ: []string{"HOME=" + home, "USERPROFILE=" + home}})
+			if want := filepath.Join(top, test.want); l.Project != want {
+				t.Errorf("the project is %s, want %s", l.Project, want)
+			}
+		})
 	}
 }
 
@@ -413,5 +465,15 @@ func TestTheMachinesFile(t *testing.T) {
 	l := load(t, o)
 	if l.Mode != "strict" || l.Hooks.AllowCommands || l.From("hooks.allow_commands").Kind != "system" {
 		t.Errorf("mode %s, commands %t from %s", l.Mode, l.Hooks.AllowCommands, l.From("hooks.allow_commands"))
+	}
+}
+
+// A variable is guessed only if it is like one beyond what all begin with.
+func TestNoVariableIsGuessedByWhatAllBeginWith(t *testing.T) {
+	t.Parallel()
+	o := files(t, "", "")
+	o.Environ = []string{"BELAY_MEMROY=on"}
+	if _, err := config.Load(o); err == nil || strings.Contains(err.Error(), "BELAY_MODEL") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -36,8 +36,8 @@ type Loaded struct {
 	Config
 
 	// Project is the directory that the agent works in: the nearest one, from
-	// where the command was started upwards, that has a file, or else where it was
-	// started.
+	// where the command was started upwards, that has a file or hooks, else the
+	// nearest that has a directory .belay, or else where it was started.
 	Project string
 	// UserDir is where the user's own settings are; empty if there is no home.
 	UserDir string
@@ -115,7 +115,7 @@ func Load(opts *Options) (*Loaded, error) {
 			problems = append(problems, l.readFile(path, "user"))
 		}
 	}
-	l.Project = findUp(dir)
+	l.Project = l.findUp(dir)
 	if path := filepath.Join(l.Project, Name); isFile(path) && path != l.UserFile {
 		l.ProjectFile = path
 		problems = append(problems, l.readFile(path, "project"))
@@ -281,7 +281,7 @@ func (l *Loaded) unknownVariables() error {
 		if word == "" || !strings.HasPrefix(name, "BELAY_") || strings.Contains(name, "TEST") || slices.Contains(known, name) {
 			continue
 		}
-		hint := near.Hint(name, known)
+		hint := likeVariable(name, known)
 		for _, f := range fields() { // some have another name than the others would have them expect
 			if Variable(f.path) != name && name == named(f.path) {
 				hint = fmt.Sprintf(" (did you mean %q?)", Variable(f.path))
@@ -290,6 +290,20 @@ func (l *Loaded) unknownVariables() error {
 		problems = append(problems, fmt.Errorf("%s: there is no such setting%s", name, hint))
 	}
 	return errors.Join(problems...)
+}
+
+// likeVariable says which variable may be meant. What all of them begin with makes none
+// like another.
+func likeVariable(name string, known []string) string {
+	const all = "BELAY_"
+	var bare []string
+	for _, k := range known {
+		bare = append(bare, strings.TrimPrefix(k, all))
+	}
+	if like := near.Names(strings.TrimPrefix(name, all), bare, 1); len(like) > 0 {
+		return fmt.Sprintf(" (did you mean %q?)", all+like[0])
+	}
+	return ""
 }
 
 func (l *Loaded) readEnvironment() error {
@@ -314,29 +328,66 @@ func (l *Loaded) readEnvironment() error {
 	return errors.Join(problems...)
 }
 
-// findUp looks for a project in a directory and those above it: it has a file
-// of settings, or hooks. A store alone makes none: whoever ran one task in their home
-// directory would have made all of it a project.
-func findUp(start string) string {
-	for dir := start; ; {
-		if isFile(filepath.Join(dir, Name)) || isDir(filepath.Join(dir, ".belay", "hooks")) {
-			return dir
+// findUp looks for a project in a directory and those above it. What has settings or
+// hooks is one; if there is none, what has a directory .belay: so one with no more than a
+// store in it hides no settings that stand above it.
+func (l *Loaded) findUp(start string) string {
+	for _, is := range []func(dir string) bool{
+		func(dir string) bool {
+			return isFile(filepath.Join(dir, Name)) || isDir(filepath.Join(dir, ".belay", "hooks"))
+		},
+		func(dir string) bool { return dir == start && isDir(filepath.Join(dir, ".belay")) || l.ofProject(dir) },
+	} {
+		for dir := start; ; {
+			if is(dir) {
+				return dir
+			}
+			above := filepath.Dir(dir)
+			if above == dir {
+				break
+			}
+			dir = above
 		}
-		above := filepath.Dir(dir)
-		if above == dir {
-			return start
-		}
-		dir = above
 	}
+	return start
 }
 
-// isFile reports whether there is something to read. What cannot be looked at is
-// read too: the error says why it cannot.
+// ofProject reports whether a directory has a .belay that makes it the project of what is
+// below. That of the home directory does not: whoever ran one task there would have made
+// all of it a project. Nor does one that the user's own settings are in, nor one in a
+// directory that all users share, where anybody can put it.
+func (l *Loaded) ofProject(dir string) bool {
+	belay := filepath.Join(dir, ".belay")
+	if !isDir(belay) || dir == l.home() {
+		return false
+	}
+	if rel, err := filepath.Rel(belay, l.UserDir); err == nil && l.UserDir != "" && filepath.IsLocal(rel) {
+		return false
+	}
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode()&fs.ModeSticky == 0
+}
+
+// home is the user's home directory, or nothing.
+func (l *Loaded) home() string {
+	name := "HOME"
+	if runtime.GOOS == "windows" {
+		name = "USERPROFILE"
+	}
+	if home := l.Environment(name); home != "" {
+		return filepath.Clean(home)
+	}
+	home, _ := os.UserHomeDir() // without one there is none
+	return home
+}
+
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
+// isFile reports whether there is something to read. What cannot be looked at is
+// read too: the error says why it cannot.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir() || errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist)

@@ -35,8 +35,8 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # instructions: |
 #   Run the tests before you say that you are done.
 
-# Which tools it has. Without this line: all of them.
-# tools: [read, list, glob, grep, write, edit, shell]
+# Which tools it has. Without this line: all of them. With ask_user it asks you something.
+# tools: [read, list, glob, grep, write, edit, shell, ask_user]
 
 # limits:
 #   steps: 100                 # model calls of a turn
@@ -54,7 +54,7 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # relax, roots and tools, count only in the user's own file. "belay permit rules" shows what holds, "belay permit explain"
 # what it says about a call.
 # permit:
-#   rules: ["deny shell(git push *)", {rule: "ask write(migrations/**)", reason: "migrations are reviewed first"}]
+#   rules: ["deny shell(git push *)", {rule: "ask *(path:migrations/**)", reason: "migrations are reviewed first"}]
 #   guards: [{id: no-prod, tools: [shell], deny: 'prod-[0-9]+', reason: "production is off limits"}]
 
 # sandbox:                     # confines the commands of the shell

@@ -187,6 +187,24 @@ func TestAnotherProgramsDatabase(t *testing.T) {
 	wantError(t, "opening another program's database", err, sqlite.ErrNotStore, file, "another program")
 }
 
+// Damage where the version of the tables is kept is told as damage too.
+func TestCorruptVersion(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	s := openFile(t, file, nil)
+	var page, size int64
+	if err := s.QueryRow(t.Context(), "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'belay_version'", &page, &size); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	damage(t, file, (page-1)*size)
+	_, err := sqlite.Open(t.Context(), file, nil)
+	wantError(t, "opening it", err, sqlite.ErrCorrupt, file, ".recover")
+	if strings.Contains(err.Error(), "version table") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // A damaged page is told when it is read; what is elsewhere can still be read, and
 // Check finds the damage.
 func TestCorruptPage(t *testing.T) {

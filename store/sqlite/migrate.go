@@ -38,7 +38,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	stored, err := provider.GetDBVersion(ctx)
 	switch {
 	case err != nil && !errors.Is(err, database.ErrVersionNotFound):
-		return fmt.Errorf("open store: migrations: %w", s.explain(err))
+		return fmt.Errorf("open store: migrations: %w", s.explainVersion(ctx, err))
 	case stored > newest:
 		if record.Readable(ctx, table.New(s.writer), record.Oldest, newest) {
 			break // what was added since does not matter to it
@@ -54,6 +54,17 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
+}
+
+// explainVersion explains an error of whoever looks for the version of the tables. What
+// cannot be read for damage it takes for missing, and then it is there already.
+func (s *Store) explainVersion(ctx context.Context, err error) error {
+	var rows int64
+	reading := s.explain(s.writer.QueryRowContext(ctx, "SELECT count(*) FROM "+versionTable).Scan(&rows))
+	if isDamage(reading) {
+		return reading
+	}
+	return s.explain(err)
 }
 
 // Migrated tells which version the tables had when the store was opened, 0 if there

@@ -168,7 +168,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	}
 	if d.Skills == nil || len(d.Skills) > 0 {
 		skills, err := skill.New(b.chosenSkills(d), &skill.Options{
-			Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: d.EnforceAllowedTools, Patterns: b.floor,
+			Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
 		})
 		if err != nil {
 			return nil, err

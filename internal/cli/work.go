@@ -283,7 +283,7 @@ func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, 
 		catalog = declared.chosenSkills(w.declared)
 	}
 	skills, err := skill.New(catalog, &skill.Options{
-		Project: w.settings.Project, Mode: w.settings.Mode, EnforceAllowedTools: w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.floor,
+		Project: w.settings.Project, Mode: w.settings.Mode, EnforceAllowedTools: w.settings.Skills.EnforceAllowedTools || w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.floor,
 	})
 	if err != nil {
 		return nil, nil, err

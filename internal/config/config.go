@@ -41,6 +41,7 @@ type Config struct {
 	Sandbox   Sandbox   `json:"sandbox"`
 	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
+	Skills    Skills    `json:"skills"`
 	// Providers are what the settings say about providers, by their names:
 	// [Loaded.Provider] knows the rest.
 	Providers map[string]Provider `json:"providers"`
@@ -79,6 +80,12 @@ type Hooks struct {
 	AllowCommands bool `json:"allow_commands"`
 	// WebhookAllowlist is where webhooks may go.
 	WebhookAllowlist []string `json:"webhook_allowlist"`
+}
+
+// Skills are switches about skills.
+type Skills struct {
+	// EnforceAllowedTools makes the allowed-tools of an active skill a limit, for all agents.
+	EnforceAllowedTools bool `json:"enforce_allowed_tools"`
 }
 
 // Retention is what `belay store prune` keeps. Zero sets no bound.
@@ -133,6 +140,9 @@ func fields() []field {
 		{path: "hooks.disable", value: func(c *Config) any { return &c.Hooks.Disable }, private: "which hooks do not run", variable: "BELAY_DISABLE_HOOKS"},
 		{path: "hooks.allow_commands", value: func(c *Config) any { return &c.Hooks.AllowCommands }, private: "whether commands run", variable: "BELAY_ALLOW_COMMANDS"},
 		{path: "hooks.webhook_allowlist", value: func(c *Config) any { return &c.Hooks.WebhookAllowlist }, private: "where webhooks go", variable: "BELAY_WEBHOOK_ALLOWLIST"},
+		{path: "skills.enforce_allowed_tools", value: func(c *Config) any { return &c.Skills.EnforceAllowedTools }, looser: func(project, user *Config) bool {
+			return user.Skills.EnforceAllowedTools && !project.Skills.EnforceAllowedTools
+		}},
 		{path: "memory.mode", value: func(c *Config) any { return &c.Memory.Mode }, check: func(c *Config) error { return oneOf(c.Memory.Mode, memoryModes()) }, looser: looserMemory},
 		{path: "memory.file", value: func(c *Config) any { return &c.Memory.File }, private: "where memories are kept"},
 		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are and go", inFiles: always},

@@ -93,6 +93,7 @@ permit:
     "x_*": {zone: 0}
 sandbox: {mode: off, write: [~/cache]}
 memory: {mode: propose, file: ~/memory.db}
+skills: {enforce_allowed_tools: true}
 hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com]}
 providers:
   anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
@@ -138,6 +139,7 @@ providers:
 		},
 		Sandbox: config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}},
 		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
+		Skills:  config.Skills{EnforceAllowedTools: true},
 		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
@@ -309,6 +311,8 @@ func TestMistakes(t *testing.T) {
 		{"a project does not say what tools do", "", "permit: {tools: {deploy: {zone: 0}}}\n", []string{"permit.tools: it is not for a project to say what tools do"}},
 		{"a home that YAML reads as nothing", "sandbox:\n  write: [~]\n", "", []string{`belay.yaml:2: sandbox.write: a directory is missing: in YAML ~ alone means nothing, write "~"`}},
 		{"a project tightens the sandbox", "", "sandbox: {mode: require}\n", nil},
+		{"a project makes skills' tools a limit", "", "skills: {enforce_allowed_tools: true}\n", nil},
+		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may tighten it"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it and not loosen it: put it into the user's belay.yaml"}},
 		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may tighten it"}},
 		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: it is not for a project"}},

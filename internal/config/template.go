@@ -60,6 +60,9 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # sandbox:                     # confines the commands of the shell
 #   mode: require              # auto (where the machine can), require (else they do not run), off (user's own file only)
 
+# skills:
+#   enforce_allowed_tools: false # whether the allowed-tools of an active skill is a limit
+
 # memory:                      # whether facts are remembered across sessions, in a file of the user's
 #   mode: off                  # off, read (recall alone), propose (what is new waits for "belay memory accept") or on
 

@@ -150,7 +150,7 @@ func (t *turn) approve(b *batch) error {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
 	})
 	t.gather(b)
-	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
+	return t.commit(nil, b.records(false), b.approvals())
 }
 
 // askPerson asks the approver. Whatever is not a clear yes to this very input is

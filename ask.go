@@ -92,6 +92,10 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	req := &Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}
 	answer, err := t.stream(t.model, req)
 	if err != nil {
+		if answer != nil { // it is paid for, whatever is wrong with it
+			t.spend(answer.Usage)
+			t.clean = false
+		}
 		if delivered != nil {
 			// The failed request shares its place: nobody may write there again.
 			t.session.messages, t.placed = slices.Clone(t.session.messages), nil
@@ -123,24 +127,27 @@ func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Messag
 	return slices.Clip(messages), delivered
 }
 
-// stream sends a request and hands on what comes of it as it comes.
+// stream sends a request and emits what comes of it as it comes. A response that comes
+// with an error was paid for and cannot be used.
 func (t *turn) stream(model *namedModel, req *Request) (*Response, error) {
 	t.heard = reception{}
 	if t.hearing == nil {
 		t.hearing = t.hearChunk
 	}
 	model.Stream(t.ctx, req)(t.hearing)
+	response := t.heard.response
+	if response != nil {
+		response.Usage.Cost = costOf(response.Usage, model.info.Price)
+	}
 	if t.heard.err != nil {
-		return nil, t.modelError(model, t.heard.err)
+		return response, t.modelError(model, t.heard.err)
 	}
 	if err := context.Cause(t.ctx); err != nil {
-		return nil, err
+		return response, err
 	}
-	response := t.heard.response
 	if response == nil || len(response.Parts) == 0 && response.StopReason != StopRefusal {
-		return nil, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
+		return response, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
 	}
-	response.Usage.Cost = costOf(response.Usage, model.info.Price)
 	return response, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -170,17 +171,26 @@ func (t *turn) at(step int) {
 
 // commit stores messages and what goes with them, with the records of hooks so
 // far. What could not be stored is not part of the session.
-func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (err error) {
+func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
+	t.commitment = Commit{Messages: messages, Calls: calls, Approvals: approvals}
+	return t.store()
+}
+
+// store writes t.commitment: the rest of it is filled in here. The session's state is
+// stored unless the commitment has one of its own.
+func (t *turn) store() (err error) {
 	s := t.session
+	c := &t.commitment // it is ours again when Commit returns
+	messages := c.Messages
 	now := time.Now()
 	for i, m := range messages {
 		if m.Time.IsZero() { // a reminder that was sent has its place already
 			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
 		}
 	}
-	c := &t.commitment // it is ours again when Commit returns
-	*c = Commit{
-		Session: s.id, Epoch: s.epoch, Messages: messages, Calls: calls, Approvals: approvals, State: &s.state,
+	c.Session, c.Epoch = s.id, s.epoch
+	if c.State == nil {
+		c.State = &s.state
 	}
 	if t.queued != "" {
 		c.Queued = t.takesUp(messages)
@@ -205,16 +215,20 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 	}
 	stored = true
 	s.last += int64(len(messages))
+	if c.Amended != nil { // a copy, because others may read the old slice
+		s.messages = slices.Clone(s.messages)
+		s.messages[len(s.messages)-1] = c.Amended
+	}
 	if n := len(t.placed); n > 0 && len(messages) > 0 && t.placed[n-1] == messages[0] {
 		s.messages, messages = t.placed, messages[1:] // a request holds the first in its place: nobody writes there
 	}
 	s.messages = append(s.messages, messages...)
 	t.placed = nil
-	if calls != nil {
+	if c.Calls != nil {
 		if s.underway == nil {
 			s.underway = new(openTurn)
 		}
-		s.underway.calls = calls
+		s.underway.calls = c.Calls
 	}
 	t.clean = true
 	return t.tellRuns(c.Runs)

@@ -66,11 +66,20 @@ func (t *turn) openCalls() *batch {
 	return b
 }
 
+// unjudged is the stored response whose gates have not answered, if there is one.
+func (t *turn) unjudged() *Message {
+	if n := len(t.session.messages); t.state.Unjudged && n > 0 && t.session.messages[n-1].Role == RoleAssistant {
+		return t.session.messages[n-1]
+	}
+	t.state.Unjudged = false
+	return nil
+}
+
 // missingTools says which tools are not there that calls of the open turn need now. No
 // call is used up on a tool that may come back.
 func (t *turn) missingTools() error {
 	b := t.unanswered()
-	if b == nil {
+	if b == nil || t.state.Unjudged { // a call that nobody judged may still be of an unknown tool
 		return nil
 	}
 	missing := &MissingToolError{Session: t.session.id, Turn: t.state.ID}
@@ -134,7 +143,7 @@ func (t *turn) commitResumed(b *batch) error {
 		return nil
 	}
 	t.gather(b)
-	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
+	return t.commit(nil, b.records(false), b.approvals())
 }
 
 // readmit decides what becomes of a call that has no result yet.
@@ -239,5 +248,5 @@ func (t *turn) answerOpen(ask bool) error {
 	}
 	t.letGo(b)
 	t.gather(b)
-	return t.commit([]*Message{b.results()}, b.records(b.message.Seq, false), b.approvals())
+	return t.commit([]*Message{b.results()}, b.records(false), b.approvals())
 }

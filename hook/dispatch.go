@@ -54,6 +54,7 @@ type typedPlan[In any, Out Output] struct {
 	entries []entry[In, Out]
 	stages  []stage
 	widest  int       // the most handlers that overlap
+	slow    bool      // an entry is slow: see Phase.Slow
 	crews   sync.Pool // of *crew
 }
 
@@ -83,6 +84,7 @@ func (def *defined[In, Out]) compilePlan(p *phasePlan) any {
 	for k, e := range p.all.list {
 		if turn := p.turn[k]; turn >= 0 {
 			t.entries[turn] = def.compileEntry(e, int(p.sequence[turn]))
+			t.slow = t.slow || e.isSlow()
 		}
 	}
 	for _, st := range p.stages {

@@ -44,13 +44,18 @@ type call struct {
 	// Resumes is the name under which its tool parked it.
 	Resumes string
 	begun   bool // its tool may have something open for it
-	running bool // a goroutine of its own runs it; owned by the turn's
-	ran     bool // it was started in this process; owned by the turn's goroutine
-	stored  bool // its response is stored
-	told    bool // the event of its result was sent
-	halted  bool
-	failure error  // of a hook at tool.post that fails closed
-	by, why string // who refused it
+	// returned is what its tool returned, while hooks at tool.post have not answered. keep
+	// stores it.
+	returned *Result
+	keep     func(*call)
+	kept     chan struct{} // closed when keep is done, if another goroutine stores it
+	running  bool          // a goroutine of its own runs it; owned by the turn's
+	ran      bool          // it was started in this process; owned by the turn's goroutine
+	stored   bool          // its response is stored
+	told     bool          // the event of its result was sent
+	halted   bool
+	failure  error  // of a hook at tool.post that fails closed
+	by, why  string // who refused it
 
 	pending     []PendingReminder
 	diagnostics []hook.Diagnostic

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,9 +155,24 @@ func (t *turn) runOne(c *call) {
 		return
 	}
 	result.Text = validText(result.Text)
+	took := time.Since(start)
 	result = t.interceptResult(c, result)
-	result = t.askAfter(c, result, time.Since(start))
-	c.answer(result)
+	if len(result.Text) <= t.resultLimit(c) && t.keepsBeforePost(c) {
+		kept := t.fit(c, result)
+		c.returned = &kept
+		c.keep(c)
+	}
+	c.answer(t.askAfter(c, result, took))
+}
+
+// keepsBeforePost reports whether the call's result is stored before tool.post is asked
+// about it: a hook there may take long, and a process that is killed meanwhile must not
+// lose what the tool did. Where a hook may rewrite results, nothing is stored that it has
+// not seen.
+func (t *turn) keepsBeforePost(c *call) bool {
+	return ToolPost.Slow(t.snap) &&
+		ToolPost.Slow(t.snap, ToolResult{newInput(t.scope, toolResult{ID: c.ID, Tool: c.Tool})}) &&
+		!slices.ContainsFunc(ToolPost.Plan(t.snap).Entries, func(e hook.PlanEntry) bool { return e.Rewrites })
 }
 
 // tellResult emits the event of a result, unless it was emitted before.

@@ -123,6 +123,9 @@ func (t *turn) unanswered() *batch {
 		if at := slices.IndexFunc(known.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
 			r := known.calls[at]
 			c.state, c.Wait, c.Resumes, c.result = r.State, r.Wait, r.Resumes, r.Result
+			if r.State == CallStarted {
+				c.result, c.returned = nil, r.Result
+			}
 			c.begun = r.Result == nil && (r.State == CallStarted || r.Resumes != "")
 		}
 		c.told = c.result != nil
@@ -148,6 +151,10 @@ func (t *turn) commitResumed(b *batch) error {
 
 // readmit decides what becomes of a call that has no result yet.
 func (t *turn) readmit(c *call) {
+	if c.returned != nil {
+		c.answer(t.askAfter(c, *c.returned, 0))
+		return
+	}
 	here := t.tools.byName[c.Tool] != nil
 	if c.result != nil || here && !t.resolve(c) {
 		return
@@ -236,6 +243,9 @@ func (t *turn) answerOpen(ask bool) error {
 	for _, c := range b.calls {
 		if c.result == nil && c.state == CallStarted {
 			result := Failed(ClassAborted, interrupted)
+			if c.returned != nil {
+				result = *c.returned
+			}
 			if ask {
 				result = t.askAfter(c, result, 0)
 			}

@@ -20,15 +20,17 @@ func (t *turn) runCalls(b *batch) error {
 		if !c.mayRun() || b.free() == 0 {
 			return nil
 		}
-		if err := t.commitStarts(b, c); err != nil {
+		err := t.commitStarts(b, c)
+		if err != nil {
 			return err
 		}
+		c.keep = func(*call) { err = t.commitCalls(b) }
 		t.guard(c, (*turn).runOne, panicWhileRunning)
 		t.tellResult(c)
 		t.tellShown()
-		return nil
+		return err
 	}
-	r := &batchRun{turn: t, batch: b, progress: make(chan callProgress, 2*len(b.calls)), timer: time.NewTimer(resultWait)}
+	r := &batchRun{turn: t, batch: b, progress: make(chan callProgress, 3*len(b.calls)), timer: time.NewTimer(resultWait)}
 	r.timer.Stop()
 	defer r.timer.Stop()
 	for from := 0; from < b.free() && r.err == nil; {
@@ -75,11 +77,19 @@ type batchRun struct {
 	err      error // of a commit: nothing more is started or stored
 }
 
-// callProgress tells that a call has its result, and then that its event was emitted.
+// callProgress tells how far a call is.
 type callProgress struct {
 	*call
-	told bool
+	at progressPoint
 }
+
+type progressPoint uint8
+
+const (
+	callReturned progressPoint = iota // its tool has returned, and it waits until that is stored
+	callFinished                      // it has its result
+	callTold                          // its event was emitted: its goroutine ends
+)
 
 // group runs calls side by side, as many at a time as the limit permits, until all have
 // ended.
@@ -99,11 +109,17 @@ func (r *batchRun) group(calls []*call) {
 		}
 		select {
 		case p := <-r.progress:
-			if p.told {
-				r.running--
-			} else {
+			switch p.at {
+			case callReturned:
+				p.running = false // until it goes on
+				r.commit()
+				p.running = true
+				close(p.kept)
+			case callFinished:
 				p.running = false
 				r.arm()
+			case callTold:
+				r.running--
 			}
 		case <-r.timer.C:
 			r.armed = false
@@ -118,7 +134,7 @@ func (r *batchRun) start(calls []*call) {
 		return
 	}
 	for _, c := range calls {
-		c.running, c.ran = true, true
+		c.running, c.ran, c.keep, c.kept = true, true, r.keep, make(chan struct{})
 		r.running++
 		go r.run(c) // ends with the call, and group waits for it
 	}
@@ -131,13 +147,19 @@ func (r *batchRun) start(calls []*call) {
 // runtime.Goexit ends the goroutine.
 func (r *batchRun) run(c *call) {
 	defer func() {
-		r.progress <- callProgress{call: c}
+		r.progress <- callProgress{c, callFinished}
 		r.turn.tellResult(c)
 		r.turn.tellShown()
-		r.progress <- callProgress{c, true}
+		r.progress <- callProgress{c, callTold}
 	}()
 	growStack()
 	r.turn.guard(c, (*turn).runOne, panicWhileRunning)
+}
+
+// keep has the turn's goroutine store what a tool returned, and waits for it.
+func (r *batchRun) keep(c *call) {
+	r.progress <- callProgress{c, callReturned}
+	<-c.kept
 }
 
 // arm has save called in a while, unless it will be already.
@@ -149,14 +171,13 @@ func (r *batchRun) arm() {
 }
 
 // notBegun reports whether the call is recorded as started and was not.
-func (c *call) notBegun() bool { return !c.running && !c.ran && c.result == nil && c.state == CallStarted }
+func (c *call) notBegun() bool {
+	return !c.running && !c.ran && c.result == nil && c.state == CallStarted
+}
 
 // save stores the results that are finished while other calls run, and that calls which
 // have to wait have not begun.
 func (r *batchRun) save() {
-	if r.err != nil {
-		return
-	}
 	changed := false
 	for i, c := range r.calls {
 		if c.running {
@@ -168,6 +189,13 @@ func (r *batchRun) save() {
 		changed = changed || c.state != r.stored[i].State || c.result != r.stored[i].Result
 	}
 	if changed {
+		r.commit()
+	}
+}
+
+// commit stores the calls as they are, unless an earlier commit failed.
+func (r *batchRun) commit() {
+	if r.err == nil {
 		r.err = r.turn.commitCalls(r.batch)
 	}
 }
@@ -195,7 +223,9 @@ func (t *turn) commitCalls(b *batch) error {
 	t.wishes.mu.Unlock()
 	for i, c := range b.calls {
 		if !c.running {
-			records[i] = b.record(c)
+			if records[i] = b.record(c); c.result == nil {
+				records[i].Result = c.returned
+			}
 			state.Pending = append(state.Pending, c.pending...)
 		}
 	}

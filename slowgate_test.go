@@ -366,6 +366,70 @@ func TestCommitsOfABatch(t *testing.T) {
 	}
 }
 
+// SPEC L-01: what a tool returned is stored before a slow hook at tool.post is asked
+// about it, unless a hook may rewrite it. Whoever resumes the turn asks the hook, and does
+// not run the tool.
+func TestAResultSurvivesAKillInASlowToolPost(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		calls    []string
+		rewriter bool
+		abandon  bool
+		want     string
+	}{
+		"one call":                        {[]string{"run"}, false, false, "run ran on {}"},
+		"two calls":                       {[]string{"run", "run"}, false, false, "run ran on {}"},
+		"a turn that is abandoned":        {[]string{"run"}, false, true, "run ran on {}"},
+		"what may be rewritten is a risk": {[]string{"run"}, true, false, "It may have run"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store, hold := memstore.New(nil), make(chan struct{})
+				post := func(asked *logbook, wait func()) hook.Subscription {
+					opts := &hook.Options{Kind: hook.HandlerCommand}
+					if test.rewriter {
+						opts.Capabilities = hook.CanRewriteOutput
+					}
+					return belay.ToolPost.On("post", func(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
+						asked.notef("%s", r.Text())
+						wait()
+						return belay.ToolReaction{}, nil
+					}, opts)
+				}
+				var first, second, asked logbook
+				killedIn(t, store, agentOf(t, scriptOf(calls(test.calls...)), &belay.Options{
+					Store: store, Tools: []belay.Tool{noting(&first, "run", nil)}, Hooks: []hook.Subscription{post(&asked, func() { <-hold })},
+				}), hold)
+				agent := agentOf(t, scriptOf(says("done")), &belay.Options{
+					Store: store, Tools: []belay.Tool{noting(&second, "run", nil)}, Hooks: []hook.Subscription{post(&asked, func() {})},
+				})
+				if test.abandon {
+					if _, err := agent.Session("s").Abandon(t.Context()); err == nil {
+						say(t, agent.Session("s"), "b")
+					}
+				} else {
+					takeTurn(t, agent.Session("s").Resume(t.Context()), belay.EndTurn)
+				}
+				results := storedResults(t, agent.Session("s"))
+				if len(results) != len(test.calls) {
+					t.Fatalf("there are %d results, want %d", len(results), len(test.calls))
+				}
+				for _, r := range results {
+					if !strings.Contains(r.Text, test.want) {
+						t.Errorf("the result is %q, want %q", r.Text, test.want)
+					}
+				}
+				wantEqual(t, "what ran again", second.all(), nil)
+				if n := len(asked.all()); n != 2*len(test.calls) {
+					t.Errorf("tool.post was asked %d times, want once by each process for each call", n)
+				}
+			})
+		})
+	}
+}
+
 // SPEC L-01, R-04: what a finished call leaves for the model, and the messages that its
 // tool added, are stored with its result and come once.
 func TestAFinishedCallLeavesItsRemindersOnce(t *testing.T) {

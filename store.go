@@ -263,7 +263,8 @@ type Call struct {
 	Wait string `json:"wait,omitempty"`
 	// Resumes is the name that its tool gave, even while it waits for an approval.
 	Resumes string `json:"resumes,omitempty"`
-	// Result is set when it is done.
+	// Result is set when it is done. It is also set for a call that is started and whose
+	// tool has returned, while a slow hook at tool.post is asked about it.
 	Result *Result `json:"result,omitempty"`
 }
 

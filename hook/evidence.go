@@ -137,8 +137,12 @@ func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 // hookKey begins the keys of hooks' runs. The keys of jobs begin in other ways.
 const hookKey = "hook:"
 
-// runKey names what a hook is asked about: it is the same for each attempt.
+// runKey names what a hook is asked about in a turn: it is the same for each attempt.
+// Outside of a turn nothing is resumed, and each run is the first.
 func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
+	if d.scope.Turn == "" {
+		return ""
+	}
 	reference := ""
 	if d.def.Reference != nil {
 		reference = d.def.Reference(d.in)

@@ -160,6 +160,9 @@ func (t *turn) begin() {
 
 // adopt makes it the turn of a state.
 func (t *turn) adopt(state *TurnState) {
+	if state != &t.own { // hooks may have run in it before
+		t.snap.Resumes(state.ID)
+	}
 	t.state = state
 	t.at(state.Step)
 }
@@ -204,7 +207,7 @@ func (t *turn) store() (err error) {
 			t.lost = t.served
 			s.doubt(t.base)
 			// The turn has failed, and the records tell why: they do not go with it.
-			err = errors.Join(err, t.agent.journal.Append(t.base, c.Runs))
+			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
 		}
 	}()
 	if t.gone() {
@@ -241,8 +244,8 @@ func (t *turn) tellRuns(runs []hook.Run) error {
 	}
 	if !t.agent.riding {
 		runs = t.snap.Take()
-		if err := t.agent.journal.Append(t.base, runs); err != nil {
-			return fmt.Errorf("session %q: %w", t.session.id, &hook.JournalError{Err: err})
+		if err := t.snap.Record(t.base, runs); err != nil {
+			return fmt.Errorf("session %q: %w", t.session.id, err)
 		}
 	}
 	for i := range runs {

@@ -16,6 +16,10 @@ func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took i
 	if d.fresh {
 		r.seq, d.fresh = d.rt.seq.Add(1), false
 	}
+	if d.started != nil && d.started[e.pos].seq != 0 { // its started record is replaced
+		d.started[e.pos].mark(r)
+		d.started[e.pos].ended = true
+	}
 	d.room.special = d.room.special || !state.Final()
 	return r
 }
@@ -136,7 +140,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	}
 	if len(ans.Jobs) > 0 && d.trace == nil {
 		d.room.special = true
-		if err := e.at(d.rt).schedule(d.ctx, d.rt.run(rec), ans.Jobs); err != nil {
+		if err := e.at(d.rt).schedule(d.ctx, d.asking(e, rec), ans.Jobs); err != nil {
 			d.unrecord(rec)
 			d.fail(e, start, took, jobProblem(err))
 			return
@@ -181,7 +185,7 @@ func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, 
 
 // unrecord takes the last record back, to be written anew as a failure. The new
 // one gets a number of its own: the queue may have stored the first although it
-// reported an error.
+// reported an error. A run with evidence keeps its number: see asking.
 func (d *dispatch[In, Out]) unrecord(rec *record) {
 	*rec = record{}
 	d.room.n--

@@ -127,6 +127,9 @@ type dispatch[In any, Out Output] struct {
 	fresh  bool  // the next record needs a number of its own: see unrecord
 	ended  bool  // finish was called
 
+	started   []startedRun // by position in plan order; nil if none: see evidence
+	unwritten error        // why the journal does not have them
+
 	answers     []answered[Out]
 	unordered   bool // answers are not in plan order
 	rewriters   []string
@@ -249,6 +252,7 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 		}
 	}
 	d.cancelled() // a turn that was cancelled while the last handler ran
+	d.endStarted()
 	if d.room.chunk != nil {
 		if err := d.snap.log.finish(d.ctx, &d.room); err != nil {
 			d.err = err

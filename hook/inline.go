@@ -46,7 +46,12 @@ func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out
 		d.fail(e, start, took, d.problem(err))
 		return
 	}
-	d.accept(e, start, took, out, answerOf(d.def.nilable, out))
+	ans := answerOf(d.def.nilable, out)
+	if d.started != nil && d.trace == nil && ans.empty() { // its record may replace another
+		d.record(e, Completed, start, took, nil)
+		return
+	}
+	d.accept(e, start, took, out, ans)
 }
 
 // problem classifies a returned error.
@@ -101,7 +106,7 @@ func goexited() Problem {
 
 // special runs an entry that is not plain, on the caller's goroutine.
 func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
-	if !d.matches(e) {
+	if !d.matches(e) || !d.evidence(d.at) {
 		return
 	}
 	switch e.sub.opts.Execution {

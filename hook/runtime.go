@@ -90,6 +90,7 @@ type installed struct {
 	shadow     bool
 	plain      bool // it matches everything and runs inline without a timeout
 	picks      bool // it does not match everything
+	evident    bool // its start is recorded before it runs: see evidence
 	priority   int
 	id         string
 	handler    any // Handler[In, Out] of the phase
@@ -254,7 +255,8 @@ func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok b
 	e.rewrites, e.overlaps, e.background = sub.s.rewrites(), sub.s.overlaps(), o.Execution == Background
 	e.disabled, e.shadow, e.priority, e.picks = o.Disabled, o.Shadow, o.Priority, o.Match.picks()
 	e.abandoned = &e.alive
-	e.plain = !e.picks && o.Execution == Blocking && o.Timeout == 0
+	e.evident = sub.s.evident()
+	e.plain = !e.picks && !e.evident && o.Execution == Blocking && o.Timeout == 0
 	return problems, true
 }
 

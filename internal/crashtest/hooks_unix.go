@@ -1,0 +1,266 @@
+//go:build unix
+
+package crashtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// RunHooks kills a process inside hooks of every execution and kind, at each of the
+// phases, and looks at what the journal then says: each hook that began is on record and
+// is interrupted. Then the turn is resumed, and a hook that runs again has attempt 2.
+//
+// Hooks that the turn does not have to wait for in turn are inside at the same time, so
+// that one kill does for all of them. Hooks that block are inside alone: at each phase
+// it is one kind after the other, or with all every kind.
+func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
+	t.Helper()
+	for i, phase := range phases {
+		blocking := outsideKinds
+		if !all {
+			blocking = outsideKinds[i%len(outsideKinds):][:1]
+		}
+		for _, kind := range append([]hook.HandlerKind{""}, blocking...) {
+			name := "blocking " + string(kind)
+			if kind == "" {
+				name = "at once"
+			}
+			t.Run(phase.Name()+" "+name, func(t *testing.T) {
+				t.Parallel()
+				runHookStory(t, open, hookStory{Phase: phase.Name(), Blocking: kind})
+			})
+		}
+	}
+}
+
+// again are the phases whose hooks run again when the turn is resumed. The others come
+// before the message is stored, so that there is no turn to resume, or after the turn;
+// or their moment is over when the turn is resumed.
+var again = map[string]bool{
+	belay.ModelPre.Name(): true, belay.ToolPre.Name(): true, belay.TurnStop.Name(): true, belay.TurnPostTurn.Name(): true, belay.Error.Name(): true,
+}
+
+func runHookStory(t *testing.T, open Open, story hookStory) {
+	t.Helper()
+	dir := t.TempDir()
+	hall := newHall(t, dir)
+	story.URL = hall.server.URL
+	if err := story.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]storyHook)
+	for _, h := range story.hooks() {
+		want[h.id] = h
+	}
+	killInside(t, dir, story, hall, want)
+
+	opened, err := open(t.Context(), dir) // the next start
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	first := checkInterrupted(t, opened, story.Phase, want)
+	hall.open(t)
+	resumeHooks(t, opened, dir, story)
+	checkAttempts(t, opened, story.Phase, want, first)
+}
+
+// killInside starts a process, waits until its hooks are inside and kills it.
+func killInside(t *testing.T, dir string, story hookStory, hall *hall, want map[string]storyHook) {
+	t.Helper()
+	text, err := json.Marshal(story)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$") //nolint:gosec // the test binary itself
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childHooks+"="+string(text))
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // ends with the process
+	inside := make(map[string]bool)
+	for len(inside) < len(want) {
+		select {
+		case id := <-hall.inside:
+			inside[id] = true
+		case err := <-ended:
+			t.Fatalf("the child ended when these were inside: %q: %v\n%s", slices.Collect(maps.Keys(inside)), err, errs.String())
+		case <-time.After(patience):
+			t.Errorf("after %s these are inside: %q", patience, slices.Collect(maps.Keys(inside)))
+			inside = nil
+		}
+		if inside == nil {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	<-ended // it says that it was killed
+}
+
+// checkInterrupted asserts that each hook is on record as interrupted in its first
+// attempt, and returns the runs.
+func checkInterrupted(t *testing.T, s Store, phase string, want map[string]storyHook) map[string]hook.Run {
+	t.Helper()
+	found := make(map[string]hook.Run)
+	for _, run := range runsAt(t, s, phase) {
+		h, ok := want[run.Subscription]
+		if !ok || run.State == hook.Backgrounded {
+			continue
+		}
+		if run.State != hook.Interrupted || run.Attempt != 1 || run.Execution != h.execution || (run.Key == "") != (run.Scope.Turn == "") && run.Job == "" || run.Ended.Before(run.Started) || run.Scope.Session != session {
+			t.Errorf("a process was killed inside of %s, and its record is %+v", h.id, run)
+		}
+		if other, twice := found[h.id]; twice {
+			t.Errorf("a process was killed inside of %s, and it has two records: %+v and %+v", h.id, other, run)
+		}
+		found[h.id] = run
+	}
+	for id := range want {
+		if _, ok := found[id]; !ok {
+			t.Errorf("a process was killed inside of %s, and it has no record", id)
+		}
+	}
+	for run, err := range s.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{States: []hook.State{hook.Started}}) {
+		t.Errorf("after a restart this run is started: %+v, %v", run, err)
+	}
+	return found
+}
+
+// checkAttempts asserts that hooks which ran again have the next attempt number.
+func checkAttempts(t *testing.T, s Store, phase string, want map[string]storyHook, first map[string]hook.Run) {
+	t.Helper()
+	second := make(map[string]int)
+	for _, run := range runsAt(t, s, phase) {
+		before, ok := first[run.Subscription]
+		if !ok || run.ID == before.ID || run.State == hook.Backgrounded {
+			continue
+		}
+		if run.State != hook.Completed {
+			t.Errorf("the hook ran again as %+v", run)
+		}
+		attempt := 1
+		if run.Key == before.Key && run.Key != "" {
+			attempt = 2
+			second[run.Subscription]++
+		}
+		if run.Attempt != attempt {
+			t.Errorf("the hook was killed as %+v\nand ran again as %+v, want attempt %d", before, run, attempt)
+		}
+	}
+	for id, h := range want {
+		if (again[phase] || h.execution == hook.Background) && second[id] != 1 {
+			t.Errorf("%s has %d second attempts, want one", id, second[id])
+		}
+	}
+}
+
+func runsAt(t *testing.T, s Store, phase string) (all []hook.Run) {
+	t.Helper()
+	for run, err := range s.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{Phase: phase}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, run)
+	}
+	return all
+}
+
+// resumeHooks goes on with the turn in this process, or takes it if the first process
+// had not stored it, and does the work that is left.
+func resumeHooks(t *testing.T, s Store, dir string, story hookStory) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stage, err := story.cast(dir, s, func(context.Context, string) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stage.take(ctx), stage.Hooks().Drain(ctx), work(ctx, stage.Agent, s.Queue()), stage.close(ctx)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hall is where the hooks of a process wait until they are let go.
+type hall struct {
+	inside chan string // the ids of those that came in
+	gate   *os.File
+	left   chan struct{} // closed when webhooks may leave
+	server *httptest.Server
+}
+
+func newHall(t *testing.T, dir string) *hall {
+	t.Helper()
+	h := &hall{inside: make(chan string, 100), left: make(chan struct{})}
+	for _, name := range []string{insideFile, gateFile} {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pipe, err := os.OpenFile(filepath.Join(dir, insideFile), os.O_RDWR, 0) // with a writer of its own it never ends
+	if err == nil {
+		h.gate, err = os.OpenFile(filepath.Join(dir, gateFile), os.O_RDWR, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() { // ends when the pipe is closed
+		defer close(read)
+		for lines := bufio.NewScanner(pipe); lines.Scan(); {
+			h.inside <- lines.Text()
+		}
+	}()
+	h.server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h.inside <- strings.TrimPrefix(r.URL.Path, "/")
+		select {
+		case <-h.left:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() {
+		h.server.Close()
+		if err := errors.Join(pipe.Close(), h.gate.Close()); err != nil {
+			t.Error(err)
+		}
+		<-read
+	})
+	return h
+}
+
+// open lets all hooks go: those that are inside, which the killed process has left
+// behind, and those that come.
+func (h *hall) open(t *testing.T) {
+	t.Helper()
+	close(h.left)
+	if _, err := fmt.Fprint(h.gate, strings.Repeat("\n", 100)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -29,12 +29,7 @@ func (s *subscription) evident() bool {
 	case Background:
 		return false
 	}
-	switch s.opts.Kind {
-	case HandlerCommand, HandlerWorker, HandlerWebhook:
-		return true
-	default:
-		return false
-	}
+	return s.opts.Kind.leaves()
 }
 
 // startedRun is a run whose started record was handed to the journal.

@@ -212,7 +212,7 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 // sameQuestion reports whether what the floor asks is what was approved. A call whose
 // surroundings changed while it waited may ask for more than the person was told.
 func (t *turn) sameQuestion(c *call, a Authorization) bool {
-	return c.approval.Floor && c.approval.By == a.By
+	return c.approval.Floor && isAsker(c.approval.By, a.By)
 }
 
 const interrupted = "The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it."

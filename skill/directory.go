@@ -49,13 +49,14 @@ type Directory struct {
 }
 
 // Dir is a source of the skills in a directory. A directory that is not there has
-// none. Links that lead out of it are refused.
+// none. Links that lead out of it are refused, those of sections and resources too.
 func Dir(dir string) *Directory {
 	return &Directory{name: dir, open: func() (tree, error) { return openRoot(dir) }}
 }
 
 // FS is a source of the skills in an fs.FS, such as files that are built into a
-// program. The name is told where there is a problem.
+// program. Problems name it. Where links may lead is up to the fs.FS: that of an
+// [os.Root] refuses those that lead out, and [os.DirFS] does not.
 func FS(name string, files fs.FS) *Directory {
 	return &Directory{name: name, open: func() (tree, error) { return fsTree{files, name}, nil }}
 }
@@ -74,6 +75,7 @@ type file struct {
 	fresh   bool // it may change and keep its time
 	skill   *Skill
 	problem *Problem
+	outside []outsider // links beside it that lead out
 }
 
 // List returns the skills, by path.
@@ -103,6 +105,9 @@ func (d *Directory) List(ctx context.Context) ([]*Skill, error) {
 			problems = append(problems, *f.problem)
 		case f.skill != nil:
 			skills = append(skills, f.skill)
+			for _, o := range f.outside {
+				problems = append(problems, Problem{Kind: NotLoaded, Path: t.shown(o.rel), Line: 1, Skill: f.skill.Name, Message: o.message(), Err: o.err})
+			}
 		}
 	}
 	d.keep(files)
@@ -354,5 +359,8 @@ func (v *visit) read(rel, dir string, parse func(shown, text string) (*Skill, er
 		}
 	}
 	f.skill = s
+	if s != nil && dir != "" {
+		f.outside = besides(v.t, dir, path.Base(rel)).outside
+	}
 	return f
 }

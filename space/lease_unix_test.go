@@ -623,7 +623,6 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("agents/a.yaml", "description: x\nhooks:\n  onToolCall:\n    - {id: x, run: ./gone.sh}\n")
 		}, []string{`a.yaml:4:`, "gone.sh"}},
-		"a bad skill": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("skills/x/SKILL.md/y", "") }, []string{"SKILL.md"}},
 		"a program written": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/x.jsonl", "#!/bin/sh\n")

@@ -232,6 +232,7 @@ func (a *app) installPlaces(ctx context.Context, p *places, agent *belay.Agent, 
 		}
 		leases = append(leases, lease)
 		a.tellNotes(lease.Notes())
+		a.tellProblems(s, place.SkillProblems())
 		watching.Go(func() {
 			lease.Watch(watch, func(err error) {
 				if err != nil {

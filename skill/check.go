@@ -172,12 +172,8 @@ func (c *checking) skill(rel, dir string) {
 // flat checks a skill that is a file.
 func (c *checking) flat(rel, ext string) {
 	stem := strings.TrimSuffix(rel, ext)
-	parse, more := frontmatter.Parse, []string(nil)
-	if ext != ".md" {
-		parse, more = frontmatter.ParseYAML, flatFields
-	}
 	before := len(c.problems)
-	doc := c.read(rel, parse)
+	doc := c.read(rel, parserOf(ext))
 	if doc != nil && !doc.Found && forReaders(stem) {
 		c.problems = c.problems[:before]
 		c.skills--
@@ -190,8 +186,12 @@ func (c *checking) flat(rel, ext string) {
 	if doc == nil {
 		return
 	}
-	if body := doc.Field("body"); ext != ".md" && (body == nil || strings.TrimSpace(body.Text) == "") {
-		c.addf(rel, 1, "there is no body: a skill in YAML has its text below the key body")
+	if noBody(doc, ext) {
+		c.addf(rel, 1, "%s", noBodyMessage)
+	}
+	var more []string
+	if doc.BodyLine == 0 {
+		more = flatFields
 	}
 	c.text(rel, doc, "description", specDescription, false)
 	c.metadata(rel, doc.Field("metadata"))

@@ -132,13 +132,21 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	d.mu.Lock()
 	known := d.files
 	d.mu.Unlock()
+	var bad []*file // a SKILL.md of the directory itself that is no skill
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == skillFile }) {
 		whole, err := filepath.Abs(d.name)
 		if err != nil {
 			whole = d.name
 		}
 		v := visit{t: t, known: known}
-		return []*file{v.skill(".", filepath.Base(whole), skillFile)}, nil
+		if own := v.skill(".", filepath.Base(whole), skillFile); own != nil {
+			if own.problem == nil {
+				return []*file{own}, nil
+			}
+			bad = []*file{own}
+		}
+		// The files beside it may be its sections. Skills with a directory of their own are loaded.
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() || e.Name() == skillFile })
 	}
 	found := make([][]*file, len(entries))
 	var next atomic.Int64
@@ -159,7 +167,7 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	files := slices.Concat(found...)
+	files := append(bad, slices.Concat(found...)...)
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.rel, b.rel) })
 	return files, nil
 }
@@ -263,19 +271,12 @@ func (v *visit) flat(rel string) *file {
 	ext := path.Ext(rel)
 	stem := strings.TrimSuffix(rel, ext)
 	f := v.read(rel, "", func(shown, text string) (*Skill, error) {
-		if ext == ".md" {
-			doc, err := frontmatter.Parse(text)
-			if err != nil || !doc.Found && forReaders(stem) {
-				return nil, err
-			}
-			return readSkill(shown, doc, stem, false)
-		}
-		doc, err := frontmatter.ParseYAML(text)
-		if err != nil {
+		doc, err := parserOf(ext)(text)
+		if err != nil || !doc.Found && forReaders(stem) {
 			return nil, err
 		}
-		if body := doc.Field("body"); body == nil || strings.TrimSpace(body.Text) == "" {
-			return nil, bad(1, "there is no body: a skill in YAML has its text below the key body")
+		if noBody(doc, ext) {
+			return nil, bad(1, noBodyMessage)
 		}
 		s, err := readSkill(shown, doc, stem, false)
 		if s != nil {
@@ -284,6 +285,25 @@ func (v *visit) flat(rel string) *file {
 		return s, err
 	})
 	return f
+}
+
+// parserOf returns what reads a skill that is a file with this ending.
+func parserOf(ext string) func(string) (*frontmatter.Document, error) {
+	if ext == ".md" {
+		return frontmatter.Parse
+	}
+	return frontmatter.ParseYAMLWithBody
+}
+
+const noBodyMessage = "there is no body: a skill in YAML has its text below the key body, or after front matter between two lines ---"
+
+// noBody reports whether a skill that is a YAML file has no text.
+func noBody(doc *frontmatter.Document, ext string) bool {
+	if ext == ".md" || doc.BodyLine > 0 {
+		return false
+	}
+	body := doc.Field("body")
+	return body == nil || strings.TrimSpace(body.Text) == ""
 }
 
 // forReaders reports whether a file without frontmatter is about the directory and

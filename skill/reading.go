@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/belay-run/belay/internal/frontmatter"
 )
 
 // resourceDirs are where the files of a skill are.
@@ -61,27 +59,24 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	return r, nil
 }
 
-// bodyOf is a file without its frontmatter.
+// bodyOf returns the text of a file without its front matter.
 func bodyOf(rel, text string, isSkill bool) (string, error) {
-	if ext := path.Ext(rel); isSkill && ext != ".md" && !strings.EqualFold(path.Base(rel), skillFile) {
-		doc, err := frontmatter.ParseYAML(text)
-		if err != nil {
-			return "", err
-		}
-		if v := doc.Field("body"); v != nil {
-			return v.Text, nil
-		}
-		return "", nil
-	}
 	if !isSkill { // it is shown as it is
 		if !utf8.ValidString(text) {
 			return "", errors.New("the file is not UTF-8: it is no text")
 		}
 		return strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")), nil
 	}
-	doc, err := frontmatter.Parse(text)
+	ext := path.Ext(rel)
+	if strings.EqualFold(path.Base(rel), skillFile) {
+		ext = ".md"
+	}
+	doc, err := parserOf(ext)(text)
 	if err != nil {
 		return "", err
+	}
+	if v := doc.Field("body"); doc.BodyLine == 0 && v != nil {
+		return v.Text, nil
 	}
 	return strings.TrimSpace(doc.Body), nil
 }

@@ -50,7 +50,8 @@ type Agent struct {
 	home         *Registry   // which it is in
 	leaving      atomic.Bool // it is being replaced
 	registration registration
-	endWatching  context.CancelFunc // of extensions
+	endWatching  context.CancelFunc // ends the watching of extensions when they have seen all events
+	cutWatching  context.CancelFunc // ends it with their current event
 	watching     []extensionWatch
 }
 

@@ -45,13 +45,6 @@ func (a arg) use() {
 	}
 }
 
-// usesAll says that the names of files do no harm as words of the command.
-func (c *invoked) usesAll() {
-	for _, a := range c.args {
-		a.use()
-	}
-}
-
 // literal is a word that is known.
 func literal(text string) arg { return arg{text: text, known: true} }
 
@@ -74,6 +67,13 @@ type invoked struct {
 	piped bool
 
 	finding int // of the command itself, in analysis.found
+}
+
+// usesAll says that the names of files do no harm as words of the command.
+func (c *invoked) usesAll() {
+	for _, a := range c.args {
+		a.use()
+	}
 }
 
 // zone raises the zone of the command. One that is in the zone of builds runs code

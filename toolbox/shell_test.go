@@ -164,7 +164,7 @@ func TestShellWithholdsURLsWithPasswords(t *testing.T) { //nolint:paralleltest /
 // before it, or give its words another meaning.
 //
 // SPEC P-14
-func TestShellStartsFresh(t *testing.T) {
+func TestShellStartsFresh(t *testing.T) { //nolint:paralleltest // it sets variables
 	dir := t.TempDir()
 	before := filepath.Join(dir, "before.sh")
 	if err := os.WriteFile(before, []byte("echo ran before\n"), 0o600); err != nil {

@@ -39,6 +39,9 @@ type attack struct {
 	// Run is "no" if the command is not to be run for real, with the reason.
 	Run    string `yaml:"run"`
 	Reason string `yaml:"reason"`
+	// Marks is a file that the command makes if nothing holds it: the control of the
+	// attack, which is run without a sandbox.
+	Marks string `yaml:"marks"`
 
 	file string
 }
@@ -103,6 +106,8 @@ func (a *attack) problem() string {
 		return "an entry has an input or a raw input"
 	case modeErr != nil:
 		return modeErr.Error()
+	case a.Marks != "" && (a.Tool != "shell" || a.Run == "no" || !strings.HasPrefix(a.Marks, "{{")):
+		return "marks is a file on the stage that a command makes which is run"
 	case a.Run != "" && a.Run != "no", (a.Run == "no") != (a.Reason != ""):
 		return `run is "no", with a reason, or left out`
 	}

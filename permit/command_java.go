@@ -25,7 +25,8 @@ func javaCommand(c *invoked) {
 	}
 	o := c.options(c.args, "+*-cp= classpath= class-path= p= module-path= m=. module=. jar=. add-opens= add-exports= add-modules= add-reads= upgrade-module-path= d= describe-module= source= version showversion help")
 	for _, a := range c.args {
-		if strings.HasPrefix(a.text, "-javaagent") || strings.HasPrefix(a.text, "-agent") || strings.HasPrefix(a.text, "-XX:On") || strings.HasPrefix(a.text, "@") {
+		if strings.HasPrefix(a.text, "-javaagent") || strings.HasPrefix(a.text, "-agent") || strings.HasPrefix(a.text, "-XX:On") || strings.HasPrefix(a.text, "-XX:VMOptionsFile") ||
+			strings.HasPrefix(a.text, "-XX:Flags") || strings.HasPrefix(a.text, "@") {
 			c.unknown("java loads or runs what " + shown(a.text) + " names")
 		}
 	}

@@ -168,7 +168,9 @@ func npmCommand(c *invoked) {
 		"install-test", "it", "install-ci-test", "cit", "outdated", "view", "info", "show", "v", "search", "find", "s", "se", "audit", "ping", "doctor", "fund", "whoami", "diff":
 		c.installs()
 		c.packages(words)
-	case "ls", "list", "la", "ll", "root", "bin", "help", "help-search", "explain", "why", "query", "completion", "sbom":
+	case "ls", "list", "la", "ll", "root", "bin", "explain", "why", "query", "completion", "sbom":
+	case "help", "help-search":
+		c.zone(ZoneBuild, "the project says which program shows the help")
 	case "config", "c", "get", "set":
 		if verb == "set" || verb != "get" && !oneOf(word(words, 0), "get list ls") {
 			c.zone(ZoneMachine, "changes the user's settings of npm")
@@ -244,7 +246,8 @@ func (c *invoked) isInstalled(words []arg) bool {
 }
 
 func pnpmCommand(c *invoked) {
-	if asksOnly(c) {
+	c.zone(ZoneBuild, "runs .pnpmfile.cjs of the project, or the pnpm that it names")
+	if isQuestion(c) {
 		return
 	}
 	verb, words, o := c.packager()
@@ -269,7 +272,8 @@ func pnpmCommand(c *invoked) {
 }
 
 func yarnCommand(c *invoked) {
-	if asksOnly(c) {
+	c.zone(ZoneBuild, "runs the yarn that .yarnrc.yml of the project names")
+	if isQuestion(c) {
 		return
 	}
 	verb, words, o := c.packager()
@@ -350,6 +354,9 @@ func denoCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(words)
 	case "lint", "doc", "info", "types", "completions":
+		if verb == "lint" {
+			c.zone(ZoneBuild, "runs the plugins that the project names")
+		}
 		c.packages(words)
 		c.readAll(words)
 	case "cache", "add", "install", "i", "outdated", "update", "vendor":

@@ -167,9 +167,7 @@ func pythonFormatter(c *invoked) {
 
 // projectCommand is a manager of projects: poetry and its like.
 func projectCommand(c *invoked) {
-	if asksOnly(c) {
-		return
-	}
+	c.zone(ZoneBuild, "loads plugins that the project names")
 	o := c.options(c.args, "+*C= directory= P= project= p=")
 	for _, dir := range o.values("C", "directory", "P", "project", "p") {
 		c.code(dir)
@@ -213,7 +211,9 @@ func uvCommand(c *invoked) {
 	}
 	words := o.from(1)
 	switch verb := word(o.rest, 0); verb {
-	case "", "tree", "version", "help":
+	case "", "version", "help":
+	case "tree":
+		c.zone(ZoneBuild, "builds packages to know what they depend on")
 	case "run":
 		r := c.options(words, "+*with= with-editable= with-requirements= p= python= env-file=< extra= group= package= directory= project= m module s script")
 		if r.has("with", "with-editable", "with-requirements") {

@@ -33,6 +33,7 @@ func (t *turn) runCalls(b *batch) error {
 	r := &batchRun{turn: t, batch: b, progress: make(chan callProgress, 3*len(b.calls)), timer: time.NewTimer(resultWait)}
 	r.timer.Stop()
 	defer r.timer.Stop()
+	defer r.drain()
 	for from := 0; from < b.free() && r.err == nil; {
 		to := from + 1
 		if !b.calls[from].serial() {
@@ -111,10 +112,7 @@ func (r *batchRun) group(calls []*call) {
 		case p := <-r.progress:
 			switch p.at {
 			case callReturned:
-				p.running = false // until it goes on
-				r.commit()
-				p.running = true
-				close(p.kept)
+				r.keepReturned(p.call)
 			case callFinished:
 				p.running = false
 				r.arm()
@@ -154,6 +152,27 @@ func (r *batchRun) run(c *call) {
 	}()
 	growStack()
 	r.turn.guard(c, (*turn).runOne, panicWhileRunning)
+}
+
+// keepReturned stores what a tool returned, and lets its call continue.
+func (r *batchRun) keepReturned(c *call) {
+	defer close(c.kept) // whatever the store does
+	c.running = false   // it waits: nobody else changes it
+	r.commit()
+	c.running = true
+}
+
+// drain waits for the calls under way if a store that panics ends group early.
+func (r *batchRun) drain() {
+	for r.running > 0 {
+		switch p := <-r.progress; p.at {
+		case callReturned:
+			close(p.kept)
+		case callFinished:
+		case callTold:
+			r.running--
+		}
+	}
 }
 
 // keep has the turn's goroutine store what a tool returned, and waits for it.

@@ -3,7 +3,9 @@ package belay_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -322,6 +324,70 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// SPEC L-01: a store that fails or panics while calls run ends the turn with an error, when
+// the calls under way are done. What the turn has to wait for is not started.
+func TestAStoreThatFailsWhileCallsRun(t *testing.T) {
+	t.Parallel()
+	for how, fail := range map[string]func() error{
+		"an error": func() error { return errors.New("disk on fire") },
+		"a panic":  func() error { panic("disk on fire") },
+		"Goexit":   func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var ran diary
+				hold := make(chan struct{})
+				time.AfterFunc(time.Minute, func() { close(hold) })
+				store := &failingStore{Store: memstore.New(nil), at: 3, fail: fail}
+				tools := slowTools(hold, &ran, nil)
+				tools = append(tools, anyTool("serial", func(context.Context, *belay.Invocation) (belay.Result, error) {
+					ran.notef("serial begins")
+					return belay.Result{}, nil
+				}, &belay.ToolTraits{Serial: true}))
+				agent := agentOf(t, scriptOf(calls("quick", "endless", "serial")), &belay.Options{Store: store, Tools: tools})
+				start := time.Now()
+				over := make(chan error)
+				go func() {
+					_, err := agent.Session("s").Turn(t.Context(), "a")
+					over <- err
+				}()
+				synctest.Wait()
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				select {
+				case err := <-over:
+					if err == nil && how != "Goexit" {
+						t.Error("the turn ended without an error")
+					}
+				default:
+					if how != "Goexit" { // which ends the goroutine of the test's own turn
+						t.Errorf("the turn has not ended after %s", time.Since(start))
+					}
+				}
+				if slices.Contains(ran.all(), "serial begins") {
+					t.Errorf("what ran is %v", ran.all())
+				}
+			})
+		})
+	}
+}
+
+// failingStore is a store whose commit of that number fails.
+type failingStore struct {
+	belay.Store
+
+	at   int
+	fail func() error
+}
+
+func (s *failingStore) Commit(ctx context.Context, c *belay.Commit) error {
+	if s.at--; s.at == 0 {
+		return s.fail()
+	}
+	return s.Store.Commit(ctx, c)
 }
 
 // SPEC L-01: a fast batch is one commit, and slow calls take one for those that finished

@@ -64,19 +64,23 @@ func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (js
 	if err != nil {
 		return nil, err
 	}
-	result, err := p.call(ctx, "run", params)
-	if err != nil {
+	said := p.call(ctx, "run", params)
+	var answer map[string]any
+	switch {
+	case said.err != nil:
+		err = said.err
+	case said.result[0] == '{':
+		answer, err = h.codec.object(said.result)
+	default:
+		err = noObject(said.result)
+	}
+	if said.err == nil {
+		k.succeeded()
+	}
+	if said.found == nil {
 		return nil, err
 	}
-	k.succeeded()
-	switch {
-	case string(result) == "null":
-		return nil, nil
-	case result[0] != '{':
-		return nil, invalid("the worker's result is neither an object nor null", nil)
-	default:
-		return h.codec.object(result)
-	}
+	return h.codec.settle(said.found, answer, err)
 }
 
 // running is the worker, started if need be, when it has answered the handshake.

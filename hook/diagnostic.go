@@ -2,7 +2,6 @@ package hook
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 )
@@ -156,15 +155,23 @@ type SafeError struct {
 	// Code is stored with the message. Defaults to CodeError.
 	Code    Code
 	Message string
+	// Reason is what the handler itself said about its failure, such as the end of a
+	// program's standard error. A gate that fails closed gives it as the reason of its
+	// denial. It is shown and not stored. Defaults to none.
+	Reason string
 	// Err is the cause, which is not stored.
 	Err error
 }
 
 func (e *SafeError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s: %v", e.Message, e.Err)
+	text := e.Message
+	if e.Reason != "" {
+		text += ": " + e.Reason
 	}
-	return e.Message
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap returns the cause.

@@ -75,7 +75,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 		a.state = before
 		defer func() { a.join(&after) }()
 	}
-	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true}
+	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true, apart: a.exported != "" || len(a.dirs) != 1 || a.dirs[0] != a.floor.project.path}
 	c := &invoked{analysis: a, name: name.text, args: argv[1:], stdin: stdin, piped: piped}
 	judged := a.floor.commands[name.text]
 	if strings.ContainsAny(name.text, `/\`) {

@@ -66,6 +66,7 @@ type Finding struct {
 	owner  int      // the finding of the command that does it, from 1; 0 for none
 	does   effect   // to a path
 	tree   string   // the directory that it may reach all of, as subjects are written; nothing if there is none
+	apart  bool     // the command runs in another directory than the project, or with variables of the line's own
 }
 
 // Opinion is what a guard, a protection, a rule or the mode says about a call.
@@ -79,8 +80,6 @@ type Opinion struct {
 	// Where is the file and line of a rule. It is no part of By: a yes for a rule holds
 	// when a line is added above it.
 	Where string `json:"where,omitempty"`
-
-	pattern string // of a rule
 }
 
 // Network reports whether the call was understood to use the network, or might: what

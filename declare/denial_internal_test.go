@@ -3,9 +3,12 @@ package declare
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf16"
 
@@ -316,4 +319,75 @@ func TestWithoutEscapes(t *testing.T) {
 			t.Errorf("%q became %q, want %q", out, got, want)
 		}
 	}
+}
+
+// noises are bytes around denials.
+func noises() *rapid.Generator[[]byte] {
+	bits := rapid.SampledFrom([]string{"\n", "debug\n", "{", "}", `"`, `\`, "[", "\x1b]0;", "\x1b[", "\x00", "\xff", "null\n", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", `{"decision":"`})
+	return rapid.Custom(func(t *rapid.T) []byte {
+		if rapid.Bool().Draw(t, "any") {
+			return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
+		}
+		return []byte(strings.Join(rapid.SliceOfN(bits, 0, 5).Draw(t, "bits"), ""))
+	})
+}
+
+// SPEC C-03, C-09
+func TestADenialOfAWebhookStandsInAnyNoise(t *testing.T) {
+	t.Parallel()
+	c := codecOf(t, "tool.pre")
+	rapid.Check(t, func(t *rapid.T) {
+		body := slices.Concat(noises().Draw(t, "before"), []byte(rapid.SampledFrom(spellings).Draw(t, "spelling")), noises().Draw(t, "after"))
+		status := rapid.SampledFrom([]int{200, 204, 302, 403, 500}).Draw(t, "status")
+		h := &handler{codec: c, set: &Set{client: newClient(answers(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Body: io.NopCloser(iotest.OneByteReader(bytes.NewReader(body))), Request: r}, nil
+		}))}}
+		request, err := http.NewRequest(http.MethodPost, "https://example.com/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := h.exchange(t.Context(), request)
+		if err != nil || !strings.Contains(string(answer), `"decision":"deny"`) && !strings.Contains(string(answer), `"decision":"halt"`) {
+			t.Fatalf("%q with status %d became %s, %v, want a denial", body, status, answer, err)
+		}
+	})
+}
+
+type answers func(*http.Request) (*http.Response, error)
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// SPEC C-03, C-08
+func TestADenialOfAWorkerStandsInAnyNoise(t *testing.T) {
+	t.Parallel()
+	c := codecOf(t, "tool.pre")
+	rapid.Check(t, func(t *rapid.T) {
+		denial := rapid.SampledFrom(spellings).Draw(t, "spelling")
+		if rapid.Bool().Draw(t, "as an answer") {
+			denial = `{"jsonrpc":"2.0","id":2,"result":` + denial + "}"
+		}
+		printed := slices.Concat(noises().Draw(t, "before"), []byte(denial), noises().Draw(t, "after"))
+		call := make(chan response, 1)
+		p := &process{
+			k: &keeper{set: &Set{opts: Options{Grace: time.Hour}}}, last: 2, calls: map[uint64]chan response{2: call}, stop: func(error) {},
+		}
+		for piece := range slices.Chunk(printed, rapid.IntRange(1, 50).Draw(t, "pieces")) {
+			if _, err := p.Write(piece); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.lastLine()
+		said := response{err: errEnded}
+		if p.garbage != nil {
+			said.found = p.garbage.denials()
+		}
+		select {
+		case said = <-call:
+		default:
+		}
+		answer, err := c.answered(&said)
+		if err != nil || !strings.Contains(string(answer), `"decision":"deny"`) && !strings.Contains(string(answer), `"decision":"halt"`) {
+			t.Fatalf("%q became %s, %v, want a denial", printed, answer, err)
+		}
+	})
 }

@@ -65,22 +65,26 @@ func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (js
 		return nil, err
 	}
 	said := p.call(ctx, "run", params)
-	var answer map[string]any
-	switch {
-	case said.err != nil:
-		err = said.err
-	case said.result[0] == '{':
-		answer, err = h.codec.object(said.result)
-	default:
-		err = noObject(said.result)
-	}
 	if said.err == nil {
 		k.succeeded()
 	}
-	if said.found == nil {
+	return h.codec.answered(&said)
+}
+
+// answered reads what a worker said to a call.
+func (c *codec) answered(said *response) (json.RawMessage, error) {
+	answer, err := map[string]any(nil), said.err
+	switch {
+	case err != nil:
+	case said.result[0] == '{':
+		answer, err = c.object(said.result)
+	default:
+		err = noObject(said.result)
+	}
+	if said.found == nil { // it said nothing
 		return nil, err
 	}
-	return h.codec.settle(said.found, answer, err)
+	return c.settle(said.found, answer, err)
 }
 
 // running is the worker, started if need be, when it has answered the handshake.

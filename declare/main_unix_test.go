@@ -144,6 +144,15 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		panic("oops")
 	case "die":
 		os.Exit(7)
+	case "child", "orphan": // has a child, and then ends before it
+		child := exec.Command("sleep", "3600") //nolint:noctx // it is to be left behind
+		if err := child.Start(); err != nil {
+			return belay.Pass, err
+		}
+		if err := os.WriteFile(in.With, []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil || in.Do == "child" {
+			return belay.Pass, err
+		}
+		os.Exit(7)
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}

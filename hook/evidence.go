@@ -97,7 +97,7 @@ func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 			continue
 		}
 		key := d.runKey(e)
-		*started = startedRun{seq: d.rt.seq.Add(1), key: key, attempt: earlier[key] + 1}
+		*started = startedRun{seq: d.rt.seq.Add(1), key: key, attempt: earlier.next(key, stepHook{d.def.name, e.sub.id, d.scope.Step})}
 		rec := record{e: e.installed, scope: d.scope, dispatch: d.room.base, start: now, state: Started}
 		started.mark(&rec)
 		runs = append(runs, d.rt.run(&rec))
@@ -188,9 +188,31 @@ func (d *dispatch[In, Out]) endStarted() {
 // attempts tells how often hooks have run in a turn that is resumed. The zero value
 // is for a turn that is not.
 type attempts struct {
-	mu   sync.Mutex
-	turn string
-	last map[string]int // by key; nil as long as nobody asked
+	mu      sync.Mutex
+	turn    string
+	earlier *earlierRuns // nil as long as nobody asked
+}
+
+// earlierRuns are the last attempts of the hooks of a turn. A nil one has none.
+type earlierRuns struct {
+	byKey map[string]int
+	// interrupted has the runs that a process left behind when it ended. What a hook is
+	// asked about may have another name when it is asked again, such as a new approval.
+	interrupted map[stepHook]int
+}
+
+// stepHook is a hook in one step of a turn.
+type stepHook struct {
+	phase, subscription string
+	step                int
+}
+
+// next returns the number of the attempt that follows.
+func (r *earlierRuns) next(key string, h stepHook) int {
+	if r == nil {
+		return 1
+	}
+	return max(r.byKey[key], r.interrupted[h]) + 1
 }
 
 // Resumes says that the snapshot is for a turn that was begun before, by this process
@@ -198,31 +220,35 @@ type attempts struct {
 func (s *Snapshot) Resumes(turn string) {
 	s.attempts.mu.Lock()
 	defer s.attempts.mu.Unlock()
-	s.attempts.turn, s.attempts.last = turn, nil
+	s.attempts.turn, s.attempts.earlier = turn, nil
 }
 
-// of returns the last attempt of each key in the turn of a scope. The journal is read
-// once, when the first hook of a resumed turn needs to know.
-func (a *attempts) of(ctx context.Context, journal Journal, scope *Scope) (map[string]int, error) {
+// of returns the earlier runs of the turn of a scope, if it is resumed. The journal is
+// read once, when the first hook of a resumed turn needs to know.
+func (a *attempts) of(ctx context.Context, journal Journal, scope *Scope) (*earlierRuns, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.turn == "" || scope.Turn != a.turn {
-		return nil, nil
+	if scope.Turn == "" || scope.Turn != a.turn {
+		return nil, nil //nolint:nilnil // none, which is fine
 	}
-	if a.last != nil {
-		return a.last, nil
+	list, ok := journal.(ListJournal)
+	if a.earlier != nil || !ok {
+		return a.earlier, nil
 	}
-	last := make(map[string]int)
-	if list, ok := journal.(ListJournal); ok {
-		for run, err := range list.List(ctx, Filter{Session: scope.Session, Turn: scope.Turn}) {
-			if err != nil {
-				return nil, fmt.Errorf("count the attempts of turn %s: %w", scope.Turn, err)
-			}
-			if run.State != Skipped && strings.HasPrefix(run.Key, hookKey) {
-				last[run.Key] = max(last[run.Key], run.Attempt)
-			}
+	found := &earlierRuns{make(map[string]int), make(map[stepHook]int)}
+	for run, err := range list.List(ctx, Filter{Session: scope.Session, Turn: scope.Turn}) {
+		if err != nil {
+			return nil, fmt.Errorf("count the attempts of turn %s: %w", scope.Turn, err)
+		}
+		if run.State == Skipped || !strings.HasPrefix(run.Key, hookKey) {
+			continue
+		}
+		found.byKey[run.Key] = max(found.byKey[run.Key], run.Attempt)
+		if run.State == Interrupted {
+			h := stepHook{run.Phase, run.Subscription, run.Scope.Step}
+			found.interrupted[h] = max(found.interrupted[h], run.Attempt)
 		}
 	}
-	a.last = last
-	return last, nil
+	a.earlier = found
+	return found, nil
 }

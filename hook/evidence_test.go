@@ -358,6 +358,34 @@ func TestAttemptsOfAResumedTurn(t *testing.T) {
 	})
 }
 
+// What a hook is asked about may have another name when its turn is resumed. A hook that
+// was interrupted in the step counts all the same.
+//
+// SPEC J-01
+func TestAttemptAfterAnInterruptionIsHigher(t *testing.T) {
+	t.Parallel()
+	journal := newCountingJournal()
+	left := hook.Run{
+		ID: "left", Subscription: "a", Phase: gatePhase.Name(), Scope: *write.scope, State: hook.Interrupted, Attempt: 3, Key: "hook:other",
+		Started: time.Now(),
+	}
+	if err := journal.Append(t.Context(), []hook.Run{left}); err != nil {
+		t.Fatal(err)
+	}
+	rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal}, gateNamed("a", outside), gateNamed("b", outside))
+	s := snapshot(t, rt)
+	s.Resumes("t1")
+	dispatch(t, gatePhase, s, write)
+	next := write
+	next.scope = &hook.Scope{Session: "s1", Turn: "t1", Step: 3}
+	dispatch(t, gatePhase, s, next)
+	var got []int
+	for _, r := range s.Take() {
+		got = append(got, r.Attempt)
+	}
+	same(t, "attempts of a and b, and in the next step", got, []int{4, 1, 1, 1})
+}
+
 // A run that was skipped did not run: it does not count as an attempt.
 //
 // SPEC J-01

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -52,11 +51,11 @@ func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 	}
 }
 
-// again are the phases whose hooks run again when the turn is resumed. The others come
-// before the message is stored, so that there is no turn to resume, or after the turn;
-// or their moment is over when the turn is resumed.
-var again = map[string]bool{
-	belay.ModelPre.Name(): true, belay.ToolPre.Name(): true, belay.TurnStop.Name(): true, belay.TurnPostTurn.Name(): true, belay.Error.Name(): true,
+// again are phases that fire again when a turn is resumed that was interrupted there. Of
+// the others, some fire before the message is stored, so that there is no turn to
+// resume, or outside of turns; and the moment of some is over.
+var again = []hook.AnyPhase{
+	belay.ModelPre, belay.ToolPre, belay.ApprovalRequest, belay.ToolPost, belay.ToolDenied, belay.TurnStop, belay.TurnPreCompaction, belay.TurnPostTurn, belay.Error,
 }
 
 func runHookStory(t *testing.T, open Open, story hookStory) {
@@ -71,25 +70,37 @@ func runHookStory(t *testing.T, open Open, story hookStory) {
 	for _, h := range story.hooks() {
 		want[h.id] = h
 	}
-	killInside(t, dir, story, hall, want)
+	kill := startInside(t, dir, story, hall, want)
+	checkBegun(t, openFor(t, open, dir), story.Phase, want, hook.Started) // whoever lives keeps its runs
+	kill()
 
-	opened, err := open(t.Context(), dir) // the next start
-	if err != nil {
-		t.Fatal(err)
+	opened := openFor(t, open, dir) // the next start
+	first := checkBegun(t, opened, story.Phase, want, hook.Interrupted)
+	for run, err := range opened.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{States: []hook.State{hook.Started}}) {
+		t.Errorf("after a restart this run is started: %+v, %v", run, err)
 	}
-	defer func() {
-		if err := opened.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	first := checkInterrupted(t, opened, story.Phase, want)
 	hall.open(t)
 	resumeHooks(t, opened, dir, story)
 	checkAttempts(t, opened, story.Phase, want, first)
 }
 
-// killInside starts a process, waits until its hooks are inside and kills it.
-func killInside(t *testing.T, dir string, story hookStory, hall *hall, want map[string]storyHook) {
+// openFor opens a store that is closed with the test.
+func openFor(t *testing.T, open Open, dir string) Store {
+	t.Helper()
+	s, err := open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// startInside starts a process and waits until its hooks are inside.
+func startInside(t *testing.T, dir string, story hookStory, hall *hall, want map[string]storyHook) (kill func()) {
 	t.Helper()
 	text, err := json.Marshal(story)
 	if err != nil {
@@ -109,25 +120,21 @@ func killInside(t *testing.T, dir string, story hookStory, hall *hall, want map[
 		select {
 		case id := <-hall.inside:
 			inside[id] = true
-		case err := <-ended:
-			t.Fatalf("the child ended when these were inside: %q: %v\n%s", slices.Collect(maps.Keys(inside)), err, errs.String())
-		case <-time.After(patience):
-			t.Errorf("after %s these are inside: %q", patience, slices.Collect(maps.Keys(inside)))
-			inside = nil
-		}
-		if inside == nil {
-			break
+		case err := <-ended: // it has no more patience than a minute
+			t.Fatalf("the child ended when these were inside: %q: %v\n%s", slices.Sorted(maps.Keys(inside)), err, errs.String())
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Error(err)
+	return func() {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		<-ended // it says that it was killed
 	}
-	<-ended // it says that it was killed
 }
 
-// checkInterrupted asserts that each hook is on record as interrupted in its first
-// attempt, and returns the runs.
-func checkInterrupted(t *testing.T, s Store, phase string, want map[string]storyHook) map[string]hook.Run {
+// checkBegun asserts that each hook that is inside has one record, of its first attempt
+// and in the given state. It returns the records.
+func checkBegun(t *testing.T, s Store, phase string, want map[string]storyHook, state hook.State) map[string]hook.Run {
 	t.Helper()
 	found := make(map[string]hook.Run)
 	for _, run := range runsAt(t, s, phase) {
@@ -135,21 +142,21 @@ func checkInterrupted(t *testing.T, s Store, phase string, want map[string]story
 		if !ok || run.State == hook.Backgrounded {
 			continue
 		}
-		if run.State != hook.Interrupted || run.Attempt != 1 || run.Execution != h.execution || (run.Key == "") != (run.Scope.Turn == "") && run.Job == "" || run.Ended.Before(run.Started) || run.Scope.Session != session {
-			t.Errorf("a process was killed inside of %s, and its record is %+v", h.id, run)
+		if run.State != state || run.Attempt != 1 || run.Execution != h.execution || run.Scope.Session != session || (run.Key == "") != (run.Scope.Turn == "" && run.Job == "") {
+			t.Errorf("%s is inside, and its record is %+v, want it %s", h.id, run, state)
+		}
+		if state == hook.Interrupted && run.Ended.Before(run.Started) {
+			t.Errorf("%s began at %s and was interrupted at %s", h.id, run.Started, run.Ended)
 		}
 		if other, twice := found[h.id]; twice {
-			t.Errorf("a process was killed inside of %s, and it has two records: %+v and %+v", h.id, other, run)
+			t.Errorf("%s is inside once, and has two records: %+v and %+v", h.id, other, run)
 		}
 		found[h.id] = run
 	}
 	for id := range want {
 		if _, ok := found[id]; !ok {
-			t.Errorf("a process was killed inside of %s, and it has no record", id)
+			t.Errorf("%s is inside, and has no record", id)
 		}
-	}
-	for run, err := range s.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{States: []hook.State{hook.Started}}) {
-		t.Errorf("after a restart this run is started: %+v, %v", run, err)
 	}
 	return found
 }
@@ -167,7 +174,7 @@ func checkAttempts(t *testing.T, s Store, phase string, want map[string]storyHoo
 			t.Errorf("the hook ran again as %+v", run)
 		}
 		attempt := 1
-		if run.Key == before.Key && run.Key != "" {
+		if run.Job != "" && run.Job == before.Job || run.Job == "" && run.Scope.Turn != "" && run.Scope == before.Scope {
 			attempt = 2
 			second[run.Subscription]++
 		}
@@ -175,8 +182,9 @@ func checkAttempts(t *testing.T, s Store, phase string, want map[string]storyHoo
 			t.Errorf("the hook was killed as %+v\nand ran again as %+v, want attempt %d", before, run, attempt)
 		}
 	}
+	fires := slices.ContainsFunc(again, func(p hook.AnyPhase) bool { return p.Name() == phase })
 	for id, h := range want {
-		if (again[phase] || h.execution == hook.Background) && second[id] != 1 {
+		if (fires || h.execution == hook.Background) && second[id] != 1 {
 			t.Errorf("%s has %d second attempts, want one", id, second[id])
 		}
 	}

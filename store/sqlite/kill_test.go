@@ -110,9 +110,10 @@ func another(t testing.TB, task, file string) (pid int, kill func()) {
 }
 
 // A session that another process has open is refused, with its name; when that
-// process is killed it is taken over at once, and what it left is settled.
+// process is killed it is taken over at once, and what it left is settled. The runs here
+// are rows that the process wrote: internal/crashtest kills processes inside of hooks.
 //
-// SPEC L-02, J-04
+// SPEC L-02
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	ctx, file := t.Context(), newFile(t)
@@ -152,7 +153,7 @@ func TestKilled(t *testing.T) {
 
 // What a killed process left is settled when the store is opened, too.
 //
-// SPEC J-04
+// SPEC L-02
 func TestRecoveryAtOpen(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)

@@ -63,9 +63,10 @@ func (t *rootTree) stat(rel string) (fs.FileInfo, error) { return os.Stat(t.show
 func (t *rootTree) inside(rel string) (fs.FileInfo, error) {
 	return t.root.Stat(rel) //nolint:wrapcheck // the caller names the file
 }
-func (t *rootTree) shown(rel string) string              { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
-func (t *rootTree) place(rel string) string              { return t.shown(rel) }
-func (t *rootTree) close()                               { _ = t.root.Close() } // it was only read
+
+func (t *rootTree) shown(rel string) string { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
+func (t *rootTree) place(rel string) string { return t.shown(rel) }
+func (t *rootTree) close()                  { _ = t.root.Close() } // it was only read
 
 // fsTree is an fs.FS.
 type fsTree struct {
@@ -87,9 +88,9 @@ func (t fsTree) stat(rel string) (fs.FileInfo, error) {
 }
 
 func (t fsTree) inside(rel string) (fs.FileInfo, error) { return t.stat(rel) } // what it opens is the FS's choice
-func (t fsTree) shown(rel string) string { return path.Join(t.name, rel) }
-func (t fsTree) place(string) string     { return "" } // nobody else could open it
-func (t fsTree) close()                  {}
+func (t fsTree) shown(rel string) string                { return path.Join(t.name, rel) }
+func (t fsTree) place(string) string                    { return "" } // nobody else could open it
+func (t fsTree) close()                                 {}
 
 // readText reads a file, and returns what is known about it too. The buffer is for
 // reading, and is returned for the next file.

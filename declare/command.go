@@ -39,7 +39,13 @@ func (h *handler) command(ctx context.Context, e *worker.Envelope) (json.RawMess
 	if exit.Code == exitBlock {
 		return h.codec.blockOr(stdout.denials(), printedText(stderr.head, h.set.redact), "exit code 2")
 	}
-	return h.codec.read(stdout, h.ended(ctx, exit, stdout, stderr))
+	answer, err := h.codec.read(stdout, h.ended(ctx, exit, stdout, stderr))
+	if safe, ok := errors.AsType[*hook.SafeError](err); ok && exit.Code == 0 {
+		if said := stderr.tail.shown(h.set.redact); said != "" { // it may say what the output does not
+			err = &hook.SafeError{Code: safe.Code, Message: safe.Message, Err: errors.Join(safe.Err, fmt.Errorf("its standard error: %s", said))}
+		}
+	}
+	return answer, err
 }
 
 // ended says what is wrong with a program that has ended, or nothing.

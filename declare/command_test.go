@@ -191,6 +191,7 @@ func TestTheEndOfStandardErrorIsShown(t *testing.T) {
 		{"several lines", "echo one >&2; echo two >&2; exit 1", "exit code 1: one\ntwo", "one\ntwo"},
 		{"a secret", "echo token " + secret + " >&2; exit 1", "exit code 1: token [REDACTED]", "token [REDACTED]"},
 		{"colours", `printf '\033[31mred\033[0m' >&2; exit 1`, "exit code 1: red", "red"},
+		{"an answer that makes no sense", "echo 'cannot think' >&2; echo 42", "not an object: print an object, or nothing: its standard error: cannot think", "cannot think"},
 		{"a signal", "echo dying >&2; kill -9 $$", "it was killed by a signal (killed): dying", "dying"},
 		{"a program that a shell does not find", "belay-no-such-program; exit $?", "belay-no-such-program", "not found"},
 		{"much", "echo '" + long + "' >&2; exit 1", "é" + "the end", "é" + "the end"},
@@ -214,7 +215,7 @@ func TestTheEndOfStandardErrorIsShown(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, word := range []string{"database", "two", "REDACTED", "red\"", "dying", "the end"} {
+				for _, word := range []string{"database", "two", "REDACTED", "red\"", "dying", "cannot think", "the end"} {
 					if strings.Contains(string(stored), word) || strings.Contains(trial.Diagnostics[0].Message, word) {
 						t.Errorf("%s: %q is stored: %s", mode, word, stored)
 					}

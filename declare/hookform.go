@@ -329,7 +329,7 @@ func (h *hookReading) failure(v frontmatter.Value) {
 		if h.wire == nil {
 			return
 		}
-		failure, err := h.wire.Fallback(asJSON(v))
+		failure, err := h.wire.Fallback(withReminders(asJSON(v)))
 		if err != nil {
 			h.faultf(v.Line, "fallback: it is no answer of %s: %v", h.d.Phase, err)
 		}

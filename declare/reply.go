@@ -399,6 +399,23 @@ func reminders(value json.RawMessage) (json.RawMessage, error) {
 	return encode(list)
 }
 
+// withReminders returns an answer whose context is as the phases have it.
+func withReminders(answer json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(answer, &fields) != nil || len(fields["context"]) == 0 {
+		return answer
+	}
+	context, err := reminders(fields["context"])
+	if err != nil {
+		return answer
+	}
+	fields["context"] = context
+	if changed, err := encode(fields); err == nil {
+		return changed
+	}
+	return answer
+}
+
 // put sets a key that was written as itself or as a synonym, unless the other one says
 // something else.
 func put(answer map[string]any, key, written string, value json.RawMessage) error {

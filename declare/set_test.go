@@ -218,3 +218,14 @@ func TestHooksThatGoDeclaresHaveTheDefaultTimeout(t *testing.T) {
 		}
 	}
 }
+
+// SPEC C-12, H-10
+func TestFallbackTakesContextAsATextToo(t *testing.T) {
+	t.Parallel()
+	for _, context := range []string{"careful", "[careful]", "[{ text: careful }]"} {
+		set := newPlace(t).set(gate("run: exit 1", "timeout: 1m", "failure: { fallback: { decision: ask, context: "+context+" } }"), nil)
+		if got := try(t, set, write).Output; got.Decision != belay.ToolAsk || len(got.Context) != 1 || got.Context[0].Text != "careful" {
+			t.Errorf("%s: %+v, want the fallback", context, got)
+		}
+	}
+}

@@ -61,7 +61,8 @@ type fragment struct{ from, text string }
 // namedModel is a model with what it says about itself.
 type namedModel struct {
 	Model
-	info ModelInfo
+	info  ModelInfo
+	quick atomic.Int32 // how often in a row it has answered at once
 }
 
 func named(m Model) *namedModel {

@@ -171,7 +171,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	whole := trigger != "too_long" && t.unanswered() == nil
 	var response *Response
 	for attempt := 1; ; attempt++ {
-		req := &Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens}
+		req := &exchange{Request: Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens}}
 		if whole {
 			req.Messages = append(slices.Clip(t.session.messages), &Message{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(instructions)}})
 		} else {
@@ -224,9 +224,9 @@ func (t *turn) pay(u Usage) {
 	t.clean = false
 }
 
-// silently asks a model without telling anyone what it says.
-func (t *turn) silently(model *namedModel, req *Request) (*Response, error) {
-	quiet := turn{agent: t.agent, session: t.session, ctx: t.ctx, silent: true}
+// silently asks a model, and emits no events about what it says.
+func (t *turn) silently(model *namedModel, req *exchange) (*Response, error) {
+	quiet := turn{agent: t.agent, session: t.session, scope: t.scope, ctx: t.ctx, base: t.base, silent: true}
 	return quiet.stream(model, req)
 }
 

@@ -37,12 +37,12 @@ type turn struct {
 	left        chan struct{}
 	emitting    sync.Mutex
 	showing     showing
-	tooFull     bool       // the context could not be summed up
-	quiet       bool       // it is housekeeping and no turn
-	silent      bool       // it tells nobody anything
-	placed      []*Message // the conversation with the reminders of a request in their place
-	heard       reception  // of the request under way
-	hearing     func(Chunk, error) bool
+	tooFull     bool                    // the context could not be summed up
+	quiet       bool                    // it is housekeeping and no turn
+	silent      bool                    // it tells nobody anything
+	placed      []*Message              // the conversation with the reminders of a request in their place
+	current     *exchange               // with a model that answers at once
+	hearing     func(Chunk, error) bool // passes chunks on to it
 	commitment  Commit
 	carried     [3]*Message // by a commit
 	clean       bool        // nothing has happened since the last commit

@@ -161,7 +161,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
 		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.host.Grants},
 		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
-		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool},
+		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, ofServer)) {
 		opts.Extensions = append(opts.Extensions, b.servers.Shared())

@@ -204,7 +204,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		Runtime:        &hook.RuntimeOptions{Grants: w.places.host.Grants},
 		Busy:           belay.BusyRefuse,
 		Limits: belay.Limits{
-			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool,
+			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool, Idle: s.Limits.Idle,
 		},
 		Budget:   w.budget(),
 		SpillDir: spill,

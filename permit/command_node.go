@@ -115,7 +115,7 @@ func nodeCommand(c *invoked) {
 }
 
 // packageOptions are those of npm, pnpm and yarn that reach further than the project.
-const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=! shell=! node-options=! userconfig=! globalconfig=! git=! registry= w= workspace= F= filter= tag= loglevel= " +
+const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=! shell=! node-options=! userconfig=! globalconfig=! git=! registry= proxy= https-proxy= w= workspace= F= filter= tag= loglevel= " +
 	"ignore-workspace-root-check reporter= modules-folder=> cache-folder=> cache=> editor=! viewer=! init-module=!"
 
 // packager takes the words of a package manager apart. It returns the command, the
@@ -144,8 +144,11 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 	for _, dir := range o.values("prefix", "C", "cwd", "dir") {
 		c.code(dir)
 	}
-	for _, r := range o.values("registry") {
-		c.fetch(r)
+	c.throughAll(o.values("registry", "proxy", "https-proxy"))
+	for _, a := range c.args { // --@scope:registry=…
+		if name, value, ok := strings.Cut(a.text, "="); ok && strings.HasPrefix(name, "--@") {
+			c.through(arg{text: value, known: a.known})
+		}
 	}
 	return verb, words, o
 }
@@ -197,7 +200,7 @@ func (c *invoked) packages(words []arg) {
 	for _, a := range words {
 		switch {
 		case strings.Contains(a.text, "://"):
-			c.fetch(a)
+			c.through(a)
 		case isOutward(a) || strings.HasPrefix(a.text, "file:"):
 			c.read(arg{text: strings.TrimPrefix(a.text, "file:"), known: a.known})
 		}
@@ -314,6 +317,8 @@ func bunCommand(c *invoked) {
 		}
 	case "install", "i", "add", "a", "update", "outdated", "audit", "info", "ci":
 		c.installs()
+		c.throughAll(parseOptions(words, "* registry=").values("registry"))
+		c.packages(words)
 		if parseOptions(words, "*").has("g", "global") {
 			c.zone(ZoneMachine, "changes which programs there are")
 		}

@@ -5,6 +5,7 @@ func packageCommands(t table) {
 	fetches := func(c *invoked) {
 		c.known(c.args)
 		c.installs()
+		c.throughAll(parseOptions(c.args, "* s= source= p= http-proxy= repository= repository-url=").values("s", "source", "http-proxy", "repository", "repository-url"))
 	}
 	builds := at(ZoneBuild, "builds or runs the project")
 	publishes := at(ZoneExternal, "publishes")

@@ -70,9 +70,7 @@ func cargoCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 	case "add", "update", "fetch", "install", "search", "vendor", "info", "outdated", "audit", "deny", "generate", "binstall", "upgrade":
 		c.installs()
-		for _, a := range o.values("git", "index") {
-			c.fetch(a)
-		}
+		c.throughAll(o.values("git", "index", "registry"))
 	case "publish", "yank", "owner", "release":
 		c.publishes("publishes")
 	case "login", "logout", "uninstall":

@@ -90,6 +90,26 @@ func (e *Explanation) Network() bool {
 	})
 }
 
+// Agent reports whether the call may use the agent that holds the user's keys for ssh: git
+// or ssh reach another machine, and nothing in the call runs code or cannot be told.
+func (e *Explanation) Agent() bool {
+	reaches := false
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		switch {
+		case f.opaque, f.code, f.Kind == KindUnknown, f.Kind == KindTool:
+			return false
+		case f.Kind != KindCommand || f.Zone < ZoneNetwork:
+		case f.trust && len(f.words) > 0 && oneOf(base(f.words[0]), "git ssh scp sftp rsync"):
+			reaches = true
+		case f.words == nil && f.Protection != "": // it says more about another finding
+		default:
+			return false
+		}
+	}
+	return reaches
+}
+
 // Outside reports whether the call was understood to change the machine beyond the
 // project, where a sandbox would not let it. held says which paths the sandbox lets
 // be changed, all of them absolute; nil says that there are none.

@@ -52,10 +52,34 @@ type analysis struct {
 func (f *Floor) analyse(command string) []Finding {
 	a := &analysis{floor: f, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
 	a.parse(command)
+	a.keepApart()
 	if len(a.found) > mostFindings {
 		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command does too much to be told"})
 	}
 	return a.found
+}
+
+// keepApart raises code of the project that runs in one line with something that uses the
+// network. It could be what was fetched, and it would have the network too: the line is
+// one process.
+func (a *analysis) keepApart() {
+	fetches := false
+	var wraps []int // commands that run the one that uses the network, such as python -m pip
+	for i := range a.found {
+		f := &a.found[i]
+		if f.Kind != KindCommand && f.Kind != KindURL || f.Zone != ZoneNetwork && f.Zone != ZoneExternal {
+			continue
+		}
+		fetches = true
+		for owner := f.owner; owner > 0; owner = a.found[owner-1].owner {
+			wraps = append(wraps, owner-1)
+		}
+	}
+	for i := range a.found {
+		if f := &a.found[i]; fetches && f.code && f.Zone == ZoneBuild && !slices.Contains(wraps, i) {
+			f.Zone, f.Why = ZoneMachine, "it would run with the network that the rest of the line uses: run them one after the other, as two commands"
+		}
+	}
 }
 
 // add notes a finding.

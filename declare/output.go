@@ -12,7 +12,7 @@ const (
 	// mostDiscarded is how much is read and thrown away beyond that. A hook that prints
 	// too much may still deny, by its exit code or further on in its output. A program
 	// that goes on printing is ended.
-	mostDiscarded = 256 << 20
+	mostDiscarded = 64 << 20
 	// mostShown is how much of the end of standard error is shown with a failure.
 	mostShown = 2 << 10
 )

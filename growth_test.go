@@ -71,7 +71,7 @@ func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest /
 		{"directives in front of a run of spaces", 1_500, directives, func(n int) string { return strings.Repeat("/a ", n) + strings.Repeat(" ", 50*n) }},
 		{"names that nobody answers to", 30_000, directives, repeated("/b ")},
 		{"slashes", 200_000, directives, repeated("/")},
-		{"what looks like a placeholder", 6_000, directives, func(n int) string { return "/a " + strings.Repeat("[invoked_extension__hook_", n) }},
+		{"what looks like a placeholder", 12_000, directives, func(n int) string { return "/a " + strings.Repeat("[invoked_extension__hook_", n) }},
 		{"a directive and text", 100_000, directives, func(n int) string { return "/a " + strings.Repeat("word ", n) }},
 	} {
 		t.Run(test.rule, func(t *testing.T) { growthtest.Linear(t, test.n, turnOf(t, test.opts, test.text)) }) //nolint:paralleltest // see above

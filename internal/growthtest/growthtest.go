@@ -14,7 +14,7 @@ const (
 	limit = 9
 	// floor is the shortest time that counts, in seconds: below it the machine is measured,
 	// and not the work.
-	floor = 0.02
+	floor = 0.04
 	// rounds is how often a measurement is repeated before it counts as a failure. The shortest
 	// time of each size is compared, because other processes only make work longer.
 	rounds = 3

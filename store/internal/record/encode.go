@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -25,13 +26,16 @@ func encode(v any) (string, error) {
 	return string(text[:len(text)-1]), nil // without the line end
 }
 
+// ErrUnreadable says that a row does not hold what was stored in it.
+var ErrUnreadable = errors.New("what is stored cannot be read")
+
 // Decode reads what encode wrote; nothing leaves the value as it is.
 func Decode(text string, v any) error {
 	if text == "" {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), v); err != nil {
-		return fmt.Errorf("what is stored cannot be read: %w", err)
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return nil
 }

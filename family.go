@@ -223,7 +223,7 @@ func (c *Controls) stopped(l *lineage, status, message string) {
 func (c *Controls) heard(aside Aside, diagnostics []hook.Diagnostic) {
 	c.wish(func(w *wishes) {
 		w.pending = c.turn.aside(w.pending, aside)
-		w.diagnostics = append(w.diagnostics, diagnostics...)
+		w.diagnostics = append(w.diagnostics, c.turn.showFailures(diagnostics)...)
 	})
 }
 

@@ -49,8 +49,8 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 		return diagnostics
 	}
 	for _, d := range diagnostics {
-		if d.Subscription == "" || d.Err == nil || d.Code == hook.CodeCanceled {
-			continue // it is no failure of a hook
+		if !hookFailure(&d) {
+			continue
 		}
 		why := d.Err
 		if safe, ok := errors.AsType[*hook.SafeError](d.Err); ok && d.Message != "" {
@@ -63,6 +63,24 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 		t.showing.add(e)
 	}
 	return diagnostics
+}
+
+// hookFailure reports whether a diagnostic says that a hook failed. A hook whose turn was aborted
+// did not.
+func hookFailure(d *hook.Diagnostic) bool {
+	return d.Subscription != "" && d.Err != nil && d.Code != hook.CodeCanceled
+}
+
+// tellFailures tells the host which hooks failed outside a turn, where no event can.
+func (a *Agent) tellFailures(scope *hook.Scope, diagnostics []hook.Diagnostic) {
+	if a.opts.Runtime == nil || a.opts.Runtime.Failed == nil {
+		return
+	}
+	for _, d := range diagnostics {
+		if hookFailure(&d) {
+			a.opts.Runtime.Failed(*scope, hook.Problem{Phase: d.Phase, Subscription: d.Subscription, Code: d.Code, Err: d.Err})
+		}
+	}
 }
 
 // mostShown is how much is shown of what a failed hook said, in bytes.

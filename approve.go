@@ -42,7 +42,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: who.reason, By: who.by, Floor: who.floor, soFar: t.so(),
 		})})
 		c.pending = t.aside(c.pending, outcome.Output.Aside)
-		c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+		c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 		if err != nil && t.ctx.Err() != nil {
 			c.approval = nil
 			c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))

@@ -81,7 +81,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 		outcome, err := fire(t.ctx, t, ModelPre, ModelRequest{newInput(t.scope, modelRequest{
 			Model: t.model.info.Name, Attempt: number, Messages: len(t.session.messages), Tools: len(t.tools.declared), soFar: t.so(),
 		})})
-		t.diagnostics = append(t.diagnostics, outcome.Diagnostics...)
+		t.diagnostics = append(t.diagnostics, t.showFailures(outcome.Diagnostics)...)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -73,6 +73,7 @@ var rooms = []room{
 	{"internal/pgtest", levelShared, []string{"github.com/jackc/pgx/v5"}, "a server for tests is started and asked for databases, and knows no store"},
 	{"internal/filetest", levelShared, nil, "a file for tests is made once and copied: what is in it, the test knows"},
 	{"internal/crashtest", levelHosts, nil, "the kit that kills processes needs a store, and knows none"},
+	{"internal/killtest", levelPrograms, nil, "the tests that kill processes at random put everything together"},
 	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
 	{"internal/riverjobs", levelShared, []string{"github.com/riverqueue/river", "modernc.org/sqlite"}, "the job engine is River, on whatever driver the store brings; SQLite is for its tests"},
 	{"internal/proc", levelShared, nil, "child processes are the operating system's matter: the standard library does"},

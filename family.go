@@ -225,7 +225,7 @@ func (c *Controls) heard(aside Aside, diagnostics []hook.Diagnostic) {
 		for _, p := range c.turn.aside(nil, aside) {
 			w.pending = append(w.pending, wishedReminder{c.call, p})
 		}
-		w.diagnostics = append(w.diagnostics, diagnostics...)
+		w.diagnostics = append(w.diagnostics, c.turn.showFailures(diagnostics)...)
 	})
 }
 

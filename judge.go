@@ -258,7 +258,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 		return a, true
 	}
 	outcome, err := ToolPre.Dispatch(t.ctx, t.snap, t.toolCall(c))
-	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+	c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 	c.pending = t.aside(c.pending, outcome.Output.Aside)
 	if len(outcome.Rewriters) > 0 {
 		c.rewrite(outcome.Input.Input(), outcome.Rewriters...)
@@ -331,7 +331,7 @@ func (t *turn) deny(c *call, by, why string) {
 // note keeps what an observe phase said about the call.
 func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
 	c.pending = t.aside(c.pending, Aside{Note: n})
-	c.diagnostics = append(c.diagnostics, diagnostics...)
+	c.diagnostics = append(c.diagnostics, t.showFailures(diagnostics)...)
 	if err != nil {
 		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 	}

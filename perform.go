@@ -291,7 +291,7 @@ func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
 		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Text: r.Text, IsError: r.IsError, Class: r.Class, Latency: took, soFar: t.so(),
 	})})
 	c.pending = t.aside(c.pending, outcome.Output.Aside)
-	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+	c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 	if outcome.Output.Result != nil {
 		r.Text, r.Media, r.Render = validText(*outcome.Output.Result), nil, nil
 	}

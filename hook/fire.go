@@ -84,6 +84,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 		p.Phase, p.Subscription = r.def.name, r.e.sub.id
 		rec.fail(*p)
 		rt.logFailure(ctx, rec.scope, *p)
+		rt.tellFailed(rec.scope, *p)
 	}
 	if err := rt.recordLate(ctx, rt.run(&rec)); err != nil {
 		rt.logFailure(ctx, rec.scope, Problem{Phase: r.def.name, Subscription: r.e.sub.id, Code: CodeJournal, Err: err})

@@ -162,7 +162,21 @@ func (e *TimeoutError) Is(target error) bool { return target == context.Deadline
 // Timeout reports that it is one, as net.Error does.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// logFailure tells the process's log what the record may not hold.
+// tellFailed tells the host about a failed run that nobody waits for. What was cancelled did not
+// fail.
+func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
+	if rt.opts.Failed == nil || p.Code == CodeCanceled {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			rt.opts.Logger.Error("RuntimeOptions.Failed panicked", "panic", v)
+		}
+	}()
+	rt.opts.Failed(*scope, p)
+}
+
+// logFailure writes to the process's log what the record may not hold.
 func (rt *Runtime) logFailure(ctx context.Context, scope *Scope, p Problem) {
 	attrs := []slog.Attr{
 		slog.String("phase", p.Phase), slog.String("subscription", p.Subscription),

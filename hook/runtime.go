@@ -42,6 +42,11 @@ type RuntimeOptions struct {
 	InFlight int
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock Clock
+	// Failed is called for each failed run that nobody waits for: of fire_and_record, and of
+	// background work that is not tried again. An Outcome tells of the other failures; an agent
+	// calls Failed for those of session.end too, which no turn reports. It is called by several
+	// goroutines, and must not block. Defaults to nobody.
+	Failed func(Scope, Problem)
 	// Logger gets handlers' own errors and the stacks of panics, which records
 	// do not hold. Defaults to discarding them.
 	Logger *slog.Logger

@@ -334,6 +334,14 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 		t.Errorf("told: %v", err)
 	}
 	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
+	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n") // as it was
+	for { // it may be caught half written again
+		if err := <-told; err == nil {
+			break
+		}
+	}
+	p.put("hooks/gate.yaml", "hooks: [\n")
+	<-told
 	// A gate that goes is missed until somebody trusts that.
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)

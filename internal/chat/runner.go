@@ -106,6 +106,9 @@ func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice
 	}
 }
 
+// note shows the person a warning.
+func (r *runner) note(text string) { r.tell(noteMsg(text)) }
+
 // start does something on a goroutine of its own, which ends with an overMsg.
 func (r *runner) start(n int, do func(ctx context.Context) (said string, err error)) {
 	ctx, cancel := context.WithCancelCause(r.ctx)

@@ -30,6 +30,7 @@ func (m *model) work(doing string) {
 	m.number++
 	m.working, m.aborting, m.doing, m.since = true, false, doing, m.now
 	m.step, m.calls, m.spent, m.floor = stepView{}, nil, belay.Usage{}, 0
+	m.failures = make(map[string]bool)
 }
 
 // happened shows an event of the turn.
@@ -61,6 +62,8 @@ func (m *model) happened(e *belay.Event) {
 		m.decided(e)
 	case belay.EventHookRun:
 		m.hooked(e)
+	case belay.EventHookFailed:
+		m.hookFailed("", e)
 	case belay.EventHookOutput, belay.EventTurnContinued:
 		m.hookSaid("", e)
 	case belay.EventHookInvoked, belay.EventSkillInvoked:
@@ -88,6 +91,8 @@ func (m *model) happenedBelow(e *belay.Event) {
 		m.decided(e)
 	case belay.EventHookRun:
 		m.hooked(e)
+	case belay.EventHookFailed:
+		m.hookFailed(e.Agent+": ", e)
 	case belay.EventHookOutput, belay.EventTurnContinued:
 		m.hookSaid(e.Agent+": ", e)
 	case belay.EventTokenConsumption:

@@ -243,11 +243,12 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
+	defer a.onNotice(p.notice)()
 	end, err := a.follow(stream, p, o)
 	if missing, ok := lacking(err); ok && w.session != nil {
 		return a.withoutTools(w, w.session.ID, missing)
 	}
-	end.model = modelFlag(settings)
+	end.model, end.shown = modelFlag(settings), p.shown
 	return a.outcome(end, err)
 }
 
@@ -266,6 +267,7 @@ type ended struct {
 	session string
 	model   string // the flag that names the model of a new turn, if it needs one
 	took    time.Duration
+	shown   func(*hook.Diagnostic) bool // whether it was shown when it came up
 }
 
 // follow shows a turn until it is over.
@@ -323,7 +325,7 @@ func (a *app) outcome(end *ended, err error) error {
 	summary = append(summary, took(end.took))
 	a.remarkf("%s", s.dim(strings.Join(summary, " · ")))
 	for _, d := range end.Diagnostics {
-		if d.Level != hook.LevelInfo {
+		if d.Level != hook.LevelInfo && !end.shown(&d) {
 			a.remarkf("%s", s.yellow("warning: ")+oneLine(d.String()))
 		}
 	}

@@ -93,7 +93,6 @@ func play(text string) error {
 	}
 	ticking, stopTicking := context.WithCancel(ctx)
 	go p.tick(ticking) // until the turns are over
-	fmt.Println("ready")
 	if p.Role == roleServe {
 		err = p.serve(ctx, store, agent)
 	} else {
@@ -119,15 +118,22 @@ func (p *part) open(ctx context.Context) (store, error) {
 	return postgres.Open(ctx, p.DSN, &postgres.Options{Takeover: takeover, JobPoll: 20 * time.Millisecond, TurnPoll: 200 * time.Millisecond, MaxConns: 6, Logger: log})
 }
 
+// tickTime is how long a tick takes at least.
+const tickTime = 10 * time.Millisecond
+
 // takeover is when workers on PostgreSQL take the turns of one that is gone.
 const takeover = 1500 * time.Millisecond
 
-// tick writes a line to the disk again and again. Ticks measure how much time a life
-// had: on a busy machine, or a slow disk, they come as late as everything else.
+// tick writes a line to the disk again and again, and a byte to standard output. Ticks
+// measure how much time a life had: on a busy machine, or a slow disk, they come as late as
+// everything else.
 func (p *part) tick(ctx context.Context) {
-	often := time.NewTicker(10 * time.Millisecond)
+	often := time.NewTicker(tickTime)
 	defer often.Stop()
 	for {
+		if _, err := os.Stdout.WriteString("."); err != nil {
+			os.Exit(3) // the test is gone
+		}
 		select {
 		case <-often.C:
 			p.note(entry{Kind: logTick})

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -93,15 +92,19 @@ func (l *lane) webhook(w http.ResponseWriter, r *http.Request) {
 type life struct {
 	*exec.Cmd
 	number int
-	begun  sync.Once
-	ready  chan struct{} // closed when it takes turns
+	ticks  chan struct{} // has a value for each tick; the first means that it takes turns
 	ended  chan error
 	errs   bytes.Buffer
 }
 
-// Write hears that the process takes turns, which is all it says on standard output.
+// Write counts the ticks of the process, which are all it says on standard output.
 func (c *life) Write(text []byte) (int, error) {
-	c.begun.Do(func() { close(c.ready) })
+	for range text {
+		select {
+		case c.ticks <- struct{}{}:
+		default: // it has lived long enough
+		}
+	}
 	return len(text), nil
 }
 
@@ -114,7 +117,7 @@ func (l *lane) start() *life {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	c := &life{Cmd: exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$"), number: p.Life, ready: make(chan struct{}), ended: make(chan error, 1)}
+	c := &life{Cmd: exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$"), number: p.Life, ticks: make(chan struct{}, longest), ended: make(chan error, 1)}
 	c.Env = append(os.Environ(), childPart+"="+string(text))
 	c.Stdout, c.Stderr = c, &c.errs
 	// The hooks it leaves behind have its standard error: nobody waits for them.
@@ -131,16 +134,28 @@ func (l *lane) start() *life {
 	return c
 }
 
-// awaitReady waits until a life takes turns.
-func (l *lane) awaitReady(c *life) {
+// longest is how many ticks a life has at most. A turn takes about that long.
+const longest = 75
+
+// live lets a process live for a random time: most often some ticks, and sometimes not until the
+// first one, so that it is killed while it starts.
+func (l *lane) live(c *life) {
 	l.t.Helper()
-	select {
-	case <-c.ready:
-	case err := <-c.ended:
-		l.t.Fatalf("life %d ended before anybody killed it: %v\n%s", c.number, err, &c.errs)
-	case <-time.After(patience):
-		l.t.Fatalf("life %d does not begin", c.number)
+	if l.rand.IntN(6) == 0 {
+		l.soon(5 * tickTime)
+		return
 	}
+	over := time.After(patience)
+	for range 1 + l.rand.IntN(longest) {
+		select {
+		case <-c.ticks:
+		case err := <-c.ended:
+			l.t.Fatalf("life %d ended before anybody killed it: %v\n%s", c.number, err, &c.errs)
+		case <-over:
+			l.t.Fatalf("life %d does not go on", c.number)
+		}
+	}
+	l.soon(tickTime)
 }
 
 // kill kills a life.
@@ -179,19 +194,13 @@ func (l *lane) end(c *life) {
 	}
 }
 
-// longest is how long a life lasts at most from when it takes turns. A turn takes about that long.
-const longest = 900 * time.Millisecond
-
 // run kills a process that takes the turns of one session, so many times, then lets the
 // next one come to an end.
 func (l *lane) run(kills int) {
 	l.t.Helper()
 	for range kills {
 		c := l.start()
-		if l.rand.IntN(5) > 0 { // else it may be killed while it starts
-			l.awaitReady(c)
-		}
-		l.soon(longest)
+		l.live(c)
 		l.kill(c)
 	}
 	if err := os.WriteFile(l.stop(), nil, 0o600); err != nil {
@@ -216,17 +225,14 @@ func (l *lane) serve(workers, sessions, kills int) {
 	}()
 	all := make([]*life, workers)
 	for range kills {
-		for range workers {
+		for n := l.left(ctx, s); n < 2*workers+1; n++ { // more would only wait
 			l.submit(ctx, s, "s"+strconv.Itoa(l.rand.IntN(sessions)))
 		}
 		i := l.rand.IntN(workers)
 		if all[i] == nil {
 			all[i] = l.start()
 		}
-		if l.rand.IntN(5) > 0 {
-			l.awaitReady(all[i])
-		}
-		l.soon(longest)
+		l.live(all[i])
 		l.kill(all[i])
 		all[i] = l.start()
 	}
@@ -259,31 +265,34 @@ func (l *lane) submit(ctx context.Context, s store, session string) {
 	}
 }
 
-// atRest waits until no turn is due or claimed, and no background work is left.
+// left counts the turns that are due or claimed, and the background work.
+func (l *lane) left(ctx context.Context, s store) int {
+	l.t.Helper()
+	load, err := s.Load(ctx)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	stats, err := s.Queue().(hook.StatQueue).Stats(ctx)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	left := load.Waiting + load.Parked + stats.Waiting + stats.Running
+	for _, h := range load.Holders {
+		left += len(h.Turns)
+	}
+	return left
+}
+
+// atRest waits until nothing is left.
 func (l *lane) atRest(ctx context.Context, s store) {
 	l.t.Helper()
 	often := time.NewTicker(20 * time.Millisecond)
 	defer often.Stop()
-	for {
-		load, err := s.Load(ctx)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		stats, err := s.Queue().(hook.StatQueue).Stats(ctx)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		left := load.Waiting + load.Parked + stats.Waiting + stats.Running
-		for _, h := range load.Holders {
-			left += len(h.Turns)
-		}
-		if left == 0 {
-			return
-		}
+	for l.left(ctx, s) > 0 {
 		select {
 		case <-often.C:
 		case <-ctx.Done():
-			l.t.Fatalf("the turns do not end: %+v, jobs %+v", load, stats)
+			l.t.Fatalf("the turns do not end: %d are left", l.left(context.WithoutCancel(ctx), s))
 		}
 	}
 }

@@ -52,15 +52,16 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 		if !hookFailure(&d) {
 			continue
 		}
-		why := d.Err
-		if safe, ok := errors.AsType[*hook.SafeError](d.Err); ok && d.Message != "" {
-			why = safe.Err // the diagnostic has the rest
+		said := d.Err.Error()
+		if safe, ok := errors.AsType[*hook.SafeError](d.Err); ok {
+			said = strings.TrimPrefix(said, safe.Message) // which the diagnostic has
 		}
-		e := Event{Kind: EventHookFailed, Step: t.scope.Step, By: d.Subscription, Diagnostic: &d}
-		if why != nil && why.Error() != d.Message {
-			e.Text = ending(validText(why.Error()), mostShown)
+		if said = strings.TrimPrefix(said, ": "); said == d.Message {
+			said = ""
 		}
-		t.showing.add(e)
+		t.showing.add(Event{
+			Kind: EventHookFailed, Step: t.scope.Step, By: d.Subscription, Diagnostic: &d, Text: ending(validText(said), mostShown),
+		})
 	}
 	return diagnostics
 }

@@ -212,7 +212,7 @@ func (c *codec) blockOr(found *denials, reason, otherwise string) (json.RawMessa
 }
 
 // blocking adds a denial to an answer, in the words of the phase. Where nothing can be
-// blocked, the denial is recorded, the model is told, and nothing changes.
+// blocked, the denial is recorded and shown to people and the model, and nothing changes.
 func (c *codec) blocking(word, reason string, answer map[string]any) map[string]any {
 	if answer == nil {
 		answer = make(map[string]any)
@@ -232,13 +232,22 @@ func (c *codec) blocking(word, reason string, answer map[string]any) map[string]
 			return answer
 		}
 		told := fmt.Sprintf("Hook %q answered %s at %s, where nothing can be blocked: %s", c.id, word, c.wire.Name(), cmp.Or(reason, "no reason was given"))
-		if slices.Contains(c.keys, "context") {
-			answer["context"] = appendTo(answer["context"], map[string]string{"text": told})
-		} else if answer["output"] == nil {
-			answer["output"] = told
-		}
+		answer["output"] = appendText(answer["output"], told)
 	}
 	return answer
+}
+
+// appendText adds a line to a text that may be JSON yet.
+func appendText(text any, line string) any {
+	raw, ok := text.(json.RawMessage)
+	if !ok {
+		return line
+	}
+	var old string
+	if json.Unmarshal(raw, &old) != nil {
+		return text // which is a fault, and is reported as one
+	}
+	return old + "\n" + line
 }
 
 // appendTo adds an entry to a list that may be JSON yet.

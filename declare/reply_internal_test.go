@@ -99,8 +99,14 @@ func TestReplies(t *testing.T) {
 		{
 			"a block where nothing can be blocked", "tool.post", `{"decision": "deny", "reason": "r", "context": [{"text": "t"}]}`,
 			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
-				`"context":[{"text":"t"},{"text":"Hook \"gate\" answered deny at tool.post, where nothing can be blocked: r"}]}`, "",
+				`"context":[{"text":"t"}],"output":"Hook \"gate\" answered deny at tool.post, where nothing can be blocked: r"}`, "",
 		},
+		{
+			"a block with an output beside it", "model.post", `{"blocked": true, "reason": "r", "output": "o"}`,
+			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
+				`"output":"o\nHook \"gate\" answered deny at model.post, where nothing can be blocked: r"}`, "",
+		},
+		{"a block with an output that is no text", "model.post", `{"blocked": true, "reason": "r", "output": 3}`, "", "/output"},
 		{
 			"a block at an observe phase", "model.post", `{"blocked": true, "reason": "r"}`,
 			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
@@ -153,7 +159,7 @@ func TestReplies(t *testing.T) {
 		{
 			"a block with context as a text where nothing can be blocked", "tool.post", `{"decision": "deny", "context": "t"}`,
 			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
-				`"context":[{"text":"t"},{"text":"Hook \"gate\" answered deny at tool.post, where nothing can be blocked: no reason was given"}]}`, "",
+				`"context":[{"text":"t"}],"output":"Hook \"gate\" answered deny at tool.post, where nothing can be blocked: no reason was given"}`, "",
 		},
 
 		{"a fault below a synonym quotes it", "tool.pre", `{"additionalContext": [{"texts": 1}]}`, "", "/additionalContext/0/texts"},

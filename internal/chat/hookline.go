@@ -7,7 +7,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/internal/label"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -75,7 +74,7 @@ func (m *model) hookFailed(agent string, e *belay.Event) {
 	if e.Depth == 0 && m.failures != nil {
 		m.failures[d.String()] = true
 	}
-	text := label.Failure(agent+e.By, d.Phase, d.Message, e.Text)
+	text := visible.HookFailure(agent+e.By, d.Phase, d.Message, e.Text)
 	first, _, _ := strings.Cut(text, "\n")
 	if m.warned[text] {
 		text = first

@@ -23,6 +23,8 @@ type (
 		usage belay.Usage
 		// said is what there is to say about it, if it was no turn.
 		said string
+		// open says that the store has the turn open, because its end could not be stored.
+		open bool
 	}
 	// keptMsg says that the history was written, or why not.
 	keptMsg struct{ err error }

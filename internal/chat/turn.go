@@ -331,7 +331,7 @@ func (m *model) ended(end *belay.Turn) {
 }
 
 // over goes on after what was under way: with what was typed meanwhile, unless it
-// was aborted; then it is put back to be looked at again.
+// was aborted or can be resumed; then it is put back to be looked at again.
 func (m *model) over(msg *overMsg) tea.Cmd {
 	m.blocks(m.step.text.flush())
 	m.drop("no result")
@@ -342,10 +342,13 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 	if msg.said != "" && msg.err == nil {
 		m.note(m.look.accent.Render("∙"), msg.said)
 	}
+	if msg.open {
+		m.note(m.look.warn.Render("∎"), "the end of the turn was not stored: /resume goes on with it; a new message gives it up")
+	}
 	if m.leaving || len(m.queue) == 0 {
 		return nil
 	}
-	if aborted {
+	if aborted || msg.open {
 		m.editor.set(strings.TrimSpace(strings.Join(append(m.queue, m.editor.text()), "\n")))
 		m.queue = nil
 		return nil

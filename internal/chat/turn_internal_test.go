@@ -276,6 +276,24 @@ func TestErrorsAreShownAndTheChatGoesOn(t *testing.T) {
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "So far", "✗ model: auth")
 }
 
+// A turn whose end could not be stored can be resumed. What was typed meanwhile would give
+// it up, and is not sent by itself.
+//
+// SPEC L-14
+func TestTurnThatIsLeftOpen(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.keys("next", "enter")
+	b.event(belay.Event{Kind: belay.EventError, Text: "store: no room left"})
+	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndError, Why: "store: no room left"}})
+	b.send(overMsg{open: true})
+	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "), "✗ store: no room left", "/resume goes on with it; a new message gives it up")
+	shows(t, "the view", b.view(), "next")
+	if last := b.did[len(b.did)-1]; last == "run next" {
+		t.Error("what was typed is sent, and gives the turn up")
+	}
+}
+
 // What is typed during a turn waits visibly and is sent when it is over.
 func TestInputIsQueued(t *testing.T) {
 	t.Parallel()

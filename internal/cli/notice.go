@@ -2,9 +2,9 @@ package cli
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/internal/label"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -54,11 +54,8 @@ func (a *app) onNotice(f func(notice)) (stop func()) {
 // hookFailed shows that a hook failed that nobody waits for.
 func (a *app) hookFailed(_ hook.Scope, p hook.Problem) {
 	happened, said := "", p.Err.Error()
-	if safe, ok := errors.AsType[*hook.SafeError](p.Err); ok && safe.Message != "" {
-		happened, said = safe.Message, ""
-		if safe.Err != nil {
-			said = safe.Err.Error()
-		}
+	if safe, ok := errors.AsType[*hook.SafeError](p.Err); ok {
+		happened, said = safe.Message, strings.TrimPrefix(strings.TrimPrefix(said, safe.Message), ": ")
 	}
-	a.warned(label.Failure(p.Subscription, p.Phase, happened, said))
+	a.warned(visible.HookFailure(p.Subscription, p.Phase, happened, said))
 }

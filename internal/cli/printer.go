@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/chat"
-	"github.com/belay-run/belay/internal/label"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -319,7 +318,7 @@ func (p *printer) hookFailed(agent string, e *belay.Event) {
 	if e.Depth == 0 {
 		p.failures[d.String()] = true
 	}
-	p.warn(label.Failure(agent+e.By, d.Phase, d.Message, e.Text))
+	p.warn(visible.HookFailure(agent+e.By, d.Phase, d.Message, e.Text))
 }
 
 // warn shows a warning. What is below its first line is shown once.

@@ -27,17 +27,17 @@ type invariant struct {
 
 // invariants are all that is checked. Each is a subtest of its own.
 var invariants = []invariant{
-	{"turns end", (*world).turnsEnd},                                              // SPEC L-01
-	{"no acknowledged message is lost", (*world).messagesStay},                    // SPEC L-01, L-02
-	{"no call is left without its result", (*world).callsAnswered},                // SPEC L-01
-	{"what is not idempotent runs once", (*world).runsOnce},                       // SPEC L-01
-	{"a finished result is kept after 50 ms", (*world).resultsKept},               // SPEC L-01
-	{"a call that never began is not said to have run", (*world).toldExactly},     // SPEC L-01
-	{"each outside hook that began has a record", (*world).hooksRecorded},         // SPEC J-01, J-04
-	{"every record is final", (*world).recordsFinal},                              // SPEC J-04
-	{"background work succeeds once", (*world).jobsOnce},                          // SPEC J-05
-	{"a response behind a slow gate is paid once", (*world).paidOnce},             // SPEC L-01
-	{"every response that is stored is counted in the usage", (*world).usageAdds}, // SPEC L-07
+	{"turns end", (*world).turnsEnd},
+	{"no acknowledged message is lost", (*world).messagesStay},
+	{"no call is left without its result", (*world).callsAnswered},
+	{"what is not idempotent runs once", (*world).runsOnce},
+	{"a finished result is kept after 50 ms", (*world).resultsKept},
+	{"a call that never began is not said to have run", (*world).toldExactly},
+	{"each outside hook that began has a record", (*world).hooksRecorded},
+	{"every record is final", (*world).recordsFinal},
+	{"background work succeeds once", (*world).jobsOnce},
+	{"a response behind a slow gate is paid once", (*world).paidOnce},
+	{"every response that is stored is counted in the usage", (*world).usageAdds},
 }
 
 // world is what is there when all is over.

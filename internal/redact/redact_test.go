@@ -113,7 +113,7 @@ func TestTheRestStays(t *testing.T) {
 		"ssh git@github.com:belay-run/belay.git", "https://user@host.example/path", "https://host.example:8443/path@v1.2.3",
 		"docker run -u 1000:1000 alpine", "basic knowledge of basic permissions", "monkeys and tokens", "sort --keys", "deploy --token --force",
 		`curl -H "Authorization: $AUTH"`, `TOKEN=$(cat token.txt) make`, `TOKEN="$TOKEN" make`, `TOKEN=${TOKEN} make`,
-		`max_tokens: 4096`, "PWD=/home/ann", "risk-assessment-of-the-year", "tokenizer: fast",
+		`max_tokens: 4096`, "PWD=/srv/app", "risk-assessment-of-the-year", "tokenizer: fast",
 	} {
 		if got := redact.Text(text); got != text {
 			t.Errorf("%q becomes %q, want it as it is", text, got)

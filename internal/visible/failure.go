@@ -1,18 +1,14 @@
-package label
+package visible
 
-import (
-	"strings"
-
-	"github.com/belay-run/belay/internal/visible"
-)
+import "strings"
 
 // mostLines is how many lines are shown of what a failed hook said. The end says most.
 const mostLines = 40
 
-// Failure says that a hook failed: who, at which phase, what happened, and below that
+// HookFailure says that a hook failed: who, at which phase, what happened, and below that
 // what the hook said, if it is more than a line. Either of the two may be empty.
-func Failure(hook, phase, happened, said string) string {
-	lines := strings.Split(strings.TrimSpace(visible.Clean(said)), "\n")
+func HookFailure(hook, phase, happened, said string) string {
+	lines := strings.Split(strings.TrimSpace(Clean(said)), "\n")
 	text := "hook " + oneLine(hook) + " failed at " + oneLine(phase)
 	if happened = oneLine(happened); happened != "" {
 		text += ": " + happened
@@ -29,4 +25,4 @@ func Failure(hook, phase, happened, said string) string {
 	return strings.Join(append([]string{text}, lines...), "\n")
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(visible.All(text)), " ") }
+func oneLine(text string) string { return strings.Join(strings.Fields(All(text)), " ") }

@@ -1,10 +1,10 @@
-package label_test
+package visible_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/belay-run/belay/internal/label"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // SPEC C-13
@@ -20,7 +20,7 @@ func TestFailure(t *testing.T) {
 		{"what a terminal would take for a command is left out", "exit code 1", "\x1b[2Jgone", "hook lint failed at tool.post: exit code 1: gone"},
 		{"the end of many lines", "exit code 1", many, "hook lint failed at tool.post: exit code 1\n…\n" + strings.TrimSpace(strings.Repeat("line\n", 40))},
 	} {
-		if got := label.Failure("lint", "tool.post", test.happened, test.said); got != test.want {
+		if got := visible.HookFailure("lint", "tool.post", test.happened, test.said); got != test.want {
 			t.Errorf("%s: %q, want %q", test.rule, got, test.want)
 		}
 	}

@@ -47,7 +47,7 @@ func repeated(text string) func(n int) string {
 // it looks like.
 //
 // SPEC D-01, D-03
-func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures
+func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) {
 	directives := func() *belay.Options {
 		return &belay.Options{Directives: []belay.Directive{directive("a", func(use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 			use.Alone()
@@ -59,7 +59,7 @@ func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest /
 		opts.Extensions = []belay.Extension{answersTo{"b"}}
 		return opts
 	}
-	for _, test := range []struct {
+	for _, test := range []struct { //nolint:paralleltest // it measures
 		rule string
 		n    int
 		opts func() *belay.Options
@@ -74,6 +74,6 @@ func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest /
 		{"what looks like a placeholder", 12_000, directives, func(n int) string { return "/a " + strings.Repeat("[invoked_extension__hook_", n) }},
 		{"a directive and text", 100_000, directives, func(n int) string { return "/a " + strings.Repeat("word ", n) }},
 	} {
-		t.Run(test.rule, func(t *testing.T) { growthtest.Linear(t, test.n, turnOf(t, test.opts, test.text)) }) //nolint:paralleltest // see above
+		t.Run(test.rule, func(t *testing.T) { growthtest.Linear(t, test.n, turnOf(t, test.opts, test.text)) })
 	}
 }

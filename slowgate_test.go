@@ -121,7 +121,7 @@ func TestAPaidResponseSurvivesAKillInASlowGate(t *testing.T) {
 						t.Errorf("the session took %+v, want %+v", got, want)
 					}
 					if phase == "tool.pre" {
-						wantEqual(t, "what ran", ran.all(), []string{"run run"})
+						wantEqual(t, "what ran", ran.all(), []string{"run " + "run"})
 					}
 					if n := log.count("model.post"); n != 1+len(rest) {
 						t.Errorf("model.post fired %d times, want once for each response", n)
@@ -286,8 +286,11 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 	}{
 		"side by side": {false, []string{"quick", "endless", "steady"}, 75 * time.Millisecond, []string{"quick is done", unknown, "steady is done"}, nil},
 		"one by one": {
-			true, []string{"quick", "endless", "steady"}, 60 * time.Millisecond,
-			[]string{"quick is done", unknown, "steady is done"}, []string{"steady begins"},
+			true,
+			[]string{"quick", "endless", "steady"},
+			60 * time.Millisecond,
+			[]string{"quick is done", unknown, "steady is done"},
+			[]string{"steady begins"},
 		},
 		"the first of several":               {true, []string{"endless", "quick"}, 60 * time.Millisecond, []string{unknown, "quick is done"}, []string{"quick begins"}},
 		"within 50 ms what ran is not known": {false, []string{"quick", "endless"}, 40 * time.Millisecond, []string{unknown, unknown}, nil},

@@ -239,8 +239,8 @@ func TestClosingAnAgentWaitsForTheEventsOfItsExtensions(t *testing.T) {
 			agent := agentOf(t, wordy(), &belay.Options{Extensions: []belay.Extension{slow}})
 			said := len(takeTurn(t, agent.Session("s").Run(t.Context(), "hello"), belay.EndTurn).events)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
 			err := agent.Close(ctx)
+			cancel()
 			time.Sleep(slow.each) // the current event
 			seen := len(slow.seen)
 			if whole := patience == time.Hour; whole && (seen != said || err != nil) || !whole && (seen != 3 || err == nil) {

@@ -16,7 +16,7 @@ func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took i
 	if d.fresh {
 		r.seq, d.fresh = d.rt.seq.Add(1), false
 	}
-	if d.started != nil && d.started[e.pos].seq != 0 { // its started record is replaced
+	if len(d.started) > 0 && d.started[e.pos].seq != 0 { // its started record is replaced
 		d.started[e.pos].mark(r)
 		d.started[e.pos].ended = true
 	}

@@ -23,13 +23,7 @@ import (
 // evident reports whether the subscription's handler needs evidence. The queue
 // stores the record of a background run, together with its job.
 func (s *subscription) evident() bool {
-	switch s.opts.Execution {
-	case FireAndRecord:
-		return true
-	case Background:
-		return false
-	}
-	return s.opts.Kind.leaves()
+	return s.opts.Execution == FireAndRecord || s.opts.Execution != Background && s.opts.Kind.leaves()
 }
 
 // startedRun is a run whose started record was handed to the journal.
@@ -166,7 +160,7 @@ func (s *startedRun) mark(r *record) {
 // nobody knows whether the jobs were stored.
 func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
 	asked := *rec
-	if d.started != nil && d.started[e.pos].seq != 0 {
+	if len(d.started) > 0 && d.started[e.pos].seq != 0 {
 		asked.state = Started
 	}
 	return d.rt.run(&asked)

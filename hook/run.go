@@ -9,7 +9,7 @@ import (
 
 // State is where a run stands.
 //
-//	started ──▶ completed | failed | timed_out | interrupted | skipped
+//	started ──▶ completed | failed | timed_out | skipped | interrupted
 //	skipped        it was not asked
 //	backgrounded   its work waits in the queue; each attempt has a run of its own
 //

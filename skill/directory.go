@@ -173,7 +173,7 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	files := append(broken, slices.Concat(found...)...)
+	files := slices.Concat(broken, slices.Concat(found...))
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.rel, b.rel) })
 	return files, nil
 }

@@ -48,11 +48,11 @@ func fold(text string) string { return string(appendFolded(nil, text)) }
 // text[start:end]. It is given both without their case too. Case changes no number of
 // runes, so that a place in one is found in the other by counting them.
 func indexFolded(text string, folded []byte, word string) (start, end int) {
-	at := bytes.Index(folded, []byte(word))
-	if at < 0 {
+	before, _, found := bytes.Cut(folded, []byte(word))
+	if !found {
 		return -1, -1
 	}
-	start = runes(text, utf8.RuneCount(folded[:at]))
+	start = runes(text, utf8.RuneCount(before))
 	return start, start + runes(text[start:], utf8.RuneCountInString(word))
 }
 

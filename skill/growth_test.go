@@ -20,7 +20,7 @@ func repeated(text string) func(n int) string {
 // it looks like.
 //
 // SPEC K-11, K-08
-func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures
+func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) {
 	dir := write(t, map[string]string{"file/SKILL.md": md("name: file", "description: x")})
 	skills := skill.Values(
 		skill.Skill{Name: "a", Description: "x", Body: "Do it.", AllowedTools: []string{"look"}},
@@ -37,7 +37,7 @@ func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:para
 			}}},
 		}
 	}
-	for _, test := range []struct {
+	for _, test := range []struct { //nolint:paralleltest // it measures
 		rule string
 		n    int
 		text func(n int) string
@@ -55,7 +55,7 @@ func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:para
 		{"nearly a keyword", 60_000, func(n int) string { return strings.Repeat("a", n) + "b" }},
 		{"nearly an expression", 60_000, repeated("c")},
 	} {
-		t.Run(test.rule, func(t *testing.T) { //nolint:paralleltest // it measures
+		t.Run(test.rule, func(t *testing.T) {
 			growthtest.Linear(t, test.n, func(n int) func() {
 				agent, err := belay.New(scripted.New([]scripted.Step{{Text: "done"}}, nil), opts())
 				if err != nil {
@@ -75,12 +75,12 @@ func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:para
 // Many keywords that match, and a long text, do not multiply.
 //
 // SPEC K-11
-func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
+func TestMatchingIsLinear(t *testing.T) {
 	catalog := skill.NewCatalog(t.Context(), skill.Values(
 		skill.Skill{Name: "a", Triggers: []skill.Trigger{{Pattern: strings.Repeat("é", 1000) + "b"}}},
 		skill.Skill{Name: "b", Triggers: []skill.Trigger{{Pattern: strings.Repeat("a", 1000) + "b"}}},
 	))
-	for rule, text := range map[string]func(n int) string{
+	for rule, text := range map[string]func(n int) string{ //nolint:paralleltest // it measures
 		"nearly a keyword":           func(n int) string { return strings.Repeat("a", n) },
 		"a keyword at the very end":  func(n int) string { return strings.Repeat("A", n) + "B" },
 		"letters of more bytes":      func(n int) string { return strings.Repeat("É", n) + "b" },
@@ -89,7 +89,7 @@ func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 		"an id that is very long":    func(n int) string { return "skill:" + strings.Repeat("x", n) },
 		"an id of dots and prefixes": repeated(".skill:"),
 	} {
-		t.Run(rule, func(t *testing.T) { //nolint:paralleltest // it measures
+		t.Run(rule, func(t *testing.T) {
 			growthtest.Linear(t, 60_000, func(n int) func() {
 				said := text(n)
 				return func() { catalog.Match(said, "main") }
@@ -101,7 +101,7 @@ func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 // What a check finds in a file takes time in proportion to its length.
 //
 // SPEC K-07
-func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
+func TestCheckingIsLinear(t *testing.T) {
 	growthtest.Linear(t, 20_000, func(n int) func() {
 		dir := write(t, map[string]string{"a/SKILL.md": "---\nname: a\ndescription: x\ntriggers: a\n---\n" + strings.Repeat("{{unknwn}}\n", n)})
 		return func() {

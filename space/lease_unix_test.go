@@ -335,7 +335,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	}
 	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
 	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n") // as it was
-	for { // it may be caught half written again
+	for {                                                                                             // it may be caught half written again
 		if err := <-told; err == nil {
 			break
 		}

@@ -77,7 +77,9 @@ func TestFailuresOfHooksAreShown(t *testing.T) {
 	d := newDesk(t, map[string]string{"s.yaml": listsOnce})
 	d.hooks = []hook.Subscription{
 		belay.ToolPost.On("clumsy", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) { panic("it is broken") }, nil),
-		belay.SessionEnd.On("last", func(context.Context, belay.SessionClosed) (belay.Note, error) { return belay.Note{}, errors.New("too late") }, nil),
+		belay.SessionEnd.On("last", func(context.Context, belay.SessionClosed) (belay.Note, error) {
+			return belay.Note{}, errors.New("too late")
+		}, nil),
 		belay.TurnPostTurn.On("aside", func(context.Context, belay.TurnEnded) (belay.Note, error) {
 			return belay.Note{}, errors.New("nobody waits")
 		}, &hook.Options{Execution: hook.FireAndRecord}),

@@ -100,7 +100,7 @@ const (
 func (s hookStory) write(dir string) error {
 	var text strings.Builder
 	for _, h := range s.hooks() {
-		how := ""
+		var how string
 		switch h.kind {
 		case hook.HandlerCommand:
 			how = fmt.Sprintf("command: [sh, ./%s, %s]", commandFile, h.id)
@@ -283,7 +283,7 @@ func playHooks(ctx context.Context, open Open, dir, story string) error {
 			_, err = pipe.WriteString(id + "\n")
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("hook %s: %w", id, err)
 		}
 		select {} // until the process is killed
 	})

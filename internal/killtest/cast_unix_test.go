@@ -1,6 +1,6 @@
 //go:build unix
 
-package killtest
+package killtest_test
 
 import (
 	"context"
@@ -121,7 +121,7 @@ func pause(ctx context.Context, most int, name string) error {
 func resultOf(call string) string { return "result of " + call }
 
 // tool notes that it began and that it ended.
-func (p *part) tool(name string, least time.Duration) belay.Tool { //nolint:ireturn // as belay has them
+func (p *part) tool(name string, least time.Duration) belay.Tool {
 	traits := &belay.ToolTraits{Idempotent: name == toolLook}
 	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		p.note(entry{Kind: logToolBegin, Session: call.Session, Call: call.ID})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package killtest
+package killtest_test
 
 import (
 	"bufio"

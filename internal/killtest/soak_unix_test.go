@@ -1,6 +1,6 @@
 //go:build unix && soak
 
-package killtest
+package killtest_test
 
 import (
 	"fmt"

@@ -32,7 +32,7 @@ const nobody = 65534
 
 const (
 	// mostTime is how long all attacks together may take, as a last resort.
-	mostTime = 2 * time.Minute
+	mostTime = 5 * time.Minute
 	// seconds is how long one of them may take.
 	seconds = "3"
 	// together is how many are played in one sandbox, one after another, each on a

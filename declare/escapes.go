@@ -3,6 +3,7 @@ package declare
 import (
 	"bytes"
 	"io"
+	"strings"
 )
 
 // esc begins the sequences that are meant for a terminal.
@@ -126,7 +127,7 @@ func (c *cleaner) next(b byte) error {
 		switch {
 		case b >= ' ' && b <= '?' && b != '"': // parameters; a quote begins a string of JSON
 			return c.hold(b, longestControl)
-		case isAlphanumeric(b) || bytes.IndexByte([]byte("@^_`~"), b) >= 0:
+		case isAlphanumeric(b) || strings.IndexByte("@^_`~", b) >= 0:
 			return c.drop()
 		default:
 			return c.again(b)
@@ -154,11 +155,11 @@ func (c *cleaner) introduced(b byte) error {
 	switch {
 	case b == '[':
 		c.state, c.held = inControl, append(c.held, b)
-	case bytes.IndexByte([]byte("]P_^X"), b) >= 0:
+	case strings.IndexByte("]P_^X", b) >= 0:
 		c.state, c.held = inString, append(c.held, b)
-	case bytes.IndexByte([]byte(" #%()*+-./"), b) >= 0:
+	case strings.IndexByte(" #%()*+-./", b) >= 0:
 		c.state, c.held = inDesignation, append(c.held, b)
-	case isAlphanumeric(b) || bytes.IndexByte([]byte(`<=>\`), b) >= 0:
+	case isAlphanumeric(b) || strings.IndexByte(`<=>\`, b) >= 0:
 		return c.drop()
 	default:
 		return c.again(b)

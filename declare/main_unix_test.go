@@ -94,9 +94,11 @@ func printRaw(request []byte, id int) {
 	var call struct {
 		Params struct {
 			Input struct {
-				Input struct{ With string }
-			}
-		}
+				Input struct {
+					With string `json:"with"`
+				} `json:"input"`
+			} `json:"input"`
+		} `json:"params"`
 	}
 	if err := json.Unmarshal(request, &call); err != nil {
 		panic(err)

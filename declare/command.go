@@ -1,7 +1,6 @@
 package declare
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,13 +54,16 @@ func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, std
 	case ctx.Err() != nil && exit.Stopped != nil:
 		return context.Cause(ctx)
 	case exit.Stopped != nil: // it printed without end
-		return cmp.Or(stdout.tooMuch(), stderr.tooMuch(), exit.Stopped) //nolint:wrapcheck // they are ours
+		if err := tooMuch(stdout, stderr); err != nil {
+			return err
+		}
+		return exit.Stopped
 	case exit.Signal != nil:
 		return failed(fmt.Sprintf("it was killed by a signal (%s)", exit.Signal), said)
 	case exit.Code != 0:
 		return h.exited(exit.Code, said)
 	default:
-		return cmp.Or(stdout.tooMuch(), stderr.tooMuch()) //nolint:wrapcheck // they are ours
+		return tooMuch(stdout, stderr)
 	}
 }
 

@@ -101,12 +101,20 @@ type openObject struct {
 // Write searches the next bytes. It never fails.
 func (s *search) Write(p []byte) (int, error) {
 	for i := 0; i < len(p); i++ {
-		if s.between == nil && s.inside == nil {
+		switch {
+		case s.between != nil:
+		case s.inside == nil: // nothing matters but the beginning of an object
 			next := bytes.IndexByte(p[i:], '{')
 			if next < 0 {
-				break
+				return len(p), nil
 			}
 			i += next
+		case !s.inside.escaped: // most bytes of a string are text
+			from := i
+			for i < len(p)-1 && p[i] != '"' && p[i] != '\\' && p[i] != '{' {
+				i++
+			}
+			s.inside.text = append(s.inside.text, p[from:min(i, from+longestText-len(s.inside.text))]...)
 		}
 		s.next(p[i])
 	}
@@ -236,21 +244,34 @@ func (r *reader) endWord() {
 // keyword returns the word of an answer that a string is, or nothing. What nobody sees in
 // the string, such as a zero byte or a byte order mark, does not matter.
 func keyword(text []byte) string {
-	for _, word := range []string{"decision", "reason", "continue", "blocked", "deny", "halt"} {
-		if string(text) == word {
-			return word
+	switch string(text) {
+	case "decision":
+		return "decision"
+	case "reason":
+		return "reason"
+	case "continue":
+		return "continue"
+	case "blocked":
+		return "blocked"
+	case "deny":
+		return "deny"
+	case "halt":
+		return "halt"
+	}
+	if len(text) >= longestText {
+		return ""
+	}
+	for _, c := range text {
+		if c == '\\' || c < ' ' || c >= 0x7f { // few strings have these
+			return strings.Map(func(r rune) rune {
+				if !unicode.IsGraphic(r) {
+					return -1
+				}
+				return r
+			}, unquoted(text))
 		}
 	}
-	odd := func(r rune) bool { return r == '\\' || r < ' ' || r >= 0x7f }
-	if len(text) >= longestText || bytes.IndexFunc(text, odd) < 0 {
-		return "" // as most strings are
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return -1
-		}
-		return r
-	}, unquoted(text))
+	return ""
 }
 
 // unquoted decodes the text of a JSON string. What is not JSON stays as it is.

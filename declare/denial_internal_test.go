@@ -2,7 +2,6 @@ package declare
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -343,7 +342,7 @@ func TestADenialOfAWebhookStandsInAnyNoise(t *testing.T) {
 		h := &handler{codec: c, set: &Set{client: newClient(answers(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Body: io.NopCloser(iotest.OneByteReader(bytes.NewReader(body))), Request: r}, nil
 		}))}}
-		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "https://example.com/", http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.com/", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

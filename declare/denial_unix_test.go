@@ -157,7 +157,7 @@ func TestADenialOfAWorkerStands(t *testing.T) {
 			t.Run(rule+", "+mode, func(t *testing.T) {
 				t.Parallel()
 				p := newPlace(t)
-				set := p.set(workerGate(t, "raw", "timeout: 1m", line), &declare.Options{Grace: 100 * time.Millisecond})
+				set := p.set(workerGate(t, "raw", "timeout: 1m", line), &declare.Options{Grace: time.Minute}) // it ends by itself
 				wantDenial(t, try(t, set, call("print", p.put("line", lines[rule]))), "because")
 			})
 		}

@@ -9,10 +9,11 @@ import (
 const (
 	mostOutput = 1 << 20
 	mostErrors = 64 << 10
-	// mostDiscarded is how much is read and thrown away beyond that. A hook that prints
-	// too much may still deny, by its exit code or further on in its output. A program
-	// that goes on printing is ended.
-	mostDiscarded = 64 << 20
+	// mostSearched and mostDiscarded are how much is searched for denials and how much is
+	// read at all: a hook that prints too much may still deny, further on in its output or
+	// by its exit code. A program that goes on printing is ended.
+	mostSearched  = 32 << 20
+	mostDiscarded = 256 << 20
 	// mostShown is how much of the end of standard error is shown with a failure.
 	mostShown = 2 << 10
 )
@@ -43,10 +44,12 @@ func outputOf(text []byte) *output {
 // Write takes what is printed. It fails if there is no end to it.
 func (o *output) Write(p []byte) (int, error) {
 	o.kept = append(o.kept, p[:min(len(p), mostOutput-len(o.kept))]...)
+	if o.total <= mostSearched {
+		_, _ = o.raw.Write(p)   // which does not fail
+		_, _ = o.clean.Write(p) // likewise
+	}
 	o.total += len(p)
-	_, _ = o.raw.Write(p)   // which does not fail
-	_, _ = o.clean.Write(p) // likewise
-	if o.total > mostOutput+mostDiscarded {
+	if o.total > mostDiscarded {
 		return 0, errEndless
 	}
 	return len(p), nil
@@ -60,12 +63,16 @@ func (o *output) denials() *denials {
 	return &found
 }
 
-// tooMuch returns the failure of an output that is too long, or nil.
-func (o *output) tooMuch() error {
-	if o.total <= mostOutput {
+// tooMuch returns the failure of a program that printed too much, or nil.
+func tooMuch(stdout *output, stderr *errorOutput) error {
+	switch {
+	case stdout.total > mostOutput:
+		return invalid(fmt.Sprintf("it printed more than %d KiB to standard output", mostOutput>>10), nil)
+	case stderr.total > mostErrors:
+		return invalid(fmt.Sprintf("it printed more than %d KiB to standard error", mostErrors>>10), nil)
+	default:
 		return nil
 	}
-	return invalid(fmt.Sprintf("it printed more than %d KiB to standard output", mostOutput>>10), nil)
 }
 
 // errEndless ends a program that goes on printing.
@@ -84,17 +91,10 @@ func (o *errorOutput) Write(p []byte) (int, error) {
 	o.total += len(p)
 	o.head = append(o.head, p[:min(len(p), mostErrors-len(o.head))]...)
 	o.tail.add(p)
-	if o.total > mostErrors+mostDiscarded {
+	if o.total > mostDiscarded {
 		return 0, errEndless
 	}
 	return len(p), nil
-}
-
-func (o *errorOutput) tooMuch() error {
-	if o.total <= mostErrors {
-		return nil
-	}
-	return invalid(fmt.Sprintf("it printed more than %d KiB to standard error", mostErrors>>10), nil)
 }
 
 // tail keeps the end of what is printed, and somewhat more than is shown of it: a secret

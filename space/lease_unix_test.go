@@ -558,6 +558,31 @@ func TestHooksOfAnAgent(t *testing.T) {
 	}
 }
 
+// SPEC W-03
+func TestHooksOfAnAgentMayBeFlat(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("manifest.json", `{"id": "acme"}`)
+	p.put("agents/a.json", `{"hooks": {"onToolCall": [{"action": "webhook", "url": "https://example.com/"}, {"action": "approve", "tools": ["write"]}],
+		"onComplete": [{"action": "save_json", "path": "log.jsonl"}], "onError": [{"action": "log", "level": "error"}]}}`)
+	p.put("agents/b.yaml", "hooks:\n  onToolCall:\n    - { action: approve, tools: [write] }\n  turn.stop: { run: 'true' }\n")
+	p.put("agents/c.md", "---\nhooks:\n  onStart:\n    - action: log\n    - { id: mine, action: log }\n---\nx\n")
+	s := p.load(hook.OriginSpace)
+	for agent, want := range map[string][]string{
+		"a": {"tool.pre onToolCall.1 webhook", "tool.pre onToolCall.2 action", "turn.post_turn onComplete.1 action", "error onError.1 action"},
+		"b": {"tool.pre onToolCall.1 action", "turn.stop turn.stop.1 command"},
+		"c": {"session.start onStart.1 action", "session.start mine action"},
+	} {
+		var got []string
+		for _, d := range s.AgentHooks(agent) {
+			got = append(got, d.Phase+" "+d.ID+" "+string(d.Kind))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", agent, got, want)
+		}
+	}
+}
+
 // SPEC W-01, W-04
 func TestMistakesInSpaces(t *testing.T) {
 	t.Parallel()

@@ -216,6 +216,28 @@ func TestTakeHandsOverRecords(t *testing.T) {
 	equal(t, "written", brief(journal.all()), "a:completed")
 }
 
+// Records that a caller took and could not store go to the journal all the same. One that
+// somebody else has settled keeps out no other, and what the journal does not take is
+// tried again.
+//
+// SPEC J-03, J-04
+func TestRecordsThatCouldNotBeStoredAreKept(t *testing.T) {
+	t.Parallel()
+	journal := &stubbornJournal{settled: "b"}
+	rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal}, gateNamed("a", nil), gateNamed("b", nil), gateNamed("c", nil))
+	s := rt.Snapshot()
+	dispatch(t, gatePhase, s, write)
+	journal.setBroken(true)
+	if err := s.Record(t.Context(), s.Take()); !isJournalError(err) {
+		t.Errorf("while the journal is broken: got %v, want a *JournalError", err)
+	}
+	journal.setBroken(false)
+	if err := s.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "runs", brief(journal.all()), "a:completed c:completed")
+}
+
 // Every run has an id of its own, however its record is handed over.
 //
 // SPEC J-01

@@ -36,7 +36,7 @@ const (
 )
 
 // patience bounds what a child does. It is there to end a test that hangs.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // Child takes the part of a child if this process is one, and does not return
 // then. Call it first in TestMain.

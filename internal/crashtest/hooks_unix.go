@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -120,7 +121,7 @@ func startInside(t *testing.T, dir string, story hookStory, hall *hall, want map
 		select {
 		case id := <-hall.inside:
 			inside[id] = true
-		case err := <-ended: // it has no more patience than a minute
+		case err := <-ended: // it has lost its patience
 			t.Fatalf("the child ended when these were inside: %q: %v\n%s", slices.Sorted(maps.Keys(inside)), err, errs.String())
 		}
 	}
@@ -220,13 +221,14 @@ func resumeHooks(t *testing.T, s Store, dir string, story hookStory) {
 type hall struct {
 	inside chan string // the ids of those that came in
 	gate   *os.File
-	left   chan struct{} // closed when webhooks may leave
+	leave  func() // lets webhooks go
 	server *httptest.Server
 }
 
 func newHall(t *testing.T, dir string) *hall {
 	t.Helper()
-	h := &hall{inside: make(chan string, 100), left: make(chan struct{})}
+	left := make(chan struct{})
+	h := &hall{inside: make(chan string, 100), leave: sync.OnceFunc(func() { close(left) })}
 	for _, name := range []string{insideFile, gateFile} {
 		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
 			t.Fatal(err)
@@ -248,12 +250,10 @@ func newHall(t *testing.T, dir string) *hall {
 	}()
 	h.server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		h.inside <- strings.TrimPrefix(r.URL.Path, "/")
-		select {
-		case <-h.left:
-		case <-r.Context().Done():
-		}
+		<-left
 	}))
 	t.Cleanup(func() {
+		h.leave()
 		h.server.Close()
 		if err := errors.Join(pipe.Close(), h.gate.Close()); err != nil {
 			t.Error(err)
@@ -267,7 +267,7 @@ func newHall(t *testing.T, dir string) *hall {
 // behind, and those that come.
 func (h *hall) open(t *testing.T) {
 	t.Helper()
-	close(h.left)
+	h.leave()
 	if _, err := fmt.Fprint(h.gate, strings.Repeat("\n", 100)); err != nil {
 		t.Fatal(err)
 	}

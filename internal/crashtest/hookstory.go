@@ -41,7 +41,7 @@ var outsideKinds = []hook.HandlerKind{hook.HandlerCommand, hook.HandlerWorker, h
 // hooks are the hooks of the story.
 func (s hookStory) hooks() (all []storyHook) {
 	add := func(kind hook.HandlerKind, execution hook.Execution, name string, options ...string) {
-		all = append(all, storyHook{string(kind) + "-" + name, kind, execution, append(options, "timeout: 1m")})
+		all = append(all, storyHook{string(kind) + "-" + name, kind, execution, append(options, "timeout: 10m")})
 	}
 	if s.Blocking != "" {
 		add(s.Blocking, hook.Blocking, "blocking")
@@ -131,7 +131,7 @@ func (s hookStory) goHooks(handle func(ctx context.Context, id string) error) ([
 		if h.kind != hook.HandlerGo {
 			continue
 		}
-		opts := &hook.Options{Execution: h.execution, Priority: -1, NoInherit: true, Timeout: time.Minute}
+		opts := &hook.Options{Execution: h.execution, Priority: -1, NoInherit: true, Timeout: 10 * time.Minute}
 		if h.execution == hook.Background {
 			opts.Priority, opts.Idempotent, opts.Retry = -2, true, hook.Retry{Attempts: 3, Delay: time.Millisecond}
 		}

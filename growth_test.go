@@ -47,7 +47,7 @@ func repeated(text string) func(n int) string {
 // it looks like.
 //
 // SPEC D-01, D-03
-func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) {
+func TestATurnIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures
 	directives := func() *belay.Options {
 		return &belay.Options{Directives: []belay.Directive{directive("a", func(use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 			use.Alone()

@@ -72,7 +72,7 @@ func TestWhatIsShownOfAFailedHook(t *testing.T) {
 		fails         func() error
 		message, want string
 	}{
-		{"what it said", func() error { return &hook.SafeError{Message: "exit code 1", Err: errors.New("a\nb\n")} }, "exit code 1", "a\nb"},
+		{"what it said", func() error { return &hook.SafeError{Message: "exit code 1", Err: errors.New("a\nb")} }, "exit code 1", "a\nb"},
 		{"nothing, if it said nothing", func() error { return &hook.SafeError{Message: "exit code 1"} }, "exit code 1", ""},
 		{"the error of a handler in Go", func() error { return errors.New("no route") }, "", "no route"},
 		{"the end of a long text, in whole characters", func() error { return errors.New(long) }, "", long[len(long)-2047:]},

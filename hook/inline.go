@@ -170,7 +170,7 @@ func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			rt.opts.Logger.Error("RuntimeOptions.Failed panicked", "panic", v)
+			rt.opts.Logger.Error("panic in RuntimeOptions.Failed", "panic", v)
 		}
 	}()
 	rt.opts.Failed(*scope, p)

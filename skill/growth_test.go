@@ -20,7 +20,7 @@ func repeated(text string) func(n int) string {
 // it looks like.
 //
 // SPEC K-11, K-08
-func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) {
+func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) { //nolint:paralleltest // it measures
 	dir := write(t, map[string]string{"file/SKILL.md": md("name: file", "description: x")})
 	skills := skill.Values(
 		skill.Skill{Name: "a", Description: "x", Body: "Do it.", AllowedTools: []string{"look"}},
@@ -75,7 +75,7 @@ func TestATurnWithSkillsIsLinearInWhatTheUserTyped(t *testing.T) {
 // Many keywords that match, and a long text, do not multiply.
 //
 // SPEC K-11
-func TestMatchingIsLinear(t *testing.T) {
+func TestMatchingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 	catalog := skill.NewCatalog(t.Context(), skill.Values(
 		skill.Skill{Name: "a", Triggers: []skill.Trigger{{Pattern: strings.Repeat("é", 1000) + "b"}}},
 		skill.Skill{Name: "b", Triggers: []skill.Trigger{{Pattern: strings.Repeat("a", 1000) + "b"}}},
@@ -101,7 +101,7 @@ func TestMatchingIsLinear(t *testing.T) {
 // What a check finds in a file takes time in proportion to its length.
 //
 // SPEC K-07
-func TestCheckingIsLinear(t *testing.T) {
+func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 	growthtest.Linear(t, 20_000, func(n int) func() {
 		dir := write(t, map[string]string{"a/SKILL.md": "---\nname: a\ndescription: x\ntriggers: a\n---\n" + strings.Repeat("{{unknwn}}\n", n)})
 		return func() {
@@ -116,7 +116,7 @@ func TestCheckingIsLinear(t *testing.T) {
 // often would have the square of the message. There is a bound, and nothing is stored.
 //
 // SPEC K-02, D-05
-func TestWhatSkillsPutInFrontIsBounded(t *testing.T) {
+func TestWhatSkillsPutInFrontIsBounded(t *testing.T) { //nolint:paralleltest // it measures
 	t.Parallel()
 	agent := agentWith(t, extensionOf(t, catalogOf(t, skill.Skill{Name: "fix", Description: "x", Body: "Fix $ARGUMENTS."}), nil), scripted.Step{Text: "done"})
 	_, err := agent.Session("long").Turn(t.Context(), strings.Repeat("/fix ", 8_000))

@@ -38,7 +38,7 @@ func chat(t *testing.T, dir string, args ...string) *conversation {
 }
 
 // await reads until a text has come, and returns all it read.
-func (c *conversation) await(text string) string {
+func (c *conversation) await(text string) string { //nolint:unparam // tests that come will want it
 	c.t.Helper()
 	var seen []byte
 	for !bytes.HasSuffix(seen, []byte(text)) {
@@ -53,7 +53,7 @@ func (c *conversation) await(text string) string {
 	return string(seen)
 }
 
-// types types a line.
+// types enters a line.
 func (c *conversation) types(line string) {
 	c.t.Helper()
 	if _, err := c.keyboard.WriteString(line + "\n"); err != nil {

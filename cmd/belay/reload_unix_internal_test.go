@@ -17,7 +17,7 @@ func put(t *testing.T, dir, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o700); err != nil { //nolint:gosec // some are scripts
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -104,7 +104,7 @@ func TestLostTrustIsShown(t *testing.T) {
 	c := start(t, dir, "run", "--model", "scripted/s.yaml", "a task")
 	c.await(c.stdout, "Let me look.")
 	put(t, dir, ".belay/hooks/no.sh", "#!/bin/sh\nexit 0\n")
-	seen := c.await(c.stderr, "hook project/seen")
+	seen := c.await(c.stderr, "hook project/seen does not run")
 	for _, want := range []string{"  warning: hook project/no is closed: its files have changed since they were trusted: `belay trust --diff`", "  warning: hook project/seen does not run: "} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("there is no %q in:\n%s", want, seen)

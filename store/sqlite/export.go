@@ -111,7 +111,7 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 	defer func() { _ = db.Close() }() // nothing is written with it
 	_, err := db.ExecContext(ctx, "VACUUM INTO ?", path)
 	err = s.explain(record.Cause(ctx, err))
-	if full, ok := errors.AsType[*FileError](err); ok && full.Kind == ErrFull {
+	if full, ok := errors.AsType[*FileError](err); ok && errors.Is(full.Kind, ErrFull) {
 		full.Path = path // it is the copy that has no room
 	}
 	return err

@@ -28,8 +28,8 @@ const (
 // child is what the other process does.
 func child(task string) int {
 	ctx := context.Background()
-	if done, err := childTasks[task], error(nil); done != nil {
-		if err = done(ctx, os.Getenv(childFile)); err != nil {
+	if done := childTasks[task]; done != nil {
+		if err := done(ctx, os.Getenv(childFile)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -62,7 +62,7 @@ var childTasks = map[string]func(ctx context.Context, file string) error{
 		if err != nil {
 			return err
 		}
-		fmt.Println("visited")
+		fmt.Fprintln(os.Stdout, "visited")
 		return s.Close()
 	},
 }

@@ -101,7 +101,7 @@ func readLog(name string) (*logState, error) {
 	defer func() { _ = file.Close() }() // nothing was written
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the log: %w", err)
 	}
 	l.size = info.Size()
 	in := bufio.NewReaderSize(file, 1<<20)

@@ -57,7 +57,7 @@ func (s *Store) probe() (err error) {
 		}
 	}
 	if _, err := file.WriteAt(make([]byte, probeSize), at); err != nil {
-		return err
+		return err //nolint:wrapcheck // the caller explains it
 	}
-	return file.Sync() // some file systems find out as late as this
+	return file.Sync() //nolint:wrapcheck // likewise; some file systems find out as late as this
 }

@@ -116,7 +116,7 @@ func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 // often would have the square of the message. There is a bound, and nothing is stored.
 //
 // SPEC K-02, D-05
-func TestWhatSkillsPutInFrontIsBounded(t *testing.T) { //nolint:paralleltest // it measures
+func TestWhatSkillsPutInFrontIsBounded(t *testing.T) {
 	t.Parallel()
 	agent := agentWith(t, extensionOf(t, catalogOf(t, skill.Skill{Name: "fix", Description: "x", Body: "Fix $ARGUMENTS."}), nil), scripted.Step{Text: "done"})
 	_, err := agent.Session("long").Turn(t.Context(), strings.Repeat("/fix ", 8_000))

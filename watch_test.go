@@ -242,11 +242,13 @@ func TestClosingAnAgentWaitsForTheEventsOfItsExtensions(t *testing.T) {
 			err := agent.Close(ctx)
 			cancel()
 			time.Sleep(slow.each) // the current event
+			synctest.Wait()
 			seen := len(slow.seen)
 			if whole := patience == time.Hour; whole && (seen != said || err != nil) || !whole && (seen != 3 || err == nil) {
 				t.Errorf("%s: it saw %d of %d events: %v", what, seen, said, err)
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if len(slow.seen) != seen {
 				t.Errorf("%s: it saw %d more events", what, len(slow.seen)-seen)
 			}

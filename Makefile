@@ -63,9 +63,9 @@ tidy-check:
 generate: ## rewrite what is made from the code: queries, tables, schemas, snippets in the docs
 	@$(SQLC) generate -f store/internal/table/sqlc.yaml
 	@go run ./internal/gendocs
-	@go test -run '^TestDocsSnippets$$' -count 1 . -update
+	@go test -run '^TestDocsSnippets$$' -count 1 ./internal/repotest -update
 
-# The snippets are compared by the tests of the root package.
+# The snippets are compared by internal/repotest.
 .PHONY: generate-check
 generate-check:
 	@$(SQLC) diff -f store/internal/table/sqlc.yaml || { echo "the queries' Go code is stale: run make generate and commit the result"; exit 1; }

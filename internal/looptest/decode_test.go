@@ -1,0 +1,33 @@
+package looptest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook/hooktest"
+)
+
+// A gate must not judge one key while the tool uses another, so an input that
+// can be read in two ways does not decode, and at a gate an error denies.
+func TestDecodeRefusesTwoReadings(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ rule, input, want string }{
+		{"one reading is fine", `{"path": "a", "more": [{"path": "b"}, {"path": "c"}]}`, ""},
+		{"a key twice", `{"path": "a", "path": "b"}`, `"path" is there twice`},
+		{"a key in another case", `{"path": "a", "PATH": "b"}`, `"PATH" is there twice`},
+		{"a key twice further in", `{"path": "a", "more": [{"x": 1, "x": 2}]}`, `"x" is there twice`},
+		{"no input", `null`, "there is none"},
+		{"a wrong type", `{"path": 7}`, "Path"},
+	} {
+		call := hooktest.Input(t, belay.ToolPre, `{"tool": "write", "input": `+test.input+`}`)
+		var in struct{ Path string }
+		err := call.Decode(&in)
+		switch {
+		case test.want == "" && (err != nil || in.Path != "a"):
+			t.Errorf("%s: got %+v, %v", test.rule, in, err)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: got %v, want an error with %q", test.rule, err, test.want)
+		}
+	}
+}

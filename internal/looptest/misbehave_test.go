@@ -1,0 +1,351 @@
+package looptest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/hooktest"
+)
+
+// Every misbehaviour that the test kit knows, at every phase that a turn fires,
+// under each failure mode, waited for and under a deadline: the turn ends as the
+// mode says, the journal tells, nothing is left behind (a goroutine that stays
+// fails the synctest bubble), and the session takes another turn.
+//
+// SPEC H-10, H-11, H-12
+func TestMisbehaviourInATurn(t *testing.T) {
+	t.Parallel()
+	misbehaveInTurn(t, belay.SessionStart)
+	misbehaveInTurn(t, belay.UserPromptSubmit)
+	misbehaveInTurn(t, belay.TurnPrePolicy)
+	misbehaveInTurn(t, belay.TurnPrePromptContext)
+	misbehaveInTurn(t, belay.TurnPostPreflightPromptContext)
+	misbehaveInTurn(t, belay.TurnPreToolMaterialization)
+	misbehaveInTurn(t, belay.TurnPrePromptCompile)
+	misbehaveInTurn(t, belay.TurnPostPromptCompile)
+	misbehaveInTurn(t, belay.ModelPre)
+	misbehaveInTurn(t, belay.ModelPost)
+	misbehaveInTurn(t, belay.ToolPre)
+	misbehaveInTurn(t, belay.ApprovalRequest)
+	misbehaveInTurn(t, belay.ApprovalDecided)
+	misbehaveInTurn(t, belay.ToolPost)
+	misbehaveInTurn(t, belay.ToolDenied)
+	misbehaveInTurn(t, belay.TurnStop)
+	misbehaveInTurn(t, belay.TurnPreCompaction)
+	misbehaveInTurn(t, belay.TurnPostCompaction)
+	misbehaveInTurn(t, belay.TurnPostTurn)
+	misbehaveInTurn(t, belay.Error)
+}
+
+// misbehaved is one way to misbehave in a turn.
+type misbehaved[In any, Out hook.Output] struct {
+	hooktest.Misbehaviour[In, Out]
+
+	phase     hook.Phase[In, Out]
+	mode      hook.Failure
+	execution hook.Execution
+	rewrites  bool
+}
+
+const saidNevertheless = "said nevertheless"
+
+func misbehaveInTurn[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out]) {
+	t.Helper()
+	answer := withNote(p, belay.Note{Output: saidNevertheless, Audit: []hook.Audit{{Code: "test.said"}}}).(Out)
+	modes := []hook.Failure{hook.Open, p.Fallback(answer)}
+	if p.Kind() != hook.Observe {
+		modes = append(modes, hook.Closed)
+	}
+	t.Run(p.Name(), func(t *testing.T) {
+		t.Parallel()
+		tried := make(map[hook.Code]bool)
+		for i, m := range hooktest.Misbehaviours(p, answer) {
+			again := tried[m.Code] && !m.Deadline
+			tried[m.Code] = true
+			for _, mode := range modes {
+				if again && mode != modes[len(modes)-1] {
+					continue // ways to fail with one code differ for the strictest mode, if for any
+				}
+				for _, execution := range []hook.Execution{hook.Blocking, hook.Deadline} {
+					if m.Abandoned && execution == hook.Blocking {
+						continue // it is waited for, and never comes
+					}
+					if execution == hook.Deadline && !m.Deadline && m.Code != hook.CodePanic && m.Code != hook.CodeGoexit {
+						continue // where the handler runs makes no difference
+					}
+					if mode.String() == "fallback" && m.Capabilities == hook.NoCapability {
+						continue // such a fallback is refused
+					}
+					t.Run(strings.Join([]string{m.Name, mode.String(), execution.String()}, " "), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							one := hooktest.Misbehaviours(p, answer)[i] // made in the bubble that it is used in
+							misbehaved[In, Out]{one, p, mode, execution, false}.try(t)
+						})
+					})
+				}
+			}
+		}
+	})
+}
+
+// try takes a turn in which the handler misbehaves, and one in which it is gone.
+func (m misbehaved[In, Out]) try(t *testing.T) {
+	r := newRich(t, nil)
+	defer m.Release()
+	m.Bind(r.agent.Hooks())
+	capabilities := m.Capabilities
+	if m.rewrites {
+		capabilities = hook.CanRewriteOutput | hook.CanAudit
+	}
+	lease, err := r.agent.Hooks().Install(m.phase.On("misbehaves", m.Handler, &hook.Options{
+		Execution: m.execution, Failure: m.mode, Capabilities: capabilities, Timeout: time.Second, Priority: -500,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := richWork
+	if m.phase.Name() == belay.Error.Name() {
+		says = richFail
+	}
+	turn, err, returned := onAGoroutine(func() (*belay.Turn, error) { return r.session.Turn(t.Context(), says) })
+	m.judge(t, r, turn, err, returned)
+	reentered := m.Code == "" && m.phase.Name() == belay.TurnPostTurn.Name() // by the handler, not by the turn
+	if got := r.phases.ends(); len(got) != 1 && m.phase.Name() != belay.SessionStart.Name() && !reentered {
+		t.Errorf("turn.post_turn was told of %v, want one turn", got)
+	}
+	r.sound(t)
+	if err := lease.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.goesOn(t)
+	m.journal(t, r)
+	if m.mode.String() == "fallback" && m.Code != "" && returned && m.Code != hook.CodeGoexit && !r.model.told(saidNevertheless) {
+		t.Error("no request carries what the fallback shows")
+	}
+}
+
+// onAGoroutine calls take on a goroutine of its own, and reports whether it
+// returned or ended the goroutine.
+func onAGoroutine(take func() (*belay.Turn, error)) (turn *belay.Turn, err error, returned bool) { //nolint:revive // the error is what take returned
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		turn, err = take()
+		returned = true
+	}()
+	<-done
+	return turn, err, returned
+}
+
+// kills reports whether the handler ends the goroutine that the turn is taken on.
+// The calls of one message are judged, and run, on goroutines of their own; so is
+// what tells about them, but not the word of a person who is asked about one.
+func (m misbehaved[In, Out]) kills() bool {
+	perCall := []string{belay.ToolPre.Name(), belay.ApprovalRequest.Name(), belay.ToolPost.Name(), belay.ToolDenied.Name()}
+	return m.Code == hook.CodeGoexit && m.execution == hook.Blocking && !slices.Contains(perCall, m.phase.Name())
+}
+
+// judge holds the turn against the failure mode.
+func (m misbehaved[In, Out]) judge(t *testing.T, r *rich, turn *belay.Turn, err error, returned bool) {
+	t.Helper()
+	if m.kills() == returned {
+		t.Fatalf("the turn returned: %t (%+v, %v)", returned, turn, err)
+	}
+	if !returned {
+		return
+	}
+	goexit := m.Code == hook.CodeGoexit && m.execution == hook.Blocking
+	failed := m.Code != "" && !goexit
+	closed := failed && m.mode == hook.Closed
+	gate, collect := m.phase.Kind() == hook.Gate, m.phase.Kind() == hook.Collect
+	want := belay.EndTurn
+	switch {
+	case m.phase.Name() == belay.Error.Name():
+		want = belay.EndError
+	case closed && m.phase.Name() == belay.UserPromptSubmit.Name():
+		want = belay.EndBlocked
+	case closed && collect && !m.rewrites:
+		want = belay.EndError
+	}
+	if turn.Reason != want {
+		t.Errorf("the turn ended %s (%s: %s), want %s", turn.Reason, turn.By, turn.Why, want)
+	}
+	if (err != nil) != (want == belay.EndError) {
+		t.Errorf("the error is %v", err)
+	}
+	if failure, ok := errors.AsType[*hook.FailureError](err); closed && collect && !m.rewrites && (!ok || failure.Subscription != "misbehaves") {
+		t.Errorf("the error is %v, want one that names the hook", err)
+	}
+	if failed && !slices.ContainsFunc(turn.Diagnostics, func(d hook.Diagnostic) bool {
+		return d.Subscription == "misbehaves" && d.Code == m.Code && d.Phase == m.phase.Name()
+	}) {
+		t.Errorf("the diagnostics are %v, want %s of the hook", turn.Diagnostics, m.Code)
+	}
+	results := make(map[string]belay.ResultPart)
+	for _, result := range storedResults(t, r.session) {
+		results[result.Call] = result
+	}
+	switch {
+	case closed && gate && m.phase.Name() == belay.UserPromptSubmit.Name():
+		if turn.By != "misbehaves" || len(transcript(t, r.session)) > 0 {
+			t.Errorf("the message was blocked by %q and stored: %v", turn.By, transcript(t, r.session))
+		}
+	case closed && m.phase.Name() == belay.ToolPre.Name(), goexit && m.phase.Name() == belay.ToolPre.Name():
+		m.refused(t, results, belay.ClassDenied, "c1", "c2", "c3", "c4", "c5", "c6")
+	case closed && m.phase.Name() == belay.ApprovalRequest.Name(), goexit && m.phase.Name() == belay.ApprovalRequest.Name():
+		m.refused(t, results, belay.ClassDenied, "c3")
+	case goexit && m.phase.Name() == belay.ToolPost.Name():
+		m.refused(t, results, belay.ClassFailed, "c1", "c3", "c4", "c5", "c6")
+	case closed && m.phase.Name() == belay.ToolPost.Name() && !m.rewrites: // the turn ends when what was done is stored
+		if len(results) != 4 || results["c1"].IsError || results["c1"].Text != `{"path":"/a"}` {
+			t.Errorf("the results are %v, want those of the first step", results)
+		}
+	case m.rewrites && failed:
+		for _, id := range []string{"c1", "c3", "c4", "c5", "c6"} {
+			if !strings.HasPrefix(results[id].Text, "[result withheld: misbehaves could not") {
+				t.Errorf("call %s was answered %q, want its result withheld", id, results[id].Text)
+			}
+		}
+	case closed && m.phase.Name() == belay.TurnStop.Name(): // it makes the turn go on, as often as can be
+		if turn.Steps != 3+8 {
+			t.Errorf("the turn took %d steps", turn.Steps)
+		}
+	case !closed && turn.Steps != 4 && m.phase.Name() != belay.Error.Name():
+		t.Errorf("the turn took %d steps, want 4", turn.Steps)
+	}
+}
+
+func (m misbehaved[In, Out]) refused(t *testing.T, results map[string]belay.ResultPart, class belay.ResultClass, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if got := results[id]; got.Class != class || !got.IsError {
+			t.Errorf("call %s was answered %+v, want class %s", id, got.Result, class)
+		}
+	}
+}
+
+// journal looks for the record.
+func (m misbehaved[In, Out]) journal(t *testing.T, r *rich) {
+	t.Helper()
+	runs := r.runsOf(t, "misbehaves")
+	if len(runs) == 0 {
+		t.Error("the journal does not tell")
+	}
+	for _, run := range runs {
+		if run.Phase != m.phase.Name() || run.State != m.State() || run.Class != m.Code {
+			t.Errorf("the record is %v (%s), want %s (%s)", run, run.Class, m.State(), m.Code)
+		}
+	}
+}
+
+// A hook that may rewrite results and fails closed withholds them: what it should
+// have taken out does not reach the model.
+//
+// SPEC H-10
+func TestAFailingRewriterWithholdsResults(t *testing.T) {
+	t.Parallel()
+	answer := belay.ToolReaction{Aside: belay.Aside{Note: belay.Note{Output: saidNevertheless}}}
+	for i, m := range hooktest.Misbehaviours(belay.ToolPost, answer) {
+		if m.Capabilities == hook.NoCapability || m.Abandoned {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				one := hooktest.Misbehaviours(belay.ToolPost, answer)[i]
+				misbehaved[belay.ToolResult, belay.ToolReaction]{one, belay.ToolPost, hook.Closed, hook.Blocking, true}.try(t)
+			})
+		})
+	}
+}
+
+// session.end fires when nothing of a turn is left that could fail: whatever its
+// hook does, the session is closed, released, and can be opened again.
+//
+// SPEC H-12
+func TestMisbehaviourWhenASessionIsClosed(t *testing.T) {
+	t.Parallel()
+	answer := belay.Note{Output: saidNevertheless, Audit: []hook.Audit{{Code: "test.said"}}}
+	for i, m := range hooktest.Misbehaviours(belay.SessionEnd, answer) {
+		for _, execution := range []hook.Execution{hook.Blocking, hook.Deadline} {
+			if m.Abandoned && execution == hook.Blocking {
+				continue
+			}
+			t.Run(m.Name+" "+execution.String(), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					one := hooktest.Misbehaviours(belay.SessionEnd, answer)[i]
+					m := misbehaved[belay.SessionClosed, belay.Note]{one, belay.SessionEnd, hook.Open, execution, false}
+					r := newRich(t, nil)
+					defer m.Release()
+					m.Bind(r.agent.Hooks())
+					lease, err := r.agent.Hooks().Install(m.phase.On("misbehaves", m.Handler, &hook.Options{
+						Execution: execution, Capabilities: m.Capabilities, Timeout: time.Second,
+					}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.goesOn(t)
+					_, err, returned := onAGoroutine(func() (*belay.Turn, error) { return nil, r.session.Close(t.Context()) })
+					if err != nil || returned == m.kills() {
+						t.Errorf("close returned: %t, %v", returned, err)
+					}
+					if n := r.phases.count(belay.SessionEnd.Name()); n != 1 && m.Bind != nil && m.Code != "" {
+						t.Errorf("session.end fired %d times", n)
+					}
+					if err := lease.Close(); err != nil {
+						t.Fatal(err)
+					}
+					r.session = r.agent.Session("s")
+					r.goesOn(t)
+					m.journal(t, r)
+				})
+			})
+		}
+	}
+}
+
+// With one call in a message there is nothing to run side by side: a handler that
+// ends its goroutine ends the turn's, in order. The stream says so, and the call
+// has its result.
+//
+// SPEC H-12
+func TestGoexitOfAHookAtTheOnlyCall(t *testing.T) {
+	t.Parallel()
+	for _, p := range everyPhase() {
+		if !slices.Contains([]string{"tool.pre", "approval.request", "approval.decided", "tool.post", "model.post"}, p.Name()) {
+			continue
+		}
+		t.Run(p.Name(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRich(t, nil)
+				lease, err := r.agent.Hooks().Install(p.on("exits", func(context.Context, any) (any, error) {
+					return hooktest.Goexits[any, belay.Note]()(t.Context(), nil)
+				}, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				all := take(r.session.Run(t.Context(), richOne))
+				if all.err == nil || !strings.Contains(all.err.Error(), "Goexit") || all.Turn == nil || all.Reason != belay.EndError {
+					t.Errorf("the turn is %+v, %v, want an error that says what happened", all.Turn, all.err)
+				}
+				if got := r.phases.ends(); !slices.Equal(got, []string{"1 error"}) {
+					t.Errorf("turn.post_turn was told %v", got)
+				}
+				r.sound(t)
+				if err := lease.Close(); err != nil {
+					t.Fatal(err)
+				}
+				r.goesOn(t)
+			})
+		})
+	}
+}

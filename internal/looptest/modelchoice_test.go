@@ -1,0 +1,80 @@
+package looptest_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// Who names a model for this time gets it, whatever the session keeps, until one is
+// chosen anew; and the session keeps what it kept.
+//
+// SPEC D-04
+func TestOwnModelFirst(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	own, kept, named, later := namedScript("test/own", says("own")), namedScript("test/kept", says("kept")), namedScript("test/named", says("named")), namedScript("test/later", says("later"))
+	keep := withControls("later", func(_ context.Context, c *belay.Controls) error { return c.KeepModel(later) })
+	back := withControls("back", func(ctx context.Context, c *belay.Controls) error {
+		first, err := c.FindModel(ctx, "")
+		if err != nil {
+			return err
+		}
+		return c.KeepModel(first)
+	})
+	open := func(model belay.Model, first bool) (s *belay.Session, done func()) {
+		s = agentOf(t, model, &belay.Options{Store: store, Models: models(own, kept, later), Directives: []belay.Directive{keep, back}, OwnModelFirst: first}).Session("s")
+		return s, func() { succeeds(t, s.Close(t.Context())) }
+	}
+	ask := func(s *belay.Session, text, want string) {
+		t.Helper()
+		wantEqual(t, "who answers "+text, takeTurn(t, s.Run(t.Context(), text), belay.EndTurn).Text, want)
+	}
+	s, done := open(own, false)
+	succeeds(t, s.SetModel(t.Context(), kept))
+	ask(s, "one", "kept")
+	done()
+	s, done = open(named, true)
+	ask(s, "two", "named")
+	ask(s, "three", "named")
+	done()
+	s, done = open(own, false)
+	ask(s, "four", "kept")
+	done()
+	s, done = open(named, true)
+	ask(s, "/later five", "later")
+	ask(s, "six", "later")
+	done()
+	s, done = open(own, false)
+	ask(s, "seven", "later")
+	ask(s, "/back eight", "own")
+	done()
+	s, done = open(own, false)
+	ask(s, "nine", "own")
+	done()
+}
+
+// A turn that is resumed with a model of its own is answered by that one.
+//
+// SPEC D-04
+func TestOwnModelFirstResumes(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	tool := anyTool("wait", func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
+		if call.Wait == "" {
+			return belay.Result{}, belay.Park("rain")
+		}
+		return belay.Result{Text: "it rains"}, nil
+	}, nil)
+	kept := scripted.New([]scripted.Step{calls("wait"), says("kept")}, &scripted.Options{Name: "test/kept"})
+	opts := &belay.Options{
+		Store: store, Models: models(kept), Tools: []belay.Tool{tool}, OwnModelFirst: true,
+		Directives: []belay.Directive{withControls("kept", func(_ context.Context, c *belay.Controls) error { return c.KeepModel(kept) })},
+	}
+	takeTurn(t, agentOf(t, namedScript("test/own", says("own")), opts).Session("s").Run(t.Context(), "/kept go"), belay.EndParked)
+	turn := takeTurn(t, agentOf(t, namedScript("test/named", says("named")), opts).Session("s").Resume(t.Context()), belay.EndTurn)
+	wantEqual(t, "who answered", turn.Text, "named")
+}

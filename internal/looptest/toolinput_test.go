@@ -1,0 +1,334 @@
+package looptest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+// SPEC T-02
+func TestUnknownToolIsToldWhatThereIs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule  string
+		tools []string
+		scope []string
+		call  string
+		class belay.ResultClass
+		want  string
+	}{
+		{
+			"a near match is named, and all that may be called listed",
+			[]string{"read_file", "list", "shell"},
+			nil, "raed_file", belay.ClassNotFound,
+			`There is no tool "raed_file". Did you mean read_file? You may call: read_file, list, shell.`,
+		},
+		{
+			"several near matches are named, the nearest first",
+			[]string{"read_files", "read_file", "shell"},
+			nil, "read_fil", belay.ClassNotFound,
+			`There is no tool "read_fil". Did you mean read_file or read_files? You may call: read_files, read_file, shell.`,
+		},
+		{
+			"case does not matter for a near match",
+			[]string{"Read", "Bash"},
+			nil, "read", belay.ClassNotFound,
+			`There is no tool "read". Did you mean Read? You may call: Read, Bash.`,
+		},
+		{
+			"without a near match there is the list",
+			[]string{"read", "write"},
+			nil, "teleport", belay.ClassNotFound,
+			`There is no tool "teleport". You may call: read, write.`,
+		},
+		{"an agent without tools is told so", nil, nil, "teleport", belay.ClassNotFound, `There is no tool "teleport". You have no tools.`},
+		{
+			"a tool out of scope is neither listed nor suggested",
+			[]string{"read", "reads"},
+			[]string{"read"},
+			"readz", belay.ClassNotFound,
+			`There is no tool "readz". Did you mean read? You may call: read.`,
+		},
+		{"a tool out of scope is not available", []string{"read", "write"}, []string{"read"}, "write", belay.ClassScope, "tool not available: write"},
+		{"an empty scope leaves no tool", []string{"read"}, []string{}, "read", belay.ClassScope, "tool not available: read"},
+		{"a name that no tool can have is mended and unknown", []string{"read"}, nil, " \n", belay.ClassNotFound, `There is no tool "__". You may call: read.`},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			opts := &belay.Options{Scope: test.scope}
+			for _, name := range test.tools {
+				opts.Tools = append(opts.Tools, echoTool(name))
+			}
+			agent, model := newAgent(t, opts, calls(test.call))
+			session := agent.Session("s")
+			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+			r := onlyResult(t, session)
+			if diff := cmp.Diff(belay.Failed(test.class, test.want), r.Result); diff != "" {
+				t.Errorf("the result (-want +got):\n%s", diff)
+			}
+			for _, declared := range model.Requests()[0].Tools {
+				if test.scope != nil && declared.Name != "read" {
+					t.Errorf("the model is told of %s, which is out of scope", declared.Name)
+				}
+			}
+		})
+	}
+}
+
+// SPEC T-02
+func TestInvalidInputIsToldEveryViolation(t *testing.T) {
+	t.Parallel()
+	type edit struct {
+		From string `json:"from"`
+		Line int    `json:"line"`
+	}
+	tool := belay.NewTool("edit", "edits a file", func(context.Context, struct {
+		Path  string            `json:"path"`
+		Edits []edit            `json:"edits"`
+		Tags  map[string]string `json:"a/b~c,omitempty"`
+	},
+	) (string, error) {
+		return "edited", nil
+	}, nil)
+	for _, test := range []struct {
+		rule, input string
+		want        []string // how each violation begins
+	}{
+		{"each missing property is told", `{}`, []string{"/path: it is required", "/edits: it is required"}},
+		{"an unknown property is told with what may have been meant", `{"path":"a","edits":[],"pat":1}`, []string{`/pat: there is no such property (did you mean "path"?)`}},
+		{
+			"faults at every depth are told, each with its place",
+			`{"path":1,"edits":[{"from":"x","line":1},{"from":2,"line":"3"},{"line":4,"lime":5}]}`,
+			[]string{"/path: ", "/edits/1/from: ", "/edits/1/line: ", "/edits/2/from: it is required", `/edits/2/lime: there is no such property (did you mean "line"?)`},
+		},
+		{"a pointer escapes slashes and tildes", `{"path":"a","edits":[],"a/b~c":7}`, []string{"/a~1b~0c: "}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tool}}, callWith("edit", test.input))
+			session := agent.Session("s")
+			if all := takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn); all.Text != "done" {
+				t.Errorf("the turn ended with %q and not with the model's answer", all.Text)
+			}
+			r := onlyResult(t, session)
+			told := strings.Split(r.Text, "\n- ")
+			if told[0] != "The input of edit does not fit its schema:" || r.Class != belay.ClassInvalid || !r.IsError {
+				t.Errorf("the result is %+v", r)
+			}
+			for _, want := range test.want {
+				found := 0
+				for _, violation := range told[1:] {
+					if strings.HasPrefix(violation, want) {
+						found++
+					}
+				}
+				if found != 1 {
+					t.Errorf("%q was told %d times in:\n%s", want, found, r.Text)
+				}
+			}
+			if len(told)-1 != len(test.want) {
+				t.Errorf("there are %d violations told, not %d:\n%s", len(told)-1, len(test.want), r.Text)
+			}
+		})
+	}
+}
+
+// responses is a model that answers with given responses, as they are.
+type responses struct {
+	next atomic.Pointer[[]belay.Response]
+}
+
+func responding(all ...belay.Response) *responses {
+	r := new(responses)
+	r.next.Store(&all)
+	return r
+}
+
+func (r *responses) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		all := *r.next.Load()
+		rest := all[1:]
+		r.next.Store(&rest)
+		yield(belay.Chunk{Response: &all[0]}, nil)
+	}
+}
+
+// responseOf makes a response of calls.
+func responseOf(calls ...belay.CallPart) belay.Response {
+	r := belay.Response{StopReason: belay.StopToolUse}
+	for i := range calls {
+		r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: &calls[i]})
+	}
+	return r
+}
+
+func doneResponse() belay.Response {
+	return belay.Response{Parts: []belay.Part{belay.Text("done")}, StopReason: belay.StopEnd}
+}
+
+// SPEC T-02
+func TestCallIDsAreMended(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule      string
+		ids, want []string
+	}{
+		{"ids that differ stay", []string{"b", "a"}, []string{"b", "a"}},
+		{"missing ids are made", []string{"", "", ""}, []string{"call_1", "call_2", "call_3"}},
+		{"an id that is there twice is told apart", []string{"a", "a", "a"}, []string{"a", "a_2", "a_3"}},
+		{"a made id does not take one that is there", []string{"call_2", "", ""}, []string{"call_2", "call_3", "call_4"}},
+		{"an id that comes later stays unique too", []string{"a", "a", "a_2"}, []string{"a", "a_2", "a_2_3"}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			var all []belay.CallPart
+			for i, id := range test.ids {
+				all = append(all, belay.CallPart{ID: id, Tool: "echo", Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+			}
+			agent := agentOf(t, responding(responseOf(all...), doneResponse()), &belay.Options{Tools: []belay.Tool{echoTool("echo")}})
+			session := agent.Session("s")
+			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+			var ids []string
+			for i, r := range storedResults(t, session) {
+				ids = append(ids, r.Call)
+				if want := fmt.Sprintf(`{"n":%d}`, i); r.Text != want {
+					t.Errorf("result %d is %s", i, r.Text)
+				}
+			}
+			if diff := cmp.Diff(test.want, ids); diff != "" {
+				t.Errorf("the ids (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whatever a model writes in the place of a JSON object, its tool does not run,
+// the model is told, and what is stored can be sent again.
+//
+// SPEC T-02
+func TestInputThatIsNoObject(t *testing.T) {
+	t.Parallel()
+	const again = "The input is not a JSON object. Make the call again with one."
+	const shorter = "The input was cut off by the limit on the length of a response. Make a shorter call, or several."
+	for _, test := range []struct {
+		rule  string
+		input json.RawMessage
+		bad   string // what the provider put aside as malformed
+		stop  belay.StopReason
+		want  string
+		kept  string
+	}{
+		{"half an object that the limit cut", nil, `{"path": "no`, belay.StopMaxTokens, shorter, `{"path": "no`},
+		{"half an object", nil, `{"path": "no`, belay.StopToolUse, again, `{"path": "no`},
+		{"half an object that the provider did not put aside", json.RawMessage(`{"path": "no`), "", belay.StopMaxTokens, shorter, `{"path": "no`},
+		{"an array", json.RawMessage(`[1]`), "", belay.StopToolUse, again, `[1]`},
+		{"a string", json.RawMessage(`"{}"`), "", belay.StopToolUse, again, `"{}"`},
+		{"null", json.RawMessage(`null`), "", belay.StopToolUse, again, `null`},
+		{"two objects", json.RawMessage(`{}{}`), "", belay.StopToolUse, again, `{}{}`},
+		{"an object that is not UTF-8", json.RawMessage("{\"a\":\"\xff\"}"), "", belay.StopToolUse, again, "{\"a\":\"\uFFFD\"}"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			tool := anyTool("write", func(context.Context, *belay.Invocation) (belay.Result, error) { panic("it must not run") }, nil)
+			first := responseOf(belay.CallPart{ID: "c", Tool: "write", Input: test.input, Malformed: test.bad})
+			first.StopReason = test.stop
+			agent := agentOf(t, responding(first, doneResponse()), &belay.Options{Tools: []belay.Tool{tool}})
+			session := agent.Session("s")
+			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+			if diff := cmp.Diff(belay.Failed(belay.ClassInvalid, test.want), onlyResult(t, session).Result); diff != "" {
+				t.Errorf("the result (-want +got):\n%s", diff)
+			}
+			if c := storedCalls(t, session)[0]; string(c.Input) != "{}" || c.Malformed != test.kept {
+				t.Errorf("the stored call is %+v", c)
+			}
+			encodes(t, session)
+		})
+	}
+}
+
+// encodes makes sure that a store can write a session as JSON and read it again.
+func encodes(t testing.TB, s *belay.Session) {
+	t.Helper()
+	for _, m := range transcript(t, s) {
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatalf("message %d has no JSON form: %v", m.Seq, err)
+		}
+		if err := json.Unmarshal(data, new(belay.Message)); err != nil {
+			t.Fatalf("message %d cannot be read again: %v", m.Seq, err)
+		}
+	}
+}
+
+func TestCallWithoutInputHasAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	agent := agentOf(t, responding(responseOf(belay.CallPart{Tool: "echo"}), doneResponse()), &belay.Options{Tools: []belay.Tool{echoTool("echo")}})
+	session := agent.Session("s")
+	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+	if r := onlyResult(t, session); r.Text != "{}" || r.IsError {
+		t.Errorf("the result is %+v", r)
+	}
+}
+
+// SPEC T-02, T-03
+func TestTwoHundredCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	step := scripted.Step{}
+	for i := range 200 {
+		tool := "echo"
+		if i%10 == 3 {
+			tool = "unknown"
+		}
+		step.Calls = append(step.Calls, scripted.Call{Tool: tool, Input: fmt.Sprintf(`{"n":%d}`, i)})
+	}
+	agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{echoTool("echo")}}, step)
+	session := agent.Session("s")
+	all := takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+	results := storedResults(t, session)
+	if len(results) != 200 || len(all.of(belay.EventToolUse)) != 200 || len(all.of(belay.EventToolUseResult)) != 200 {
+		t.Fatalf("there are %d results, %d events of calls and %d of results", len(results), len(all.of(belay.EventToolUse)), len(all.of(belay.EventToolUseResult)))
+	}
+	for i, r := range results {
+		if known := i%10 != 3; r.IsError == known || known && r.Text != fmt.Sprintf(`{"n":%d}`, i) {
+			t.Errorf("result %d is %+v", i, r)
+		}
+	}
+}
+
+// SPEC T-02
+func TestHugeInput(t *testing.T) {
+	t.Parallel()
+	huge := strings.Repeat("x", 2<<20)
+	tool := belay.NewTool("count", "counts", func(_ context.Context, in struct {
+		Text string `json:"text"`
+	},
+	) (int, error) {
+		return len(in.Text), nil
+	}, nil)
+	agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tool}, SpillDir: t.TempDir()}, scripted.Step{Calls: []scripted.Call{
+		{Tool: "count", Input: `{"text":"` + huge + `"}`},
+		{Tool: "count", Input: `{"` + huge + `":1}`},
+		{Tool: "count", Input: strings.Repeat(`{"text":`, 100_000) + "1" + strings.Repeat("}", 100_000)},
+		{Tool: huge, Input: `{}`},
+	}})
+	session := agent.Session("s")
+	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+	results := storedResults(t, session)
+	if results[0].Text != fmt.Sprint(len(huge)) {
+		t.Errorf("the tool got %s bytes", results[0].Text)
+	}
+	for i, class := range []belay.ResultClass{"", belay.ClassInvalid, belay.ClassInvalid, belay.ClassNotFound} {
+		if r := results[i]; r.Class != class || len(r.Text) > 60_000 {
+			t.Errorf("result %d is of class %q and has %d bytes", i, r.Class, len(r.Text))
+		}
+	}
+}

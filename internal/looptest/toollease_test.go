@@ -1,0 +1,172 @@
+package looptest_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+// declared are the tools that each request told the model of.
+func declared(model *scripted.Model) []string {
+	var all []string
+	for _, req := range model.Requests() {
+		var names []string
+		for _, d := range req.Tools {
+			names = append(names, d.Name)
+		}
+		all = append(all, strings.Join(names, " "))
+	}
+	return all
+}
+
+// SPEC T-12
+func TestToolsComeAndGoBetweenSteps(t *testing.T) {
+	t.Parallel()
+	var agent *belay.Agent
+	var lease *belay.Lease
+	add := anyTool("add", func(context.Context, *belay.Invocation) (belay.Result, error) {
+		var err error
+		lease, err = agent.AddTools(echoTool("new"))
+		return belay.Result{Text: "added"}, err
+	}, nil)
+	remove := anyTool("remove", func(context.Context, *belay.Invocation) (belay.Result, error) {
+		return belay.Result{Text: "removed"}, lease.Close()
+	}, &belay.ToolTraits{Serial: true})
+	agent, model := newAgent(t, &belay.Options{Tools: []belay.Tool{add, remove}},
+		calls("add", "new"),    // not there yet in this step
+		calls("new"),           // from the next step on
+		calls("remove", "new"), // still there in this step
+		calls("new"),           // and gone in the next
+	)
+	session := agent.Session("s")
+	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+	var got []string
+	for _, r := range storedResults(t, session) {
+		got = append(got, r.Tool+" "+string(r.Class))
+	}
+	if diff := cmp.Diff([]string{"add ", "new not_found", "new ", "remove ", "new ", "new not_found"}, got); diff != "" {
+		t.Errorf("the results (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"add remove", "add remove new", "add remove new", "add remove", "add remove"}, declared(model)); diff != "" {
+		t.Errorf("what the model was told of (-want +got):\n%s", diff)
+	}
+	if err := lease.Close(); err != nil {
+		t.Errorf("closing twice: %v", err)
+	}
+	if _, err := agent.AddTools(echoTool("new")); err != nil {
+		t.Errorf("the name is not free again: %v", err)
+	}
+	if err := lease.Close(); err != nil {
+		t.Errorf("closing a third time: %v", err)
+	}
+	if _, err := agent.AddTools(echoTool("new")); err == nil {
+		t.Error("closing an old lease took back what another added")
+	}
+}
+
+// A response is held against the tools that its request told the model of.
+//
+// SPEC T-12
+func TestToolsThatChangeWhileTheModelAnswers(t *testing.T) {
+	t.Parallel()
+	var agent *belay.Agent
+	var lease *belay.Lease
+	adds := scripted.Step{Compute: func(context.Context, *belay.Request) (scripted.Step, error) {
+		var err error
+		lease, err = agent.AddTools(echoTool("new"))
+		return calls("new"), err
+	}}
+	removes := scripted.Step{Compute: func(context.Context, *belay.Request) (scripted.Step, error) {
+		return calls("new"), lease.Close()
+	}}
+	agent, _ = newAgent(t, nil, adds, removes, calls("new"))
+	session := agent.Session("s")
+	takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+	var got []belay.ResultClass
+	for _, r := range storedResults(t, session) {
+		got = append(got, r.Class)
+	}
+	if diff := cmp.Diff([]belay.ResultClass{belay.ClassNotFound, "", belay.ClassNotFound}, got); diff != "" {
+		t.Errorf("the results (-want +got):\n%s", diff)
+	}
+}
+
+// SPEC T-12
+func TestAddingToolsIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule  string
+		tools []belay.Tool
+		want  []string // in the error
+	}{
+		{"a name that is taken", []belay.Tool{echoTool("fresh"), echoTool("old")}, []string{`tool "old": the agent has another of that name`}},
+		{"a name that is given twice", []belay.Tool{echoTool("fresh"), echoTool("fresh")}, []string{`tool "fresh": the agent has another of that name`}},
+		{"a name that no model can call", []belay.Tool{echoTool("fresh"), echoTool("a b")}, []string{`tool "a b": name`}},
+		{"no tool", []belay.Tool{echoTool("fresh"), nil}, []string{"a tool is nil"}},
+		{"a schema that is none", []belay.Tool{belay.NewRawTool(belay.ToolDeclaration{Name: "x", InputSchema: []byte(`{"type":"array"}`)}, nil, nil)}, []string{`tool "x": input schema`}},
+		{"all that is wrong is told", []belay.Tool{echoTool("old"), echoTool("a b")}, []string{`tool "old"`, `tool "a b"`}},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			agent, model := newAgent(t, &belay.Options{Tools: []belay.Tool{echoTool("old")}})
+			_, err := agent.AddTools(test.tools...)
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %v, without %q", err, want)
+				}
+			}
+			takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
+			if diff := cmp.Diff([]string{"old"}, declared(model)); diff != "" {
+				t.Errorf("what the model was told of (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// SPEC T-12
+func TestToolsComeAndGoWhileTurnsAreTaken(t *testing.T) {
+	t.Parallel()
+	model := scripted.New([]scripted.Step{calls("old", "new"), calls("new", "old"), says("bye")}, &scripted.Options{FollowTranscript: true})
+	agent := agentOf(t, model, &belay.Options{Tools: []belay.Tool{echoTool("old")}})
+	var turns, changes sync.WaitGroup
+	stop := make(chan struct{})
+	changes.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			lease, err := agent.AddTools(echoTool("new"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := lease.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, id := range []string{"a", "b", "c", "d"} {
+		turns.Go(func() {
+			session := agent.Session(id)
+			if turn, err := session.Turn(t.Context(), "go"); err != nil || turn.Reason != belay.EndTurn {
+				t.Errorf("the turn ended %v: %v", turn, err)
+			}
+			for _, r := range storedResults(t, session) {
+				if r.IsError && (r.Tool != "new" || r.Class != belay.ClassNotFound) {
+					t.Errorf("a result is %+v", r)
+				}
+			}
+		})
+	}
+	turns.Wait()
+	close(stop)
+	changes.Wait()
+}

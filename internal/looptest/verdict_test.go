@@ -1,0 +1,328 @@
+package looptest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// verdict is what the verdicts of all gates have in common.
+type verdict struct {
+	Decision, Reason string
+	Context          []belay.Reminder
+}
+
+// gate is a gate without its types, whose verdicts are of plain words.
+type gate struct {
+	phaseCase
+	in any
+	// mild to severe: the words of the gate, "" for pass.
+	words []string
+	make  func(v verdict) any
+	read  func(out any) verdict
+	// caps are what its words need.
+	caps hook.Capability
+}
+
+func gates(t testing.TB) []gate {
+	t.Helper()
+	const standard = hook.CanBlock | hook.CanAddContext
+	all := []gate{
+		{
+			phaseCase: caseOf(belay.UserPromptSubmit), words: []string{"", "deny"}, caps: standard,
+			make: func(v verdict) any {
+				return belay.PromptVerdict{Decision: belay.PromptDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+			},
+			read: func(out any) verdict {
+				v := out.(belay.PromptVerdict)
+				return verdict{string(v.Decision), v.Reason, v.Context}
+			},
+		},
+		{
+			phaseCase: caseOf(belay.ToolPre), words: []string{"", "ask", "deny", "halt"}, caps: standard | hook.CanAsk,
+			make: func(v verdict) any {
+				return belay.ToolVerdict{Decision: belay.ToolDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+			},
+			read: func(out any) verdict {
+				v := out.(belay.ToolVerdict)
+				return verdict{string(v.Decision), v.Reason, v.Context}
+			},
+		},
+		{
+			phaseCase: caseOf(belay.ApprovalRequest), words: []string{"", "allow", "deny"}, caps: hook.CanApprove | hook.CanAddContext,
+			make: func(v verdict) any {
+				return belay.ApprovalVerdict{Decision: belay.ApprovalDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+			},
+			read: func(out any) verdict {
+				v := out.(belay.ApprovalVerdict)
+				return verdict{string(v.Decision), v.Reason, v.Context}
+			},
+		},
+		{
+			phaseCase: caseOf(belay.SubagentStart), words: []string{"", "deny"}, caps: standard,
+			make: func(v verdict) any {
+				return belay.SubagentVerdict{Decision: belay.SubagentDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+			},
+			read: func(out any) verdict {
+				v := out.(belay.SubagentVerdict)
+				return verdict{string(v.Decision), v.Reason, v.Context}
+			},
+		},
+		{
+			phaseCase: caseOf(belay.TurnStop), words: []string{"", "continue"}, caps: standard,
+			make: func(v verdict) any {
+				return belay.StopVerdict{Decision: belay.StopDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+			},
+			read: func(out any) verdict {
+				v := out.(belay.StopVerdict)
+				return verdict{string(v.Decision), v.Reason, v.Context}
+			},
+		},
+	}
+	for i := range all {
+		all[i].in = fullInput(t, all[i].phaseCase)
+	}
+	return all
+}
+
+// TestGatesAreAllTested keeps the table above complete.
+//
+// SPEC H-01
+func TestGatesAreAllTested(t *testing.T) {
+	t.Parallel()
+	var tested, promised []string
+	for _, g := range gates(t) {
+		tested = append(tested, g.Name())
+	}
+	for _, row := range promisedPhases {
+		if row.Kind == hook.Gate {
+			promised = append(promised, row.Name)
+		}
+	}
+	if diff := cmp.Diff(promised, tested); diff != "" {
+		t.Errorf("gates lacks a gate (-promised +tested):\n%s", diff)
+	}
+}
+
+// ask dispatches verdicts in plan order, and tells who was asked.
+func (g *gate) ask(t testing.TB, verdicts []verdict, opts hook.Options) (anyOutcome, []string) {
+	t.Helper()
+	var asked []string
+	var subs []hook.Subscription
+	for i, v := range verdicts {
+		id := fmt.Sprintf("hook-%02d", i)
+		opts.Capabilities = g.caps
+		subs = append(subs, g.on(id, func(context.Context, any) (any, error) {
+			if !opts.Concurrent {
+				asked = append(asked, id)
+			}
+			return g.make(v), nil
+		}, &opts))
+	}
+	slices.Reverse(subs) // the order of installing means nothing
+	outcome, err := g.dispatch(context.Background(), snapshotOf(t, nil, subs...), g.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome, asked
+}
+
+// merged is the slow and obvious rule: of the verdicts up to the first that
+// stops, the most severe stands, the earliest of these with its reason; the
+// context of all of them is told.
+func (g *gate) merged(verdicts []verdict) (want verdict, by string, asked int) {
+	for i, v := range verdicts {
+		asked++
+		from := fmt.Sprintf("hook-%02d", i)
+		if slices.Index(g.words, v.Decision) > slices.Index(g.words, want.Decision) {
+			want.Decision, want.Reason, by = v.Decision, v.Reason, from
+		}
+		for _, r := range v.Context {
+			r.From = from
+			want.Context = append(want.Context, r)
+		}
+		if v.Decision != "" && v.Decision != "ask" && v.Decision != "allow" {
+			break
+		}
+	}
+	return want, by, asked
+}
+
+// SPEC H-17
+func TestVerdictsMerge(t *testing.T) {
+	t.Parallel()
+	for _, g := range gates(t) {
+		t.Run(g.Name(), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(r *rapid.T) {
+				var verdicts []verdict
+				for i := range rapid.IntRange(0, 6).Draw(r, "hooks") {
+					v := verdict{Decision: rapid.SampledFrom(g.words).Draw(r, "decision")}
+					if v.Decision != "" {
+						v.Reason = fmt.Sprintf("reason %d", i)
+					}
+					if rapid.Bool().Draw(r, "tells") {
+						v.Context = belay.Tell(fmt.Sprintf("told by %d", i))
+					}
+					verdicts = append(verdicts, v)
+				}
+				outcome, asked := g.ask(t, verdicts, hook.Options{})
+				want, by, askable := g.merged(verdicts)
+				if diff := cmp.Diff(want, g.read(outcome.out)); diff != "" || outcome.by != by {
+					r.Errorf("merging %+v gives by %q, want %q (-want +got):\n%s", verdicts, outcome.by, by, diff)
+				}
+				if len(asked) != askable {
+					r.Errorf("merging %+v asked %v, want the first %d", verdicts, asked, askable)
+				}
+			})
+		})
+	}
+}
+
+// SPEC H-17
+func TestTheMostSevereVerdictWins(t *testing.T) {
+	t.Parallel()
+	for _, g := range gates(t) {
+		severest := g.words[len(g.words)-1]
+		mildest := g.words[1]
+		for _, test := range []struct {
+			rule     string
+			verdicts []verdict
+			want     verdict
+			by       string
+			asked    int
+		}{
+			{"no opinion is a pass", []verdict{{}, {}}, verdict{}, "", 2},
+			{"an objection beats a pass before it", []verdict{{}, {Decision: severest, Reason: "b"}}, verdict{Decision: severest, Reason: "b"}, "hook-01", 2},
+			{"of equals the earlier keeps its reason", []verdict{{Decision: mildest, Reason: "a"}, {Decision: mildest, Reason: "b"}}, verdict{Decision: mildest, Reason: "a"}, "hook-00", -1},
+			{"after a refusal nobody is asked", []verdict{{Decision: severest, Reason: "a"}, {Decision: severest, Reason: "b"}, {}}, verdict{Decision: severest, Reason: "a"}, "hook-00", 1},
+			{"a reason without objection says nothing", []verdict{{Reason: "a"}}, verdict{}, "", 1},
+			{"an objection needs no reason", []verdict{{Decision: severest}}, verdict{Decision: severest}, "hook-00", 1},
+			{"blank context is not told", []verdict{{Context: belay.Tell(" \n", "told")}}, verdict{Context: []belay.Reminder{{Text: "told", From: "hook-00"}}}, "", 1},
+		} {
+			outcome, asked := g.ask(t, test.verdicts, hook.Options{})
+			if diff := cmp.Diff(test.want, g.read(outcome.out)); diff != "" || outcome.by != test.by {
+				t.Errorf("%s: %s: by %q, want %q (-want +got):\n%s", g.Name(), test.rule, outcome.by, test.by, diff)
+			}
+			if test.asked >= 0 && len(asked) != test.asked {
+				t.Errorf("%s: %s: asked %v, want %d", g.Name(), test.rule, asked, test.asked)
+			}
+		}
+	}
+}
+
+// Of a tool call, a later and more severe verdict beats an earlier and milder
+// one, each step of the way.
+//
+// SPEC H-17
+func TestToolVerdictsAreOrdered(t *testing.T) {
+	t.Parallel()
+	call := inputOf(t, belay.ToolPre, `{"id": "1", "tool": "write", "input": {}}`)
+	for _, test := range []struct {
+		rule          string
+		first, second belay.ToolVerdict
+		want          belay.ToolDecision
+	}{
+		{"deny beats ask from an earlier hook", belay.Ask("a"), belay.Deny("b"), belay.ToolDeny},
+		{"halt beats ask from an earlier hook", belay.Ask("a"), belay.Halt("b"), belay.ToolHalt},
+		{"ask does not replace deny", belay.Deny("a"), belay.Ask("b"), belay.ToolDeny},
+		{"halt does not come after deny", belay.Deny("a"), belay.Halt("b"), belay.ToolDeny},
+	} {
+		outcome := dispatch(t, belay.ToolPre, call,
+			belay.ToolPre.On("a", answering(belay.ToolPre, test.first), nil),
+			belay.ToolPre.On("b", answering(belay.ToolPre, test.second), nil))
+		if outcome.Output.Decision != test.want {
+			t.Errorf("%s: got %s", test.rule, outcome.Output.Decision)
+		}
+	}
+}
+
+// Gates that overlap are asked together, so halt beats deny, and the merge is
+// the same whoever answers first.
+//
+// SPEC H-17
+func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
+	t.Parallel()
+	for _, g := range gates(t) {
+		severest, mildest := g.words[len(g.words)-1], g.words[1]
+		verdicts := []verdict{
+			{Context: belay.Tell("a")},
+			{Decision: mildest, Reason: "b", Context: belay.Tell("b")},
+			{Decision: severest, Reason: "c", Context: belay.Tell("c")},
+			{Decision: severest, Reason: "d", Context: belay.Tell("d")},
+		}
+		var want verdict
+		for i, v := range verdicts { // all of them answer
+			r := v.Context[0]
+			r.From = fmt.Sprintf("hook-%02d", i)
+			want.Context = append(want.Context, r)
+			if slices.Index(g.words, v.Decision) > slices.Index(g.words, want.Decision) {
+				want.Decision, want.Reason = v.Decision, v.Reason
+			}
+		}
+		for range 5 {
+			outcome, _ := g.ask(t, verdicts, hook.Options{Concurrent: true})
+			if diff := cmp.Diff(want, g.read(outcome.out)); diff != "" {
+				t.Fatalf("%s (-want +got):\n%s", g.Name(), diff)
+			}
+		}
+	}
+}
+
+// A slip of the pen is not consent: a word that the gate does not know is a
+// malformed answer, which fails by the subscription's mode.
+//
+// SPEC H-10
+func TestUnknownDecisionsAreMalformed(t *testing.T) {
+	t.Parallel()
+	refusal := map[string]string{"turn.stop": "continue"}
+	for _, g := range gates(t) {
+		want := refusal[g.Name()]
+		if want == "" {
+			want = "deny"
+		}
+		for _, word := range []string{"denied", "Deny", "block", "true"} {
+			outcome, _ := g.ask(t, []verdict{{Decision: word, Reason: "why"}}, hook.Options{Failure: hook.Closed})
+			if got := g.read(outcome.out); got.Decision != want || outcome.by != "hook-00" {
+				t.Errorf("%s: %q became %+v, want %s", g.Name(), word, got, want)
+			}
+			if len(outcome.diagnostics) != 1 || outcome.diagnostics[0].Code != hook.CodeOutputInvalid {
+				t.Errorf("%s: %q: diagnostics %v, want hook.output_invalid", g.Name(), word, outcome.diagnostics)
+			}
+		}
+		outcome, _ := g.ask(t, []verdict{{Decision: "pass"}}, hook.Options{})
+		if got := g.read(outcome.out); got.Decision != "" || outcome.by != "" {
+			t.Errorf("%s: pass became %+v by %q", g.Name(), got, outcome.by)
+		}
+	}
+}
+
+// What hooks show is kept with who showed it, at every phase.
+//
+// SPEC H-17
+func TestOutputsAreListedInPlanOrder(t *testing.T) {
+	t.Parallel()
+	for _, p := range everyPhase() {
+		outputs := func(text string) any { return withNote(p, belay.Note{Output: text}) }
+		snapshot := snapshotOf(t, nil,
+			p.on("b", func(context.Context, any) (any, error) { return outputs("second"), nil }, nil),
+			p.on("a", func(context.Context, any) (any, error) { return outputs("first"), nil }, nil),
+			p.on("c", func(context.Context, any) (any, error) { return nil, nil }, nil))
+		outcome, err := p.dispatch(t.Context(), snapshot, fullInput(t, p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := outcome.out.(interface{ Shown() []belay.Shown }).Shown()
+		want := []belay.Shown{{Text: "first", From: "a"}, {Text: "second", From: "b"}}
+		if diff := cmp.Diff(want, shown); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", p.Name(), diff)
+		}
+	}
+}

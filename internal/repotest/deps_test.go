@@ -1,0 +1,278 @@
+package repotest_test
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A level is a floor of the house. A package imports from the levels below its own, never from above, and never from
+// another room on the same level: what two rooms share moves down.
+type level int
+
+const (
+	levelWords    level = iota // what even the hook runtime says
+	levelHook                  // the hook runtime
+	levelBelay                 // the runtime of agents: types, interfaces and the loop
+	levelShared                // internal packages that several rooms use
+	levelRooms                 // what an agent can be built from: each room usable without the others
+	levelHosts                 // what puts rooms together
+	levelPrograms              // commands, generators and examples: may import everything
+)
+
+// A room is a package, or with the suffix "/..." a package and all those below it, with its place in the house.
+type room struct {
+	pattern    string
+	level      level
+	thirdParty []string // import path prefixes, apart from the standard library
+	why        string   // printed when the rule is broken
+}
+
+// rooms grows with the repository: a package that no line covers is refused. The longest pattern that covers a package
+// counts.
+var rooms = []room{
+	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
+	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
+	{"internal/diff", levelWords, nil, "texts are compared alike wherever a change is shown"},
+	{"internal/label", levelWords, nil, "what a call is about is said alike wherever calls are listed"},
+	{"internal/wholefile", levelWords, nil, "files that are there as a whole or not at all are written alike wherever one is"},
+	{"internal/redact", levelWords, nil, "what looks like a secret is said once, for all texts that are kept"},
+	{"internal/growthtest", levelWords, nil, "tests of every room measure growth alike"},
+	{"hook/...", levelHook, nil, "the hook runtime knows nothing of agents and costs an embedder no dependency"},
+	{".", levelBelay, []string{"github.com/google/jsonschema-go"}, "the loop imports no optional part; such parts arrive as an Extension or through an interface that the root declares"},
+	{"provider/scripted", levelRooms, []string{"github.com/goccy/go-yaml"}, "the scripted model reads scripts and needs no network"},
+	{"provider/anthropic", levelRooms, []string{"github.com/anthropics/anthropic-sdk-go", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
+	{"provider/openai", levelRooms, []string{"github.com/openai/openai-go/v3", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
+	{"provider/gemini", levelRooms, []string{"google.golang.org/genai", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
+	{"provider/providertest", levelRooms, nil, "the suite of the providers is for theirs too, and costs no dependency"},
+	{"permit", levelRooms, []string{"github.com/bmatcuk/doublestar", "github.com/goccy/go-yaml", "golang.org/x/sys", "mvdan.cc/sh"}, "the floor reads shell, paths and addresses by itself, and knows no tool of another room; YAML is for the corpus of its tests"},
+	{"sandbox", levelShared, []string{"golang.org/x/sys"}, "what holds programs is the kernel's: it takes its calls and nothing of agents"},
+	{"skill", levelRooms, nil, "skills are files and text: what reads their frontmatter is shared"},
+	{"declare", levelRooms, []string{"cel.dev/cel-go"}, "declared hooks are files, processes and addresses: expressions in them are CEL, and what reads YAML is shared"},
+	{"declare/worker", levelShared, nil, "the programs of hooks carry no more than the phases and their types"},
+	{"mcptool", levelRooms, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk"}, "MCP is spoken with the official SDK, whose types stay in it; schemas are checked as the root checks them"},
+	{"memory", levelRooms, []string{"modernc.org/sqlite"}, "memories are in a file of their own: one driver without cgo, and no other room"},
+	{"space", levelHosts, nil, "a space has hooks, skills and agents: it puts their rooms together, and reads files by their means"},
+	{"subagent", levelRooms, nil, "a subagent is anything with a Run method: what it is made of, the program brings; what reads declarations is shared"},
+	{"internal/frontmatter", levelShared, []string{"github.com/goccy/go-yaml"}, "frontmatter is read alike for skills and agents"},
+	{"internal/scan", levelWords, nil, "what counts as /name is said once, for directives and skills"},
+	{"toolbox", levelRooms, nil, "the stock tools need the file system and a shell: the standard library does"},
+	{"store/memstore", levelRooms, nil, "the reference store is plain Go"},
+	{"store/storetest", levelRooms, nil, "the suite of the stores is for theirs too, and costs no dependency"},
+	{"store/internal/...", levelShared, nil, "tables, queries and what is done with them are what the stores on SQL databases share; a driver is the store's own"},
+	{"store/sqlite", levelRooms, []string{"github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver", "modernc.org/sqlite"}, "one file, one driver without cgo; the job engine is chosen in internal/riverjobs"},
+	{"store/postgres/...", levelRooms, []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver"}, "one server, one driver; the job engine is chosen in internal/riverjobs"},
+	{"engine/internal/fleet", levelHosts, []string{"github.com/jackc/pgx/v5"}, "the tests of worker processes cut their connections on the server"},
+	{"engine", levelHosts, nil, "who takes turns needs a store and agents, and knows none of either"},
+	{"belaytest", levelHosts, nil, "the kit for users' own tests puts the scripted model and the reference store together, and costs no dependency of its own"},
+	{"internal/probetest", levelShared, nil, "the tests of the test kits share a test that may fail, and nothing else"},
+	{"internal/pgtest", levelShared, []string{"github.com/jackc/pgx/v5"}, "a server for tests is started and asked for databases, and knows no store"},
+	{"internal/filetest", levelShared, nil, "a file for tests is made once and copied: what is in it, the test knows"},
+	{"internal/crashtest", levelHosts, nil, "the kit that kills processes needs a store, and knows none"},
+	{"internal/repotest", levelPrograms, nil, "the rules of the repository look at every package"},
+	{"internal/looptest", levelPrograms, nil, "the behaviour of agents is tested with the test kits and stores that users have"},
+	{"internal/killtest", levelPrograms, nil, "the tests that kill processes at random put everything together"},
+	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
+	{"internal/riverjobs", levelShared, []string{"github.com/riverqueue/river", "modernc.org/sqlite"}, "the job engine is River, on whatever driver the store brings; SQLite is for its tests"},
+	{"internal/proc", levelShared, nil, "child processes are the operating system's matter: the standard library does"},
+	{"internal/chat", levelShared, []string{"charm.land", "github.com/charmbracelet", "github.com/muesli/cancelreader"}, "the chat draws what the runtime tells it, and knows neither stores nor providers"},
+	{"cmd/...", levelPrograms, nil, "a command puts everything together"},
+	{"examples/...", levelPrograms, nil, "an example is a program"},
+	{"internal/gendocs", levelPrograms, nil, "the generator of the documentation is a program"},
+	{benchmark, levelPrograms, nil, "the benchmark is a program"},
+	{"internal/config", levelHosts, []string{"github.com/goccy/go-yaml"}, "settings are for all rooms: what they say about the floor is checked with its file and line"},
+	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
+	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},
+}
+
+// benchmark is the program that measures the speed promises, with the means of package testing.
+const benchmark = "internal/bench"
+
+// testLibraries may be imported by the tests of any room. The programs of embedders do not carry them.
+var testLibraries = []string{
+	"github.com/google/go-cmp",
+	"github.com/rogpeppe/go-internal",
+	"go.uber.org/goleak",
+	"pgregory.net/rapid",
+}
+
+// forbidden imports, tests included, with what to use in their place.
+var forbidden = map[string]string{
+	"C":                           "Belay builds with CGO_ENABLED=0 on every platform: use pure Go",
+	"log":                         "use log/slog, with the stable keys phase, subscription, session and turn",
+	"io/ioutil":                   "deprecated: use io and os",
+	"math/rand":                   "use math/rand/v2, or crypto/rand for what must not be guessed",
+	"github.com/pkg/errors":       `use errors and fmt.Errorf with %w`,
+	"github.com/stretchr/testify": "use plain testing and go-cmp: a failure message states the rule",
+	"golang.org/x/exp":            "unstable: use the standard library's slices, maps, cmp and iter",
+	"gopkg.in/yaml.v2":            "use goccy/go-yaml: its strict errors point at the source line",
+	"gopkg.in/yaml.v3":            "use goccy/go-yaml: its strict errors point at the source line",
+}
+
+func TestDepsEveryPackageHasAPlace(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]bool{}
+	for _, file := range goFiles(t, func(*goFile) bool { return true }) {
+		dirs[file.dir()] = true
+	}
+	for dir := range dirs {
+		if _, ok := roomOf(dir); !ok {
+			t.Errorf("package %s has no place in the house: add a line to rooms in deps_test.go that says on which level it is and why", dir)
+		}
+	}
+}
+
+func TestDepsImportsGoOneWay(t *testing.T) {
+	t.Parallel()
+	for _, file := range goFiles(t, func(*goFile) bool { return true }) {
+		for _, spec := range file.syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if problem := importProblem(file.dir(), imported, file.isTest); problem != "" {
+				t.Errorf("%s: %s", file.at(spec.Pos()), problem)
+			}
+		}
+	}
+}
+
+// importProblem says what is wrong with a package in directory dir importing a path, or nothing.
+func importProblem(dir, imported string, isTest bool) string {
+	for _, prefix := range slices.Sorted(maps.Keys(forbidden)) {
+		// In the standard library math/rand/v2 is another package than math/rand; elsewhere a prefix is a module.
+		if imported == prefix || !isStandard(prefix) && covers(prefix+"/...", imported) {
+			return fmt.Sprintf("imports %s: %s", imported, forbidden[prefix])
+		}
+	}
+	from, ok := roomOf(dir)
+	if !ok {
+		return "" // TestDepsEveryPackageHasAPlace reports it.
+	}
+	local, ok := inModule(imported)
+	switch {
+	case !ok && isStandard(imported):
+		if imported == "testing" && !isTest && !isTestKit(dir) && dir != benchmark {
+			return "imports testing, which brings its flags into the user's program: move the code into a test, or into a package whose name ends in test"
+		}
+		return ""
+	case !ok:
+		allowed := from.thirdParty
+		if isTest {
+			allowed = slices.Concat(allowed, testLibraries)
+		}
+		if from.level == levelPrograms || slices.ContainsFunc(allowed, func(prefix string) bool { return covers(prefix+"/...", imported) }) {
+			return ""
+		}
+		return fmt.Sprintf("%s may not import %s: %s; if it must, add it to the room's thirdParty in deps_test.go and say why in the commit", spoken(dir), imported, from.why)
+	case isTest:
+		// A test package is compiled apart from the package it tests, so looking up makes no cycle.
+		return ""
+	case isTestKit(local) && !isTestKit(dir) && dir != benchmark:
+		return fmt.Sprintf("%s may not import %s outside its tests: a test kit is for tests", dir, local)
+	}
+	to, ok := roomOf(local)
+	dir, local = spoken(dir), spoken(local)
+	switch {
+	case !ok:
+		return "" // Likewise.
+	case from.pattern == to.pattern || from.level > to.level || from.level == levelPrograms:
+		return ""
+	case from.level == to.level:
+		return fmt.Sprintf("%s may not import %s: both are on one level; move what they share into a level below", dir, local)
+	default:
+		return fmt.Sprintf("%s may not import %s, which is above it: %s; declare an interface below and implement it above", dir, local, from.why)
+	}
+}
+
+// roomOf returns the room with the longest pattern that covers the directory.
+func roomOf(dir string) (room, bool) {
+	var found room
+	for _, r := range rooms {
+		if covers(r.pattern, dir) && len(r.pattern) > len(found.pattern) {
+			found = r
+		}
+	}
+	return found, found.pattern != ""
+}
+
+// covers reports whether a pattern, "a/b" or "a/...", covers a path.
+func covers(pattern, name string) bool {
+	prefix, tree := strings.CutSuffix(pattern, "/...")
+	return name == prefix || tree && strings.HasPrefix(name, prefix+"/")
+}
+
+// inModule returns the directory of an import path of this module.
+func inModule(imported string) (string, bool) {
+	if imported == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, modulePath+"/")
+}
+
+// spoken returns a directory as a message names it.
+func spoken(dir string) string {
+	if dir == "." {
+		return "the root package"
+	}
+	return dir
+}
+
+// isStandard reports whether an import path is of the standard library: its first element has no dot.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+// isTestKit reports whether a directory holds a public test kit, such as hooktest.
+func isTestKit(dir string) bool { return strings.HasSuffix(path.Base(dir), "test") }
+
+func TestDepsRule(t *testing.T) {
+	t.Parallel()
+	if r, ok := roomOf("nowhere"); ok {
+		t.Errorf("roomOf(nowhere) = %+v: a package that no line covers must have no room", r)
+	}
+	for _, test := range []struct {
+		rule     string
+		dir      string
+		imported string
+		isTest   bool
+		want     string // part of the problem, "" for none
+	}{
+		{"the hook runtime imports the standard library", "hook", "context", false, ""},
+		{"the hook runtime may be split into packages of its own", "hook", modulePath + "/hook/ring", false, ""},
+		{"the hook runtime does not import the root", "hook", modulePath, false, "which is above it"},
+		{"the hook runtime has no third-party dependency", "hook", "github.com/google/jsonschema-go/jsonschema", false, "may not import"},
+		{"a test kit obeys the rules of its room", "hook/hooktest", "github.com/google/go-cmp/cmp", false, "may not import"},
+		{"a test may use a test library", "hook", "pgregory.net/rapid", true, ""},
+		{"a test may not use just any library", "hook", "github.com/spf13/cobra", true, "may not import"},
+		{"code outside tests does not import a test kit", "hook", modulePath + "/hook/hooktest", false, "a test kit is for tests"},
+		{"a test kit imports what it tests", "hook/hooktest", modulePath + "/hook", false, ""},
+		{"only tests and test kits import testing", "hook", "testing", false, "imports testing"},
+		{"a test kit imports testing", "hook/hooktest", "testing", false, ""},
+		{"the benchmark imports testing", benchmark, "testing", false, ""},
+		{"the root imports the hook runtime", ".", modulePath + "/hook", false, ""},
+		{"the root imports the library it is allowed", ".", "github.com/google/jsonschema-go/jsonschema", false, ""},
+		{"the root imports no program", ".", modulePath + "/cmd/belay", false, "which is above it"},
+		{"a name that only begins like an allowed library is another library", ".", "github.com/google/jsonschema-gopher", false, "may not import"},
+		{"a shared package does not look up", "internal/timeline", modulePath + "/internal/demo", false, "which is above it"},
+		{"a command imports everything", "cmd/belay", modulePath + "/internal/gendocs", false, ""},
+		{"cgo is refused", "hook", "C", false, "CGO_ENABLED=0"},
+		{"a forbidden import is refused in tests too", "hook", "math/rand", true, "math/rand/v2"},
+		{"a replacement is not mistaken for what it replaces", "hook", "math/rand/v2", false, ""},
+		{"log/slog is not log", "hook", "log/slog", false, ""},
+		{"packages of a forbidden module are refused", "cmd/belay", "github.com/stretchr/testify/require", true, "go-cmp"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			got := importProblem(test.dir, test.imported, test.isTest)
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("importProblem(%q, %q, %t) = %q, want %q in it", test.dir, test.imported, test.isTest, got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package repotest_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// modulePath is the import path of the root package. The rules below speak of packages by their directory, "." for the
+// root package.
+const modulePath = "github.com/belay-run/belay"
+
+// update makes the tests that compare a file with what it is made from rewrite that file: go test ./internal/repotest -update.
+var update = flag.Bool("update", false, "rewrite what is stale instead of failing")
+
+// A goFile is one parsed Go file of the module. Build constraints play no part: the rules hold on every platform.
+type goFile struct {
+	path      string // relative to the repository, with slashes
+	src       []byte
+	fset      *token.FileSet
+	syntax    *ast.File
+	isTest    bool
+	generated bool
+}
+
+// dir returns the directory of the file, "." for the root package.
+func (f *goFile) dir() string { return path.Dir(f.path) }
+
+// at returns the position of a node as path:line, the form that editors follow.
+func (f *goFile) at(pos token.Pos) string {
+	return fmt.Sprintf("%s:%d", f.path, f.fset.Position(pos).Line)
+}
+
+// repository lists the files of the repository, sorted. It needs no git, so that the rules also hold in a source
+// archive. Left out are hidden directories other than .ci, what `make build` makes, and testdata unless asked for.
+func repository(withTestdata bool) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if !entry.IsDir() {
+			if entry.Type().IsRegular() && name != ".git" { // a file in worktrees
+				files = append(files, name)
+			}
+			return nil
+		}
+		base := path.Base(name)
+		hidden := strings.HasPrefix(base, ".") && name != "." && name != ".ci"
+		if hidden || name == "bin" || base == "testdata" && !withTestdata {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	slices.Sort(files)
+	return files, err
+}
+
+// parsed parses every Go file of the module once for all tests. Other modules in the repository, such as tools, are not
+// part of it.
+var parsed = sync.OnceValues(func() ([]*goFile, error) {
+	names, err := repository(false)
+	if err != nil {
+		return nil, err
+	}
+	var files []*goFile
+	for _, name := range names {
+		if path.Ext(name) != ".go" || inOtherModule(path.Dir(name)) {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		file, err := parseGo(name, string(src))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	if len(files) == 0 {
+		return nil, errors.New("no Go file found: these tests must run in the root directory of the repository")
+	}
+	return files, nil
+})
+
+// parseGo parses one file. Tests of the rules themselves use it with sources that are not in the repository.
+func parseGo(name, src string) (*goFile, error) {
+	fset := token.NewFileSet()
+	syntax, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	return &goFile{
+		path:      name,
+		src:       []byte(src),
+		fset:      fset,
+		syntax:    syntax,
+		isTest:    strings.HasSuffix(name, "_test.go"),
+		generated: ast.IsGenerated(syntax),
+	}, nil
+}
+
+// inOtherModule reports whether a directory belongs to a module below the root.
+func inOtherModule(dir string) bool {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if _, err := os.Stat(path.Join(dir, "go.mod")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// goFiles returns every Go file of the module for which keep holds.
+func goFiles(t *testing.T, keep func(*goFile) bool) []*goFile {
+	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []*goFile
+	for _, file := range all {
+		if keep(file) {
+			kept = append(kept, file)
+		}
+	}
+	return kept
+}
+
+// handWritten keeps what people write and ship: neither tests nor generated code.
+func handWritten(f *goFile) bool { return !f.isTest && !f.generated }
+
+// mustParse parses a source for a test of a rule.
+func mustParse(t *testing.T, name, src string) *goFile {
+	t.Helper()
+	file, err := parseGo(name, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

@@ -1,123 +1,85 @@
 package belay
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/belay-run/belay/hook"
+	"reflect"
 )
 
-// Note is the answer at an observe phase, and part of every other answer.
-type Note struct {
-	// Output is shown to people as the hook's output, and to the model with its
-	// next request. Like an audit note it takes the capability audit.
-	Output string `json:"output,omitempty" jsonschema:"text shown as the hook's output"`
-	// Audit notes go into the record of the run.
-	Audit []hook.Audit `json:"audit,omitempty" jsonschema:"notes for the record; they must quote nothing of what was said"`
-	// Jobs are background work to schedule.
-	Jobs []hook.Job `json:"jobs,omitempty" jsonschema:"background work to schedule"`
+// finalAnswer is the tool by which a model gives a typed answer.
+const finalAnswer = "final_answer"
 
-	shown []shownAt // of a merged answer
-}
+// ErrNoAnswer says that a turn ended without the answer that was asked for.
+var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was asked for")
 
-// shownAt is what a hook showed, and how many of the merged answer's reminders
-// come before it.
-type shownAt struct {
-	Shown
-
-	behind int
-}
-
-// Shown is what a hook showed, and the subscription it is from.
-type Shown struct{ Text, From string }
-
-// Shown lists what hooks showed, in plan order. It is filled in a merged
-// answer.
-func (n Note) Shown() []Shown {
-	var shown []Shown
-	for _, s := range n.shown {
-		shown = append(shown, s.Shown)
+// Answer takes a turn whose final answer is a T. Its schema is made from T as for
+// [NewTool], and what the model gives is validated against it: a model that gives
+// something else is told what is wrong, and goes on. It needs a model that can
+// call tools, of any provider: the answer is the input of a tool, final_answer,
+// and where T is not a struct its property "answer". A turn that parks cannot be
+// resumed to an answer.
+//
+// The error is ErrNoAnswer if the turn ended in another way; the turn says how.
+func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
+	type wrapped struct {
+		Answer T `json:"answer" jsonschema:"the answer"`
 	}
-	return shown
-}
-
-// Answer reports what the note asks for.
-func (n Note) Answer() *hook.Answer { return answer(hook.SeverityPass, nil, n) }
-
-// Aside is what an answer can say besides: a note, and something the model is
-// told. It is the whole answer at phases that only add reminders.
-type Aside struct {
-	Note
-	// Context is told to the model.
-	Context []Reminder `json:"context,omitempty" jsonschema:"told to the model"`
-}
-
-// Answer reports what the aside asks for.
-func (a Aside) Answer() *hook.Answer { return answer(hook.SeverityPass, nil, a.Note, a.Context...) }
-
-// Reminder is text told to the model because of a hook.
-type Reminder struct {
-	Text string `json:"text" jsonschema:"the text"`
-	// Ephemeral ones reach the model once and are not kept in the transcript.
-	Ephemeral bool `json:"ephemeral,omitempty" jsonschema:"tell it once and do not keep it in the transcript"`
-	// From is the subscription it is from. The runtime fills it in.
-	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
-}
-
-// Tell makes reminders of texts.
-func Tell(texts ...string) []Reminder {
-	reminders := make([]Reminder, len(texts))
-	for i, text := range texts {
-		reminders[i].Text = text
+	var answer T
+	given := false
+	take := func(value T) Result {
+		answer, given = value, true
+		return Result{Text: "The answer was taken.", Final: true}
 	}
-	return reminders
-}
-
-// answer puts together what an output asks for: nil if it asks for nothing.
-func answer(severity hook.Severity, parts []hook.Part, n Note, context ...Reminder) *hook.Answer {
-	if severity == hook.SeverityPass && len(parts) == 0 && n.Output == "" &&
-		len(n.Audit) == 0 && len(n.Jobs) == 0 && len(context) == 0 {
-		return nil
+	const description = "Gives the final answer. Call it once, when the work is done; it ends the turn."
+	serial := &ToolTraits{Serial: true} // of several answers the last one stands
+	var tool Tool
+	var err error
+	if t := reflect.TypeFor[T](); t.Kind() == reflect.Struct {
+		tool, err = newTool(finalAnswer, description, func(_ context.Context, in T) (Result, error) { return take(in), nil }, serial)
+	} else {
+		tool, err = newTool(finalAnswer, description, func(_ context.Context, in wrapped) (Result, error) { return take(in.Answer), nil }, serial)
 	}
-	for _, r := range context {
-		parts = append(parts, hook.Part{Kind: "context", Needs: hook.CanAddContext, Content: r.Text})
-	}
-	if n.Output != "" {
-		parts = append(parts, hook.Part{Kind: "output", Needs: hook.CanAudit, Content: n.Output})
-	}
-	return &hook.Answer{Severity: severity, Parts: parts, Audit: n.Audit, Jobs: n.Jobs}
-}
-
-// contentOf is the text that a contribution's hash is made of: its JSON form,
-// or its type if it has none.
-func contentOf(value any) string {
-	data, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Sprintf("%T", value)
+		return answer, nil, fmt.Errorf("answer: %w", err)
 	}
-	return string(data)
-}
-
-// mergeAside adds what an answer says besides. Audit notes are in the record
-// and jobs are scheduled by then, so neither is carried on.
-func mergeAside(m *hook.Merging, merged, a Aside) Aside {
-	for _, r := range a.Context {
-		if strings.TrimSpace(r.Text) != "" {
-			r.From = m.From
-			merged.Context = append(merged.Context, r)
+	if s.agent.tools.Load().byName[finalAnswer] != nil {
+		return answer, nil, fmt.Errorf("answer: the agent has a tool of its own called %q", finalAnswer)
+	}
+	turn, err := s.take(ctx, func(t *turn) EndReason {
+		bound, err := t.agent.bind(tool, "")
+		if err != nil {
+			return t.failed(err)
 		}
+		bound.inScope = true
+		t.extra = append(t.extra, bound)
+		t.seeTools()
+		t.missing = func() string {
+			if given {
+				return ""
+			}
+			return "Give your final answer by calling the tool " + finalAnswer + ", and not as text."
+		}
+		return t.user(text, parts)
+	})
+	if err == nil && !given {
+		err = fmt.Errorf("%w: it ended %s", ErrNoAnswer, turn.Reason)
 	}
-	merged.Note = mergeNote(m, merged.Note, a.Note)
-	if a.Output != "" {
-		merged.shown[len(merged.shown)-1].behind = len(merged.Context)
-	}
-	return merged
+	return answer, turn, err
 }
 
-func mergeNote(m *hook.Merging, merged, n Note) Note {
-	if n.Output != "" {
-		merged.shown = append(merged.shown, shownAt{Shown: Shown{n.Output, m.From}})
+// missed makes a turn go on that has not given what it must. It gives up after a
+// few tries.
+func (t *turn) missed() bool {
+	const tries = 3
+	if t.missing == nil || t.state.Missed >= tries {
+		return false
 	}
-	return merged
+	text := t.missing()
+	if text == "" {
+		return false
+	}
+	t.state.Missed++
+	t.tell(ReminderRuntime, "belay", text)
+	return true
 }

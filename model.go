@@ -1,60 +1,182 @@
 package belay
 
-import "strconv"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+)
 
-// ModelRequest is the input of model.pre: a request about to be sent.
-type ModelRequest struct{ input[modelRequest] }
-
-type modelRequest struct {
-	Model    string `json:"model" jsonschema:"the model's name"`
-	Attempt  int    `json:"attempt" jsonschema:"counted from 1; retries count up"`
-	Messages int    `json:"messages" jsonschema:"how many messages are sent"`
-	Tools    int    `json:"tools" jsonschema:"how many tools are advertised"`
-	soFar
+// Model is a language model. Packages below provider implement it; the
+// conformance suite in provider/providertest says exactly what one must do.
+//
+// A Model is used by many sessions at a time. It does not retry: the loop does,
+// and model.pre fires for each attempt.
+type Model interface {
+	// Stream sends a request and yields the response as it arrives. The last
+	// chunk carries the whole response, which is the caller's to change; a
+	// sequence that ends without one, or with an error, is a failed attempt. One
+	// that was cancelled yields the context's error, wrapped or not. Leaving the
+	// sequence or cancelling ctx ends the request. The request is the caller's:
+	// the model does not change it, and the caller changes nothing that it holds.
+	//
+	// The loop cancels ctx when nothing is yielded for as long as [Limits].Idle, and
+	// tries again. If the service sends something that is no part of the response, such
+	// as a ping, Stream yields an empty chunk as a sign of life. A sequence that does not
+	// end soon after its context is left behind.
+	Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error]
 }
 
-func (r *modelRequest) part() string { return strconv.Itoa(r.Attempt) }
-
-// Model is the model's name.
-func (r ModelRequest) Model() string { return r.data().Model }
-
-// Attempt is counted from 1; retries count up.
-func (r ModelRequest) Attempt() int { return r.data().Attempt }
-
-// Messages is how many messages are sent.
-func (r ModelRequest) Messages() int { return r.data().Messages }
-
-// Tools is how many tools are advertised.
-func (r ModelRequest) Tools() int { return r.data().Tools }
-
-// Usage counts tokens and money.
-type Usage struct {
-	In         int     `json:"in" jsonschema:"tokens in"`
-	Out        int     `json:"out" jsonschema:"tokens out"`
-	CacheRead  int     `json:"cache_read,omitempty" jsonschema:"tokens read from the provider's cache"`
-	CacheWrite int     `json:"cache_write,omitempty" jsonschema:"tokens written to the provider's cache"`
-	Cost       float64 `json:"cost,omitempty" jsonschema:"in US dollars"`
+// InfoModel is a Model that tells about itself. Without it a model has no name
+// and no known window, and its responses no cost but what they state.
+type InfoModel interface {
+	Model
+	Info() ModelInfo
 }
 
-// ModelResponse is the input of model.post: a response that is stored.
-type ModelResponse struct{ input[modelResponse] }
-
-type modelResponse struct {
-	Model      string `json:"model" jsonschema:"the model's name"`
-	StopReason string `json:"stop_reason" jsonschema:"why the model stopped"`
-	Usage      Usage  `json:"usage" jsonschema:"tokens and cost"`
-	ToolCalls  int    `json:"tool_calls" jsonschema:"how many tools the model calls"`
-	soFar
+// ModelInfo describes a model.
+type ModelInfo struct {
+	// Name is provider/name.
+	Name string `json:"name"`
+	// Window is how many tokens a request and its response may take; 0 if that
+	// is not known.
+	Window int `json:"window,omitempty"`
+	// MaxOutput is how many tokens a response may take; 0 if that is not known.
+	MaxOutput int   `json:"max_output,omitempty"`
+	Price     Price `json:"price,omitzero"`
 }
 
-// Model is the model's name.
-func (r ModelResponse) Model() string { return r.data().Model }
+// Price is what a million tokens cost, in US dollars.
+type Price struct {
+	In         float64 `json:"in,omitempty"`
+	Out        float64 `json:"out,omitempty"`
+	CacheRead  float64 `json:"cache_read,omitempty"`
+	CacheWrite float64 `json:"cache_write,omitempty"`
+}
 
-// StopReason is why the model stopped.
-func (r ModelResponse) StopReason() string { return r.data().StopReason }
+// Of is the cost of tokens.
+func (p Price) Of(u Usage) float64 {
+	return (float64(u.In)*p.In + float64(u.Out)*p.Out +
+		float64(u.CacheRead)*p.CacheRead + float64(u.CacheWrite)*p.CacheWrite) / 1e6
+}
 
-// Usage is the tokens and the cost.
-func (r ModelResponse) Usage() Usage { return r.data().Usage }
+// Request is what a model is asked. Each request of a session begins with the
+// bytes of the one before, so that a provider's cache holds; ephemeral reminders,
+// which sit last, are the exception.
+type Request struct {
+	// System is the system prompt.
+	System string
+	// Messages are the conversation, oldest first. Neighbours may be on the same
+	// side: a provider that wants them to alternate joins their parts.
+	Messages []*Message
+	// Tools are what the model may call, in a stable order.
+	Tools []ToolDeclaration
+	// MaxTokens bounds the response. 0 leaves it to the provider.
+	MaxTokens int
+}
 
-// ToolCalls is how many tools the model calls.
-func (r ModelResponse) ToolCalls() int { return r.data().ToolCalls }
+// Chunk is a piece of a response: a delta, or at last the whole of it. An empty one is a
+// sign of life.
+type Chunk struct {
+	Text     string
+	Thinking string
+	// Input is a piece of the input of a tool call under way.
+	Input *InputDelta
+	// Response is set in the last chunk only.
+	Response *Response
+}
+
+// InputDelta is a piece of a tool call's input.
+type InputDelta struct {
+	Call, Tool, Text string
+}
+
+// Response is what a model answered.
+type Response struct {
+	// Parts are text, thinking and tool calls, in the order they came. A call
+	// whose input is not a JSON object carries what there is in Malformed, and
+	// {} as its input. Ids that are missing or there twice are mended by the loop.
+	Parts      []Part
+	StopReason StopReason
+	// Usage counts tokens. In does not include those read from or written to a
+	// cache. A cost of 0 is worked out from the model's price.
+	Usage Usage
+	// Model is the name the provider gives for what answered, if it gives one.
+	Model string
+}
+
+// StopReason says why a model stopped.
+type StopReason string
+
+// The stop reasons.
+const (
+	StopEnd       StopReason = "end_turn"
+	StopToolUse   StopReason = "tool_use"
+	StopMaxTokens StopReason = "max_tokens"
+	StopRefusal   StopReason = "refusal"
+)
+
+// ModelErrorKind says what sort of failure an attempt was.
+type ModelErrorKind string
+
+// The kinds of failed attempts. Those that may pass are tried again.
+const (
+	ModelRateLimited ModelErrorKind = "rate_limited" // 429
+	ModelOverloaded  ModelErrorKind = "overloaded"   // 529
+	ModelServer      ModelErrorKind = "server"       // 5xx, or an error in the stream
+	ModelNetwork     ModelErrorKind = "network"      // no answer, or one that was cut
+	ModelTooLong     ModelErrorKind = "too_long"     // the request does not fit the window
+	ModelInvalid     ModelErrorKind = "invalid"      // any other 4xx
+	ModelAuth        ModelErrorKind = "auth"         // 401, 403
+	ModelEmpty       ModelErrorKind = "empty"        // the stream ended without a response
+)
+
+// ModelError is a failed attempt.
+type ModelError struct {
+	Kind   ModelErrorKind
+	Model  string
+	Status int // of HTTP, if it came to that
+	// RetryAfter is how long the provider asks to wait.
+	RetryAfter time.Duration
+	Err        error
+}
+
+func (e *ModelError) Error() string {
+	s := "model"
+	if e.Model != "" {
+		s += " " + e.Model
+	}
+	s += ": " + string(e.Kind)
+	if e.Status != 0 {
+		s += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns what the provider said.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// passes reports whether trying again may help.
+func (e *ModelError) passes() bool {
+	switch e.Kind {
+	case ModelRateLimited, ModelOverloaded, ModelServer, ModelNetwork, ModelEmpty:
+		return true
+	default:
+		return false
+	}
+}
+
+// add sums usage.
+func (u Usage) add(o Usage) Usage {
+	return Usage{u.In + o.In, u.Out + o.Out, u.CacheRead + o.CacheRead, u.CacheWrite + o.CacheWrite, u.Cost + o.Cost}
+}
+
+// Tokens is all tokens, cached ones too.
+func (u Usage) Tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
+
+// emptyObject is the input of a call that gave none.
+var emptyObject = json.RawMessage("{}")

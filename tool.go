@@ -1,279 +1,105 @@
 package belay
 
 import (
-	"cmp"
+	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/belay-run/belay/hook"
 )
 
-// ToolCall is the input of tool.pre: a call that the model asked for.
-type ToolCall struct{ input[toolCall] }
-
-type toolCall struct {
-	ID       string  `json:"id" jsonschema:"the call's id"`
-	Tool     string  `json:"tool" jsonschema:"the tool's name"`
-	Input    rawJSON `json:"input" jsonschema:"the tool's input"`
-	Original rawJSON `json:"original,omitempty" jsonschema:"the input the model asked for, if it was rewritten"`
-	soFar
-
-	tool *boundTool // nil outside a turn
+// Tool is something a model can call. [NewTool] makes one of a Go function,
+// [NewRawTool] one of a function that takes JSON as it comes.
+//
+// A tool is called by many sessions at a time, and by several calls of one
+// response, unless its traits say that it is serial.
+type Tool interface {
+	// Declaration is what the model is told. It must not change: a tool that
+	// changes is another tool.
+	Declaration() ToolDeclaration
+	// Call runs the tool on an input that fits its schema. An error is a result
+	// too: the model is told of it. A [*ParkError] puts the call on hold.
+	Call(ctx context.Context, call *Invocation) (Result, error)
 }
 
-func (c *toolCall) part() string { return c.ID }
-
-// ID is the call's id.
-func (c ToolCall) ID() string { return c.data().ID }
-
-// Tool is the tool's name.
-func (c ToolCall) Tool() string { return c.data().Tool }
-
-// Input is the tool's input, as the hooks before this one left it.
-func (c ToolCall) Input() json.RawMessage { return json.RawMessage(c.data().Input) }
-
-// Original is the input the model asked for.
-func (c ToolCall) Original() json.RawMessage {
-	if d := c.data(); d.Original != "" {
-		return json.RawMessage(d.Original)
-	}
-	return c.Input()
+// TraitTool is a Tool that says how it wants to be run. Without it a tool has
+// the zero traits.
+type TraitTool interface {
+	Tool
+	Traits() ToolTraits
 }
 
-// Decode reads the input into a struct, as encoding/json does, except that an
-// input with one key twice is an error. A key that is not there leaves its field
-// as it is: a gate should treat that as an error too.
-func (c ToolCall) Decode(into any) error { return c.data().Input.decode(into) }
-
-func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
-	if !json.Valid(v.Input) {
-		return c, errors.New("the rewritten input is not JSON")
-	}
-	d := *c.data()
-	if d.Original == "" {
-		d.Original = cmp.Or(d.Input, "null")
-	}
-	d.Input = rawJSON(v.Input)
-	return ToolCall{newInput(c.scope(), d)}, nil
+// ToolTraits say how a tool is run. They are also the options of NewTool.
+type ToolTraits struct {
+	// Serial makes the tool a barrier: it runs alone, in call order. Defaults to
+	// running beside the other calls of its response.
+	Serial bool
+	// MustFinish keeps the tool running when the turn is aborted. Defaults to
+	// cancelling it.
+	MustFinish bool
+	// Idempotent says that running a call twice does no harm, so that a call
+	// which was under way when its process ended is run again. Defaults to
+	// telling the model that it was interrupted.
+	Idempotent bool
+	// Timeout bounds a call; negative means no bound. Defaults to 5 minutes.
+	Timeout time.Duration
+	// MaxResult bounds the text of a result, in characters. Defaults to the
+	// agent's limit.
+	MaxResult int
 }
 
-// sound reports whether the input fits the tool's schema.
-func (c ToolCall) sound() bool {
-	d := c.data()
-	return d.tool == nil || len(d.tool.validate(json.RawMessage(d.Input))) == 0
+// Invocation is a call as its tool sees it. It is the tool's to keep.
+type Invocation struct {
+	// ID is the call's id, unique within its response.
+	ID   string
+	Tool string
+	// Input is the final input: JSON that fits the tool's schema.
+	Input json.RawMessage
+	// Session, Turn, Step and Agent are where the call was made.
+	Session, Turn string
+	Step          int
+	Agent         string
+	// Wait is the name under which the call was parked, when it is resumed.
+	Wait string
+
+	turn     *turn
+	controls *Controls
 }
 
-// ToolDecision is what a ToolVerdict says about the call.
-type ToolDecision string
+// Decode reads the input into a struct.
+func (i *Invocation) Decode(into any) error { return rawJSON(i.Input).decode(into) }
 
-// The decisions at tool.pre, from mild to severe. The zero value passes.
-const (
-	ToolPass ToolDecision = ""
-	ToolAsk  ToolDecision = "ask"
-	ToolDeny ToolDecision = "deny"
-	ToolHalt ToolDecision = "halt"
-)
-
-// ToolVerdict is the answer at tool.pre. Its zero value is Pass.
-type ToolVerdict struct {
-	Decision ToolDecision `json:"decision,omitempty" jsonschema:"pass (the default), ask, deny or halt"`
-	Reason   string       `json:"reason,omitempty" jsonschema:"why; the model and the user are told"`
-	// Input replaces the tool's input.
-	Input json.RawMessage `json:"input,omitempty" jsonschema:"the input to put in the place of the tool's, where granted"`
-	Aside
-
-	askers []asker // whose answers were merged into it
+// Result is what came of a call.
+type Result struct {
+	// Text is for the model.
+	Text string `json:"text"`
+	// IsError tells the model that it failed, and Class what sort of failure it
+	// was.
+	IsError bool        `json:"is_error,omitempty"`
+	Class   ResultClass `json:"class,omitempty"`
+	// Media are images and files for the model.
+	Media []Media `json:"media,omitempty"`
+	// Render is for whoever shows the result to people. The model never sees it.
+	Render json.RawMessage `json:"render,omitempty"`
+	// Spilled is the file that holds the whole text, if it was cut.
+	Spilled string `json:"spilled,omitempty"`
+	// Final ends the turn once the results of this step are stored, as if the
+	// model had ended it.
+	Final bool `json:"final,omitempty"`
 }
 
-// Pass has no objection to a tool call.
-var Pass ToolVerdict
-
-// Ask leaves a tool call to a person.
-func Ask(reason string) ToolVerdict { return ToolVerdict{Decision: ToolAsk, Reason: reason} }
-
-// Deny refuses a tool call. The model is told the reason and goes on.
-func Deny(reason string) ToolVerdict { return ToolVerdict{Decision: ToolDeny, Reason: reason} }
-
-// Halt refuses a tool call and ends the turn.
-func Halt(reason string) ToolVerdict { return ToolVerdict{Decision: ToolHalt, Reason: reason} }
-
-// RewriteInput replaces a tool's input by the JSON form of a value. The
-// subscription must have the capability hook.CanRewriteInput.
-func RewriteInput(input any) (ToolVerdict, error) {
-	data, err := json.Marshal(input)
-	if err != nil {
-		return Pass, fmt.Errorf("rewrite input: %w", err)
-	}
-	return ToolVerdict{Input: data}, nil
+// Failed makes a result that tells the model of a failure.
+func Failed(class ResultClass, text string) Result {
+	return Result{Text: text, IsError: true, Class: class}
 }
 
-var toolSeverity = map[ToolDecision]hook.Severity{
-	ToolPass: hook.SeverityPass, ToolAsk: hook.SeverityAsk, ToolDeny: hook.SeverityDeny, ToolHalt: hook.SeverityHalt,
+// ParkError puts a call on hold: return it from a tool that has to wait longer
+// than a process should. The turn ends parked. When it is resumed, the tool is
+// called again with the same input and Wait set.
+type ParkError struct {
+	// Wait names what the call waits for.
+	Wait string
 }
 
-func (v ToolVerdict) decision() ToolDecision { return heard(v.Decision, toolDecisions, ToolDeny) }
+func (e *ParkError) Error() string { return "the call waits for " + e.Wait }
 
-// Answer reports what the verdict asks for.
-func (v ToolVerdict) Answer() *hook.Answer {
-	if v.Decision == ToolPass && v.Input == nil {
-		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
-	}
-	severity := toolSeverity[v.decision()]
-	var parts []hook.Part
-	switch {
-	case severity == hook.SeverityAsk:
-		parts = append(parts, hook.Part{Kind: "ask", Needs: hook.CanAsk, Content: v.Reason})
-	case severity > hook.SeverityAsk:
-		parts = append(parts, hook.Part{Kind: severity.String(), Needs: hook.CanBlock, Content: v.Reason})
-	}
-	if v.Input != nil {
-		parts = append(parts, hook.Part{Kind: "input", Needs: hook.CanRewriteInput, Content: string(v.Input)})
-	}
-	return checked(v.Decision, toolDecisions, answer(severity, parts, v.Note, v.Context...))
-}
-
-func mergeTool(m *hook.Merging, merged, v ToolVerdict) ToolVerdict {
-	if m.Wins {
-		merged.Decision, merged.Reason = v.decision(), v.Reason
-	}
-	if v.Decision == ToolAsk {
-		merged.askers = append(merged.askers, asker{by: m.From, reason: v.Reason})
-	}
-	if v.Input != nil { // rewriters run in order: the last one saw the others
-		merged.Input = slices.Clone(v.Input) // the handler may still hold its own
-	}
-	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
-	return merged
-}
-
-// ResultClass says what sort of error a tool's result is.
-type ResultClass string
-
-// The classes of error results.
-const (
-	ClassInvalid     ResultClass = "invalid"
-	ClassNotFound    ResultClass = "not_found"
-	ClassScope       ResultClass = "scope"
-	ClassDenied      ResultClass = "denied"
-	ClassFailed      ResultClass = "failed"
-	ClassTimeout     ResultClass = "timeout"
-	ClassAborted     ResultClass = "aborted"
-	ClassUnavailable ResultClass = "unavailable"
-)
-
-// ToolResult is the input of tool.post: what came of a call that was started.
-type ToolResult struct{ input[toolResult] }
-
-type toolResult struct {
-	ID      string        `json:"id" jsonschema:"the call's id"`
-	Tool    string        `json:"tool" jsonschema:"the tool's name"`
-	Input   rawJSON       `json:"input" jsonschema:"the input it ran with"`
-	Text    string        `json:"text" jsonschema:"the text for the model"`
-	IsError bool          `json:"is_error,omitempty" jsonschema:"whether the tool failed"`
-	Class   ResultClass   `json:"class,omitempty" jsonschema:"what sort of failure"`
-	Latency time.Duration `json:"latency_ns,omitempty" jsonschema:"how long it ran, in nanoseconds"`
-	soFar
-}
-
-func (r *toolResult) part() string { return r.ID }
-
-// ID is the call's id.
-func (r ToolResult) ID() string { return r.data().ID }
-
-// Tool is the tool's name.
-func (r ToolResult) Tool() string { return r.data().Tool }
-
-// Input is the input the tool ran with.
-func (r ToolResult) Input() json.RawMessage { return json.RawMessage(r.data().Input) }
-
-// Text is the result for the model, as the hooks before this one left it.
-func (r ToolResult) Text() string { return r.data().Text }
-
-// IsError reports whether the tool failed.
-func (r ToolResult) IsError() bool { return r.data().IsError }
-
-// Class says what sort of failure it was; empty for a success.
-func (r ToolResult) Class() ResultClass { return r.data().Class }
-
-// Latency is how long the tool ran.
-func (r ToolResult) Latency() time.Duration { return r.data().Latency }
-
-func (r ToolResult) rewritten(v ToolReaction) (ToolResult, error) {
-	if v.Result == nil {
-		return r, errors.New("there is no result in the answer")
-	}
-	d := *r.data()
-	d.Text = *v.Result
-	return ToolResult{newInput(r.scope(), d)}, nil
-}
-
-// ToolReaction is the answer at tool.post.
-type ToolReaction struct {
-	// Result replaces the text for the model; empty counts.
-	Result *string `json:"result,omitempty" jsonschema:"the text to put in the place of the tool's result, where granted"`
-	Aside
-}
-
-// RewriteResult replaces a tool's result. The subscription must have the
-// capability hook.CanRewriteOutput.
-func RewriteResult(text string) ToolReaction { return ToolReaction{Result: &text} }
-
-// withhold keeps a result from the model when the hook that should have
-// rewritten it failed closed. What does not rewrite ends the turn instead.
-func withhold(p hook.Problem) (ToolReaction, bool) {
-	if !p.Rewrites {
-		return ToolReaction{}, false
-	}
-	why := p.Reason()
-	if !strings.Contains(why, p.Subscription) {
-		why = p.Subscription + ": " + why
-	}
-	return RewriteResult(fmt.Sprintf("[result withheld: %s]", why)), true
-}
-
-// Answer reports what the reaction asks for.
-func (r ToolReaction) Answer() *hook.Answer {
-	var parts []hook.Part
-	if r.Result != nil {
-		parts = []hook.Part{{Kind: "result", Needs: hook.CanRewriteOutput, Content: *r.Result}}
-	}
-	return answer(hook.SeverityPass, parts, r.Note, r.Context...)
-}
-
-func mergeReaction(m *hook.Merging, merged, r ToolReaction) ToolReaction {
-	if r.Result != nil {
-		merged.Result = r.Result
-	}
-	merged.Aside = mergeAside(m, merged.Aside, r.Aside)
-	return merged
-}
-
-// DeniedCall is the input of tool.denied: a call that was refused before it
-// started.
-type DeniedCall struct{ input[deniedCall] }
-
-type deniedCall struct {
-	ID     string `json:"id" jsonschema:"the call's id"`
-	Tool   string `json:"tool" jsonschema:"the tool's name"`
-	By     string `json:"by" jsonschema:"who refused it: a subscription, a guard, a zone, a rule, a person"`
-	Reason string `json:"reason" jsonschema:"why"`
-	soFar
-}
-
-func (c *deniedCall) part() string { return c.ID }
-
-// ID is the call's id.
-func (c DeniedCall) ID() string { return c.data().ID }
-
-// Tool is the tool's name.
-func (c DeniedCall) Tool() string { return c.data().Tool }
-
-// By is who refused it.
-func (c DeniedCall) By() string { return c.data().By }
-
-// Reason is why.
-func (c DeniedCall) Reason() string { return c.data().Reason }
+// Park makes the error that puts a call on hold.
+func Park(wait string) error { return &ParkError{wait} }

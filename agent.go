@@ -232,3 +232,9 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 	problems = append(problems, a.unregisterForGood(ctx), a.stopWatching(ctx), endExtensions(ctx), a.hooks.Drain(ctx))
 	return errors.Join(problems...)
 }
+
+// Name is the agent's name.
+func (a *Agent) Name() string { return a.opts.Name }
+
+// ModelName is the name of the agent's own model; empty if that tells none.
+func (a *Agent) ModelName() string { return a.model.info.Name }

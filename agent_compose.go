@@ -3,7 +3,6 @@ package belay
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -14,65 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 )
-
-// AgentConfig is an agent as its extensions see it while it is made, and when it goes. Each
-// time it is a copy, which is theirs.
-type AgentConfig struct {
-	// ID tells the agent from others of its name.
-	ID string
-	// Name is the agent's name.
-	Name string
-	// Instructions are its own part of the prompt.
-	Instructions string
-	// Resources are Options.Resources.
-	Resources map[string][]string
-	// Tools are the names of the tools that it may use, when it is registered.
-	Tools []string
-}
-
-// BuildExtension has a say in what an agent is made of. It is asked first, in the order
-// of the extensions, and may change the instructions and the resources of the config. An
-// error keeps the agent from being made.
-type BuildExtension interface {
-	Extension
-	Build(ctx context.Context, agent *AgentConfig) error
-}
-
-// RegisterExtension keeps something for each agent.
-type RegisterExtension interface {
-	Extension
-	// Register is told of an agent that is made, before anybody can use it. If it
-	// fails the agent is not made, and those that were told before are told that it
-	// is gone.
-	Register(ctx context.Context, agent AgentConfig) error
-	// Unregister is told of an agent that nobody can use any more.
-	Unregister(ctx context.Context, agent AgentConfig) error
-}
-
-// HintExtension tells the model in a line what resources an agent has by it, such as the
-// names of skills or of servers. It is asked once, by [New].
-type HintExtension interface {
-	Extension
-	Hint(agent AgentConfig) string
-}
-
-// ScopeExtension narrows its own tools for an agent that may use part of what it brings.
-// Without it the names in Options.Resources are those of its tools, or patterns of
-// [path.Match]. What an agent may not use its subagents may not use either.
-type ScopeExtension interface {
-	Extension
-	// Narrow says which of its tools the agent may use, as names or patterns, and may
-	// say it to the model in one line; without one the model is told the names. It is
-	// asked once, and only about an agent whose Options.Resources name the extension.
-	Narrow(agent AgentConfig, allowed []string) (tools []string, line string)
-}
-
-// WatchExtension sees the events of an agent. It is given them in a goroutine of its own,
-// as [Agent.Watch] gives them, and returns when they end, or before.
-type WatchExtension interface {
-	Extension
-	Watch(ctx context.Context, events iter.Seq2[Event, error])
-}
 
 // ownTools is how the tools of an extension are narrowed for the agent: by name of the
 // extension, the tools that it may use. What is not in it may use all.
@@ -88,19 +28,6 @@ func (o ownTools) allows(owner, tool string) bool {
 func matches(pattern, tool string) bool {
 	ok, err := path.Match(pattern, tool)
 	return ok && err == nil
-}
-
-// clone is a copy that can be written to.
-func (c AgentConfig) clone() AgentConfig {
-	c.Tools = slices.Clone(c.Tools)
-	if c.Resources != nil {
-		own := make(map[string][]string, len(c.Resources))
-		for name, allowed := range c.Resources {
-			own[name] = append(make([]string, 0, len(allowed)), allowed...) // an empty one stays: it means none
-		}
-		c.Resources = own
-	}
-	return c
 }
 
 // nameExtensions asks the extensions for their names, which are theirs alone.

@@ -7,8 +7,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-
-	"github.com/belay-run/belay/hook"
 )
 
 // Controls are what a directive, an extension that looks at messages, or a tool can
@@ -207,106 +205,4 @@ func (c *Controls) Ask(ctx context.Context, question string) (string, error) {
 		in.Depth = l.depth
 	}
 	return asker.Ask(ctx, in)
-}
-
-// ErrNobody says that there is nobody to ask: the agent has no Asker.
-var ErrNobody = errors.New("belay: there is nobody to ask: the agent has no Asker")
-
-// Asker puts a question to the user, and waits for the answer.
-type Asker interface {
-	Ask(ctx context.Context, question Inquiry) (string, error)
-}
-
-// Inquiry is a question to the user, which has words for an answer.
-type Inquiry struct {
-	Session, Turn, Agent string
-	// Run and Depth place the question of a subagent; those of the main agent have none.
-	Run   string
-	Depth int
-	Text  string
-}
-
-// wishes are what the controls of tools ask of their turn, which grants them
-// between steps: tools run beside it.
-type wishes struct {
-	mu       sync.Mutex
-	injected []wishedInjection
-	model    *namedModel // for this turn
-	kept     *namedModel // from now on
-	compact  bool
-
-	// What children leave behind.
-	spent       Usage
-	waits       []Question
-	missing     error // of one that could not be gone on with
-	pending     []wishedReminder
-	diagnostics []hook.Diagnostic
-}
-
-// wishedInjection is a message that the tool of a call added.
-type wishedInjection struct {
-	call string
-	Injection
-}
-
-// wishedReminder is a reminder that comes from the subagent of a call.
-type wishedReminder struct {
-	call string
-	PendingReminder
-}
-
-// grant does what was wished for, apart from what has to wait for a commit.
-func (t *turn) grant() {
-	w := &t.wishes
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.model == nil {
-		return
-	}
-	t.model, t.state.Model = w.model, w.model.info.Name
-	if w.kept != nil {
-		t.session.keepModel(w.kept)
-	}
-	t.clean = false
-	w.model, w.kept = nil, nil
-}
-
-// withAppended adds the messages that tools have added behind the results of their
-// step. Until then they are part of the turn's state, which a parked turn keeps.
-func (t *turn) withAppended(messages []*Message) []*Message {
-	for _, in := range t.state.Appended {
-		messages = append(messages, in.message())
-	}
-	t.state.Appended = nil
-	return messages
-}
-
-// gatherWishes takes over what tools have added, and what children left behind.
-func (t *turn) gatherWishes() {
-	w := &t.wishes
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, in := range w.injected {
-		t.state.Appended = append(t.state.Appended, in.Injection)
-	}
-	t.state.Usage = t.state.Usage.add(w.spent)
-	t.waits = append(t.waits, w.waits...)
-	for _, p := range w.pending {
-		t.session.state.Pending = append(t.session.state.Pending, p.PendingReminder)
-	}
-	t.diagnostics = append(t.diagnostics, w.diagnostics...)
-	w.injected, w.spent, w.waits, w.pending, w.diagnostics = nil, Usage{}, nil, nil, nil
-}
-
-// makeRoom sums the context up if a tool wanted that, or if it must be.
-func (t *turn) makeRoom() error {
-	w := &t.wishes
-	w.mu.Lock()
-	asked := w.compact
-	w.compact = false
-	w.mu.Unlock()
-	if asked {
-		return t.tolerate(t.compact("forced"))
-	}
-	return t.compactIfFull()
 }

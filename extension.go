@@ -2,7 +2,8 @@ package belay
 
 import (
 	"context"
-	"encoding/json"
+	"iter"
+	"slices"
 
 	"github.com/belay-run/belay/hook"
 )
@@ -131,85 +132,74 @@ type Planner interface {
 	Plan(ctx context.Context, turn TurnSoFar) (PreflightPlan, error)
 }
 
-// Authorizer is the floor: what it denies does not run, whatever hooks say. It
-// judges the final input of every call that a tool would run, after the hooks and
-// before anyone is asked.
-type Authorizer interface {
-	// Authorize judges a call. An error denies.
-	Authorize(ctx context.Context, call ToolCall) (Authorization, error)
-}
-
-// Authorization is what the floor says about a call. The zero value has no
-// objection.
-type Authorization struct {
-	// Decision is pass, ask, deny or halt.
-	Decision ToolDecision
-	// Reason is told to the model, and to the person who is asked. It may quote
-	// the call.
-	Reason string
-	// By names the guard, zone or rule that spoke. It is a name and quotes nothing
-	// of the call: a yes that reaches further than one call answers the questions
-	// of that name.
-	By string
-}
-
-// PatternAuthorizer is an Authorizer with a grammar for sets of calls, which
-// people use to say yes to more than one: see [ScopePattern]. Without it a pattern
-// is one of [path.Match] over the names of tools.
-type PatternAuthorizer interface {
-	Authorizer
-	// CheckPattern says why a pattern cannot be read, and what to write instead.
-	CheckPattern(pattern string) error
-	// Covers reports whether a pattern covers a call with all that it would do. It
-	// is asked about the final input. Where it cannot tell it does not cover; an
-	// error, or a panic, means the same: somebody is asked.
-	Covers(ctx context.Context, pattern string, call ToolCall) (bool, error)
-}
-
-// Approver asks a person, and waits for the answer. It is asked about all calls of a
-// response at a time, from goroutines of their own: one that can show only one
-// question at a time lets the others wait.
-type Approver interface {
-	// Approve returns the decision. An error, or the end of ctx, denies.
-	Approve(ctx context.Context, question Question) (Decision, error)
-}
-
-// Question is an approval with the input it is about.
-type Question struct {
-	Approval
-	// Input is the final input of the call.
-	Input json.RawMessage `json:"input"`
-	// Agent is the name of the agent that wants to make it.
-	Agent string `json:"agent,omitempty"`
-	// Run and Depth place the call of a subagent; those of the main agent have none.
-	Run   string `json:"run,omitempty"`
-	Depth int    `json:"depth,omitempty"`
-}
-
-// Interceptor is Go code around the calls of a tool. It is not reachable from
-// any file. Interceptors of all tools are outside those of one, and within those
-// in the order of Options.
-type Interceptor struct {
-	// Name is told where the interceptor rewrites or refuses.
+// AgentConfig is an agent as its extensions see it while it is made, and when it goes. Each
+// time it is a copy, which is theirs.
+type AgentConfig struct {
+	// ID tells the agent from others of its name.
+	ID string
+	// Name is the agent's name.
 	Name string
-	// Tool is the tool's name, or "*".
-	Tool string
-	// Before sees a call before any hook. It may rewrite it, refuse it or answer
-	// in the tool's place. An error refuses. Nil does nothing.
-	Before func(ctx context.Context, call *Invocation) (Interception, error)
-	// After sees the result before any hook, and returns it or another. An error
-	// withholds it. Nil does nothing.
-	After func(ctx context.Context, call *Invocation, result Result) (Result, error)
+	// Instructions are its own part of the prompt.
+	Instructions string
+	// Resources are Options.Resources.
+	Resources map[string][]string
+	// Tools are the names of the tools that it may use, when it is registered.
+	Tools []string
 }
 
-// Interception is what an interceptor does with a call. The zero value lets it
-// go on.
-type Interception struct {
-	// Input replaces the input.
-	Input json.RawMessage
-	// Deny refuses the call for this reason.
-	Deny string
-	// Result answers in the tool's place. Nothing runs then, so neither hooks nor
-	// the floor are asked.
-	Result *Result
+// BuildExtension has a say in what an agent is made of. It is asked first, in the order
+// of the extensions, and may change the instructions and the resources of the config. An
+// error keeps the agent from being made.
+type BuildExtension interface {
+	Extension
+	Build(ctx context.Context, agent *AgentConfig) error
+}
+
+// RegisterExtension keeps something for each agent.
+type RegisterExtension interface {
+	Extension
+	// Register is told of an agent that is made, before anybody can use it. If it
+	// fails the agent is not made, and those that were told before are told that it
+	// is gone.
+	Register(ctx context.Context, agent AgentConfig) error
+	// Unregister is told of an agent that nobody can use any more.
+	Unregister(ctx context.Context, agent AgentConfig) error
+}
+
+// HintExtension tells the model in a line what resources an agent has by it, such as the
+// names of skills or of servers. It is asked once, by [New].
+type HintExtension interface {
+	Extension
+	Hint(agent AgentConfig) string
+}
+
+// ScopeExtension narrows its own tools for an agent that may use part of what it brings.
+// Without it the names in Options.Resources are those of its tools, or patterns of
+// [path.Match]. What an agent may not use its subagents may not use either.
+type ScopeExtension interface {
+	Extension
+	// Narrow says which of its tools the agent may use, as names or patterns, and may
+	// say it to the model in one line; without one the model is told the names. It is
+	// asked once, and only about an agent whose Options.Resources name the extension.
+	Narrow(agent AgentConfig, allowed []string) (tools []string, line string)
+}
+
+// WatchExtension sees the events of an agent. It is given them in a goroutine of its own,
+// as [Agent.Watch] gives them, and returns when they end, or before.
+type WatchExtension interface {
+	Extension
+	Watch(ctx context.Context, events iter.Seq2[Event, error])
+}
+
+// clone is a copy that can be written to.
+func (c AgentConfig) clone() AgentConfig {
+	c.Tools = slices.Clone(c.Tools)
+	if c.Resources != nil {
+		own := make(map[string][]string, len(c.Resources))
+		for name, allowed := range c.Resources {
+			own[name] = append(make([]string, 0, len(allowed)), allowed...) // an empty one stays: it means none
+		}
+		c.Resources = own
+	}
+	return c
 }

@@ -180,3 +180,22 @@ func (u Usage) Tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
 
 // emptyObject is the input of a call that gave none.
 var emptyObject = json.RawMessage("{}")
+
+// ToolCheckModel is a Model that can say beforehand which tools it cannot declare to
+// its service: by their names, or by what their schemas use. It is asked before an
+// agent is made and when tools are added. Without it the service says so itself, in
+// the first turn.
+type ToolCheckModel interface {
+	Model
+	// CheckTools returns an error that names the tools and says what to change.
+	CheckTools(tools []ToolDeclaration) error
+}
+
+// ReachModel is a Model that can say whether its service is there, takes the key and
+// has the model. That costs nothing. Whoever chooses a model for later asks first.
+type ReachModel interface {
+	Model
+	// Reach returns an error that says what is missing, and what to do about it. A
+	// service that does not tell which models it has is taken at its word later.
+	Reach(ctx context.Context) error
+}

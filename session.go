@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -339,35 +338,29 @@ func (s *Session) source() string {
 	}
 }
 
-// SessionOpened is the input of session.start.
-type SessionOpened struct{ input[sessionOpened] }
-
-type sessionOpened struct {
-	Source   string `json:"source" jsonschema:"new, resumed, forked or recovered"`
-	Messages int    `json:"messages" jsonschema:"how many messages the transcript holds"`
+// SetModel has another model answer, from the next turn on. Tools and history go
+// along. A session that is opened again later, by whatever process, finds the model
+// by its name: see [Options.Models].
+func (s *Session) SetModel(ctx context.Context, model Model) error {
+	n, err := s.agent.usable(model)
+	if err != nil {
+		return fmt.Errorf("set model of session %q: %w", s.id, err)
+	}
+	_, err = s.take(ctx, func(t *turn) EndReason {
+		t.quiet = true
+		s.keepModel(n)
+		if err := t.commit(nil, nil, nil); err != nil {
+			return t.failed(err)
+		}
+		return EndTurn
+	})
+	return err
 }
 
-// part tells one opening of a session from the next: its transcript grows.
-func (s *sessionOpened) part() string { return s.Source + ":" + strconv.Itoa(s.Messages) }
-
-// Source says how the session was opened: new, resumed, forked or recovered.
-func (s SessionOpened) Source() string { return s.data().Source }
-
-// Messages is how many messages the transcript holds.
-func (s SessionOpened) Messages() int { return s.data().Messages }
-
-// SessionClosed is the input of session.end.
-type SessionClosed struct{ input[sessionClosed] }
-
-type sessionClosed struct {
-	Reason EndReason `json:"reason" jsonschema:"how the last turn ended"`
-	Turns  int       `json:"turns" jsonschema:"how many turns were taken"`
+// keepModel makes a model the session's.
+func (s *Session) keepModel(n *namedModel) {
+	s.model, s.state.Model = n, n.info.Name
+	if same(n.Model, s.agent.model.Model) {
+		s.model, s.state.Model = nil, ""
+	}
 }
-
-func (s *sessionClosed) part() string { return strconv.Itoa(s.Turns) }
-
-// Reason is how the last turn ended.
-func (s SessionClosed) Reason() EndReason { return s.data().Reason }
-
-// Turns is how many turns were taken.
-func (s SessionClosed) Turns() int { return s.data().Turns }

@@ -7,19 +7,6 @@ import (
 	"slices"
 )
 
-// AbandonTool is a Tool that keeps something open for a call while it waits, such as the
-// session of a subagent. Without it nobody tells the tool that a call which it parked
-// will not go on.
-type AbandonTool interface {
-	Tool
-	// Abandon is told of a call that began and will not go on: it was parked, or under
-	// way when its process ended, and the turn was ended, or the call was refused
-	// meanwhile. Its Wait is the name under which it was parked, if it was. It may be told
-	// more than once, and of calls for which nothing is open. An error is logged, and told
-	// to those who watch; the call has its result anyway.
-	Abandon(ctx context.Context, call *Invocation) error
-}
-
 // letGo tells the tools of calls which have begun, and have a result from elsewhere,
 // that they will not go on.
 func (t *turn) letGo(b *batch) {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
@@ -170,90 +168,6 @@ func (t *turn) adopt(state *TurnState) {
 // at makes it a step of the turn.
 func (t *turn) at(step int) {
 	t.scope = &hook.Scope{Session: t.session.id, Turn: t.state.ID, Step: step, Agent: t.agent.opts.Name}
-}
-
-// commit stores messages and what goes with them, with the records of hooks so
-// far. What could not be stored is not part of the session.
-func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
-	t.commitment = Commit{Messages: messages, Calls: calls, Approvals: approvals}
-	return t.store()
-}
-
-// store writes t.commitment: the rest of it is filled in here. The session's state is
-// stored unless the commitment has one of its own.
-func (t *turn) store() (err error) {
-	s := t.session
-	c := &t.commitment // it is ours again when Commit returns
-	messages := c.Messages
-	now := time.Now()
-	for i, m := range messages {
-		if m.Time.IsZero() { // a reminder that was sent has its place already
-			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
-		}
-	}
-	c.Session, c.Epoch = s.id, s.epoch
-	if c.State == nil {
-		c.State = &s.state
-	}
-	if t.queued != "" {
-		c.Queued = t.takesUp(messages)
-	}
-	if t.agent.riding {
-		c.Runs = t.snap.Take()
-	}
-	stored := false
-	defer func() {
-		if !stored { // be it that the store came to a sudden end
-			t.lost = t.served
-			s.doubt(t.base)
-			// The turn has failed, and the records tell why: they do not go with it.
-			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
-		}
-	}()
-	if t.gone() {
-		return fmt.Errorf("session %q: %w", s.id, ErrHandedOver)
-	}
-	if err := t.agent.store.Commit(t.base, c); err != nil {
-		return fmt.Errorf("session %q: store: %w", s.id, err)
-	}
-	stored = true
-	s.last += int64(len(messages))
-	if c.Amended != nil { // a copy, because others may read the old slice
-		s.messages = slices.Clone(s.messages)
-		s.messages[len(s.messages)-1] = c.Amended
-	}
-	if n := len(t.placed); n > 0 && len(messages) > 0 && t.placed[n-1] == messages[0] {
-		s.messages, messages = t.placed, messages[1:] // a request holds the first in its place: nobody writes there
-	}
-	s.messages = append(s.messages, messages...)
-	t.placed = nil
-	if c.Calls != nil {
-		if s.underway == nil {
-			s.underway = new(openTurn)
-		}
-		s.underway.calls = c.Calls
-	}
-	t.clean = true
-	return t.tellRuns(c.Runs)
-}
-
-// tellRuns shows the runs that are meant for the user's eyes.
-func (t *turn) tellRuns(runs []hook.Run) error {
-	if !t.heeded() {
-		return nil
-	}
-	if !t.agent.riding {
-		runs = t.snap.Take()
-		if err := t.snap.Record(t.base, runs); err != nil {
-			return fmt.Errorf("session %q: %w", t.session.id, err)
-		}
-	}
-	for i := range runs {
-		if runs[i].Visibility == hook.VisibleToUser {
-			t.emit(Event{Kind: EventHookRun, Step: runs[i].Scope.Step, Text: runs[i].Subscription, HookRun: &runs[i]})
-		}
-	}
-	return nil
 }
 
 // validParts refuses what cannot be sent or stored.

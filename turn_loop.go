@@ -213,17 +213,6 @@ func (t *turn) gatesMayTakeLong(response *Message) bool {
 	return ToolDenied.Slow(t.snap) || ApprovalRequest.Slow(t.snap) || ApprovalDecided.Slow(t.snap)
 }
 
-// commitUnjudged stores a response before its gates are asked, with the reminders that
-// its request carried.
-func (t *turn) commitUnjudged(response, delivered *Message) error {
-	t.state.Unjudged = true
-	messages := t.carried[:0]
-	if delivered != nil {
-		messages = append(messages, delivered)
-	}
-	return t.commit(append(messages, response), nil, nil)
-}
-
 // verdict says how the turn ends with this response, if it does.
 func (t *turn) verdict(response *Message, b *batch) EndReason {
 	switch {
@@ -291,29 +280,6 @@ func (t *turn) stopping() EndReason {
 		return t.failed(context.Cause(t.ctx))
 	}
 	return EndTurn
-}
-
-// commitResponse stores a response, unless commitUnjudged did, the reminders its request
-// carried, and the states of its calls. A call that will run now is recorded as started
-// before it runs. It is not if something slow comes first: a person who is asked, or a
-// hook at model.post.
-func (t *turn) commitResponse(delivered *Message, b *batch) error {
-	messages := t.carried[:0]
-	if delivered != nil {
-		messages = append(messages, delivered)
-	}
-	if !t.state.Unjudged {
-		messages = append(messages, b.message)
-		b.message.Seq = t.session.last + int64(len(messages)) // calls name it
-	}
-	t.state.Unjudged = false
-	waits := t.asking().agent.opts.OnAsk == AskWait && b.asks() || ModelPost.Slow(t.snap)
-	calls := b.records(waits)
-	if b.settled() {
-		messages = append(messages, b.results())
-	}
-	t.commitment = Commit{Messages: messages, Calls: calls, Approvals: b.approvals(), Amended: b.amended}
-	return t.store()
 }
 
 // observe tells everyone about a response that is stored.

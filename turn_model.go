@@ -10,55 +10,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// ToolCheckModel is a Model that can say beforehand which tools it cannot declare to
-// its service: by their names, or by what their schemas use. It is asked before an
-// agent is made and when tools are added. Without it the service says so itself, in
-// the first turn.
-type ToolCheckModel interface {
-	Model
-	// CheckTools returns an error that names the tools and says what to change.
-	CheckTools(tools []ToolDeclaration) error
-}
-
-// ReachModel is a Model that can say whether its service is there, takes the key and
-// has the model. That costs nothing. Whoever chooses a model for later asks first.
-type ReachModel interface {
-	Model
-	// Reach returns an error that says what is missing, and what to do about it. A
-	// service that does not tell which models it has is taken at its word later.
-	Reach(ctx context.Context) error
-}
-
 // PolicyModel is the turn policy that has another model answer the turn, by its
 // name: see [Options.Models].
 var PolicyModel = PolicyFirst[string]("model")
-
-// SetModel has another model answer, from the next turn on. Tools and history go
-// along. A session that is opened again later, by whatever process, finds the model
-// by its name: see [Options.Models].
-func (s *Session) SetModel(ctx context.Context, model Model) error {
-	n, err := s.agent.usable(model)
-	if err != nil {
-		return fmt.Errorf("set model of session %q: %w", s.id, err)
-	}
-	_, err = s.take(ctx, func(t *turn) EndReason {
-		t.quiet = true
-		s.keepModel(n)
-		if err := t.commit(nil, nil, nil); err != nil {
-			return t.failed(err)
-		}
-		return EndTurn
-	})
-	return err
-}
-
-// keepModel makes a model the session's.
-func (s *Session) keepModel(n *namedModel) {
-	s.model, s.state.Model = n, n.info.Name
-	if same(n.Model, s.agent.model.Model) {
-		s.model, s.state.Model = nil, ""
-	}
-}
 
 // same reports whether two models are one. A model need not be comparable.
 func same(a, b Model) bool {

@@ -2,40 +2,10 @@ package belay
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
 )
-
-// ReminderKind says why the model is told something.
-type ReminderKind string
-
-// The kinds of reminders.
-const (
-	ReminderContext  ReminderKind = "context"  // a hook adds it
-	ReminderOutput   ReminderKind = "output"   // a hook shows it
-	ReminderBlocked  ReminderKind = "blocked"  // a hook stopped something
-	ReminderRuntime  ReminderKind = "runtime"  // the loop itself has something to say
-	ReminderStanding ReminderKind = "standing" // the session's own, in every request
-)
-
-// PendingReminder is a reminder that no request has carried yet.
-type PendingReminder struct {
-	Reminder
-	Kind ReminderKind `json:"kind"`
-}
-
-// ReminderSettings are a session's own. What was blocked or denied is always
-// told.
-type ReminderSettings struct {
-	// Standing is told in every request, last.
-	Standing string `json:"standing,omitempty"`
-	// HideOutput and HideContext keep what hooks show and add from the model.
-	HideOutput  bool `json:"hide_output,omitempty"`
-	HideContext bool `json:"hide_context,omitempty"`
-}
 
 // hear keeps what a hook's answer says besides for the next request, and its
 // diagnostics for the end of the turn.
@@ -68,28 +38,6 @@ func (s shownAt) pending() PendingReminder {
 func (t *turn) tell(kind ReminderKind, from, text string) {
 	t.session.state.Pending = append(t.session.state.Pending, PendingReminder{Reminder{Text: text, From: from}, kind})
 }
-
-// render is the reminder as the model reads it.
-func (r PendingReminder) render() string {
-	text := strings.TrimSpace(r.Text)
-	switch r.Kind {
-	case ReminderOutput:
-		text = fmt.Sprintf("Output of hook %q:\n%s", r.From, text)
-	case ReminderBlocked:
-		text = fmt.Sprintf("Blocked by hook %q: %s", r.From, text)
-	case ReminderContext, ReminderRuntime, ReminderStanding:
-	}
-	return openReminder + closesReminder.ReplaceAllString(text, `<$1\/$2`) + closeReminder
-}
-
-// closesReminder finds what a model could take for the end of the element.
-var closesReminder = regexp.MustCompile(`(?i)<(\s*)/(\s*system-reminder)`)
-
-// The element that reminders come in. A text cannot close it.
-const (
-	openReminder  = "<system-reminder>\n"
-	closeReminder = "\n</system-reminder>"
-)
 
 // delivery is the reminders of one request.
 type delivery struct {

@@ -1,0 +1,131 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/belay-run/belay/internal/scan"
+)
+
+// expand does what users type: directives first, in the order in which the message
+// has them, then the extensions that look at messages. The text is looked through
+// once.
+func (t *turn) expand(said *submitted) EndReason {
+	defer t.gatherWishes() // of the children of directives and skills
+	typed := said.text
+	bound := t.agent.bindNames(typed)
+	if len(bound) > 0 {
+		tokens := make([]scan.Token, len(bound))
+		for i := range bound {
+			tokens[i] = bound[i].Token
+		}
+		at := 0
+		said.text = scan.Replace(typed, tokens, func(token scan.Token) string {
+			at++
+			return Placeholder(token.Name, bound[at-1].directive == nil)
+		})
+	}
+	names := slices.ContainsFunc(bound, func(b boundName) bool { return b.directive == nil })
+	end := len(strings.TrimRightFunc(typed, unicode.IsSpace))
+	var done []string
+	for i := range bound {
+		if bound[i].directive == nil {
+			continue
+		}
+		use := &DirectiveUse{Typed: typed, Rest: strings.TrimSpace(typed[min(bound[i].End, end):end]), more: names || i < len(bound)-1}
+		if err := t.direct(said, &bound[i], use); err != nil {
+			if len(done) > 0 {
+				err = fmt.Errorf("%w (what %s did before it stands)", err, strings.Join(done, ", "))
+			}
+			return t.failed(err)
+		}
+		if said.reply != nil {
+			return ""
+		}
+		done = append(done, "/"+bound[i].Name)
+	}
+	return t.expandFurther(said, typed, bound)
+}
+
+// direct runs one directive. What of its use depends on the whole message is filled in.
+func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
+	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &Invoked{Name: b.Name, Source: SourceUser}})
+	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said}
+	outcome, err := run(t.ctx, b.directive, use)
+	use.Controls.close()
+	if err == nil && outcome.Text != nil {
+		err = validParts([]Part{Text(*outcome.Text)})
+	}
+	if err == nil && outcome.Reply != nil {
+		err = outcome.Reply.check()
+	}
+	if err == nil && t.ctx.Err() != nil {
+		err = context.Cause(t.ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("directive /%s: %w", b.Name, err)
+	}
+	if outcome.Text != nil {
+		said.text = *outcome.Text
+	}
+	if outcome.Reply != nil {
+		said.answer(outcome.Reply, "/"+b.Name)
+	}
+	return nil
+}
+
+// run calls a directive, which is not ours and may panic.
+func run(ctx context.Context, d *Directive, use *DirectiveUse) (outcome DirectiveOutcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	return d.Run(ctx, use)
+}
+
+// expandFurther lets the extensions look at what users type.
+func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) EndReason {
+	for i, e := range t.agent.opts.Extensions {
+		in, ok := e.(InputExtension)
+		if !ok {
+			continue
+		}
+		s := Submission{
+			Session: t.scope.Session, Turn: t.scope.Turn, Agent: t.scope.Agent, Text: said.text, Typed: typed,
+			Controls: &Controls{turn: t, said: said},
+		}
+		for _, b := range bound {
+			if b.directive == nil && b.extension == i {
+				s.Names = append(s.Names, b.Name)
+			}
+		}
+		x, err := in.Expand(t.ctx, s)
+		s.Controls.close()
+		for _, injected := range x.Injected {
+			err = errors.Join(err, validParts(injected.Parts))
+		}
+		if x.Text != nil {
+			err = errors.Join(err, validParts([]Part{Text(*x.Text)}))
+		}
+		if x.Reply != nil {
+			err = errors.Join(err, x.Reply.check())
+		}
+		if err != nil {
+			return t.failed(fmt.Errorf("extension %q: %w", e.Name(), err))
+		}
+		if x.Text != nil {
+			said.text = *x.Text
+		}
+		said.injected = append(said.injected, x.Injected...)
+		if x.Reply != nil {
+			said.answer(x.Reply, e.Name())
+			return ""
+		}
+	}
+	return ""
+}

@@ -1,0 +1,117 @@
+package belay
+
+import (
+	"fmt"
+	"slices"
+)
+
+// spend counts what was taken, here and for all parents.
+func (t *turn) spend(u Usage) {
+	t.state.Usage = t.state.Usage.add(u)
+	if t.lineage != nil {
+		t.lineage.charge(u)
+	}
+}
+
+// charge counts what a child took for all its parents.
+func (l *lineage) charge(u Usage) {
+	for ; l != nil; l = l.parent.lineage {
+		w := &l.parent.wishes
+		w.mu.Lock()
+		w.spent = w.spent.add(u)
+		w.mu.Unlock()
+	}
+}
+
+// overspent says which budget is used up: the agent's own, or a parent's.
+func (t *turn) overspent() string {
+	if why := t.agent.opts.Budget.spent(t.state.Usage, t.session.state.Usage.add(t.state.Usage)); why != "" {
+		return why
+	}
+	for l := t.lineage; l != nil; l = l.parent.lineage {
+		w := &l.parent.wishes
+		w.mu.Lock()
+		turn := l.turn.add(w.spent)
+		w.mu.Unlock()
+		if why := l.parent.agent.opts.Budget.spent(turn, l.session.add(turn)); why != "" {
+			return fmt.Sprintf("agent %s, with its subagents: %s", l.parent.agent.opts.Name, why)
+		}
+	}
+	return ""
+}
+
+// limiter is a parent that may not use everything, with the tools that it has.
+type limiter struct {
+	agent *Agent
+	tools *toolset
+}
+
+// permits reports whether a child of the parent's may use a tool: the parent may, by the
+// tool's name and by its owner, and does not have it itself as one that it may not use.
+func (l limiter) permits(b *boundTool) bool {
+	if !l.agent.inScope(b.name) || !l.agent.narrowed.allows(b.owner, b.name) {
+		return false
+	}
+	own := l.tools.byName[b.name]
+	return own == nil || own.inScope
+}
+
+// limiters adds the parents that may not use everything, however far above.
+func (t *turn) limiters(all []limiter) []limiter {
+	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
+		if a := at.agent; a.opts.Scope != nil || len(a.narrowed) > 0 {
+			all = append(all, limiter{a, a.allTools()})
+		}
+	}
+	return all
+}
+
+// limitedTools is a toolset without what parents may not use. As long as neither it nor
+// they change it serves every step of every child.
+type limitedTools struct {
+	of  *toolset
+	by  []limiter
+	set *toolset
+}
+
+// mostLimited is how many of them an agent keeps: its tools by themselves and with those
+// of a step, for two parents.
+const mostLimited = 4
+
+// limited takes away the tools that a parent may not use.
+func (t *turn) limited(tools *toolset) *toolset {
+	if t.lineage == nil {
+		return tools
+	}
+	var room [4]limiter
+	by := t.limiters(room[:0])
+	if len(by) == 0 {
+		return tools
+	}
+	var kept []*limitedTools
+	if known := t.agent.limited.Load(); known != nil {
+		kept = *known
+	}
+	for _, k := range kept {
+		if k.of == tools && slices.Equal(k.by, by) {
+			return k.set
+		}
+	}
+	now := &limitedTools{tools, slices.Clone(by), newToolset(cut(tools.tools, by))}
+	next := append([]*limitedTools{now}, kept[:min(len(kept), mostLimited-1)]...)
+	t.agent.limited.Store(&next)
+	return now.set
+}
+
+// cut returns tools of which those are out of scope that a parent may not use.
+func cut(tools []*boundTool, by []limiter) []*boundTool {
+	tools = slices.Clone(tools)
+	for i, b := range tools {
+		if b.inScope && slices.ContainsFunc(by, func(l limiter) bool { return !l.permits(b) }) {
+			out := *b
+			out.inScope = false
+			tools[i] = &out
+		}
+	}
+	return tools
+}

@@ -37,7 +37,7 @@ func (a *Agent) register(ctx context.Context) error {
 	for i, e := range a.opts.Extensions {
 		if one, ok := e.(RegisterExtension); ok && !r.known[i] {
 			if err := safely(a.names[i], func() error { return one.Register(ctx, r.config.clone()) }); err != nil {
-				return errors.Join(err, a.tellGone(context.WithoutCancel(ctx), told))
+				return errors.Join(err, a.notifyUnregister(context.WithoutCancel(ctx), told))
 			}
 			r.known[i], told[i] = true, true
 		}
@@ -50,7 +50,7 @@ func (a *Agent) register(ctx context.Context) error {
 func (a *Agent) unregister(ctx context.Context) error {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
-	return a.tellGone(ctx, slices.Clone(a.registration.known))
+	return a.notifyUnregister(ctx, slices.Clone(a.registration.known))
 }
 
 // unregisterForGood is unregister for an agent that is closed.
@@ -58,11 +58,12 @@ func (a *Agent) unregisterForGood(ctx context.Context) error {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
 	a.registration.over = true
-	return a.tellGone(ctx, slices.Clone(a.registration.known))
+	return a.notifyUnregister(ctx, slices.Clone(a.registration.known))
 }
 
-// tellGone tells extensions that the agent is gone, the last first.
-func (a *Agent) tellGone(ctx context.Context, which []bool) error {
+// notifyUnregister tells the extensions that the agent is closed, in reverse order of
+// registration.
+func (a *Agent) notifyUnregister(ctx context.Context, which []bool) error {
 	r := &a.registration
 	var problems []error
 	for i, told := range slices.Backward(which) {

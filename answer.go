@@ -49,10 +49,10 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 	turn, err := s.take(ctx, func(t *turn) EndReason {
 		bound, err := t.agent.bind(tool, "")
 		if err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		bound.inScope = true
-		t.extra = append(t.extra, bound)
+		t.request.extra = append(t.request.extra, bound)
 		t.seeTools()
 		t.missing = func() string {
 			if given {
@@ -68,9 +68,9 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 	return answer, turn, err
 }
 
-// missed makes a turn go on that has not given what it must. It gives up after a
-// few tries.
-func (t *turn) missed() bool {
+// askForMissing makes the turn continue if the model has not given the answer it must
+// give. It reports false after a few attempts.
+func (t *turn) askForMissing() bool {
 	const tries = 3
 	if t.missing == nil || t.state.Missed >= tries {
 		return false
@@ -80,6 +80,6 @@ func (t *turn) missed() bool {
 		return false
 	}
 	t.state.Missed++
-	t.tell(ReminderRuntime, "belay", text)
+	t.addReminder(ReminderRuntime, "belay", text)
 	return true
 }

@@ -115,7 +115,7 @@ func (c *Controls) swap(model Model, keep bool) error {
 	}
 	w.mu.Unlock()
 	if c.said != nil {
-		c.turn.grant()
+		c.turn.applyWishes()
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (c *Controls) Tools() []ToolDeclaration {
 		return nil
 	}
 	defer c.leave()
-	return slices.Clone(c.turn.tools.declared)
+	return slices.Clone(c.turn.request.tools.declared)
 }
 
 // Emit tells those who watch the session. Its number, its time and where it belongs

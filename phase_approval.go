@@ -81,7 +81,7 @@ func DenyApproval(reason string) ApprovalVerdict {
 }
 
 func (v ApprovalVerdict) decision() ApprovalDecision {
-	return heard(v.Decision, approvalDecisions, ApprovalDeny)
+	return knownDecision(v.Decision, approvalDecisions, ApprovalDeny)
 }
 
 // Answer reports what the verdict asks for. Both decisions stand in for a

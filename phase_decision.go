@@ -65,9 +65,9 @@ func parseDecision[D ~string](d *D, text []byte, words []string) error {
 	return nil
 }
 
-// heard is a decision as its gate takes it. "pass" is the same as nothing, and
-// a word that the gate does not know refuses: a slip of the pen is not consent.
-func heard[D ~string](d D, words []string, refusal D) D {
+// knownDecision returns a decision in the form that its gate uses. "pass" is the same
+// as no decision. An unknown word becomes the refusal: a typing error is not consent.
+func knownDecision[D ~string](d D, words []string, refusal D) D {
 	switch {
 	case d == "" || d == "pass":
 		return ""

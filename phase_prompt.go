@@ -77,7 +77,7 @@ func RewritePrompt(text string) PromptVerdict { return PromptVerdict{Prompt: &te
 func AnswerPrompt(text string) PromptVerdict { return PromptVerdict{Reply: &text} }
 
 func (v PromptVerdict) decision() PromptDecision {
-	return heard(v.Decision, promptDecisions, PromptDeny)
+	return knownDecision(v.Decision, promptDecisions, PromptDeny)
 }
 
 // Answer reports what the verdict asks for.
@@ -148,7 +148,7 @@ func Continue(reason string) StopVerdict {
 }
 
 func (v StopVerdict) decision() StopDecision {
-	return heard(v.Decision, stopDecisions, StopContinue)
+	return knownDecision(v.Decision, stopDecisions, StopContinue)
 }
 
 // Answer reports what the verdict asks for.

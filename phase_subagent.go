@@ -53,7 +53,7 @@ func DenySubagent(reason string) SubagentVerdict {
 }
 
 func (v SubagentVerdict) decision() SubagentDecision {
-	return heard(v.Decision, subagentDecisions, SubagentDeny)
+	return knownDecision(v.Decision, subagentDecisions, SubagentDeny)
 }
 
 // Answer reports what the verdict asks for.

@@ -115,7 +115,9 @@ var toolSeverity = map[ToolDecision]hook.Severity{
 	ToolPass: hook.SeverityPass, ToolAsk: hook.SeverityAsk, ToolDeny: hook.SeverityDeny, ToolHalt: hook.SeverityHalt,
 }
 
-func (v ToolVerdict) decision() ToolDecision { return heard(v.Decision, toolDecisions, ToolDeny) }
+func (v ToolVerdict) decision() ToolDecision {
+	return knownDecision(v.Decision, toolDecisions, ToolDeny)
+}
 
 // Answer reports what the verdict asks for.
 func (v ToolVerdict) Answer() *hook.Answer {

@@ -133,11 +133,11 @@ func (s *Session) Revoke(ctx context.Context, approval string) error {
 		defer t.leaveParked()
 		kept := slices.DeleteFunc(slices.Clone(s.state.Grants), func(g Grant) bool { return g.Approval == approval })
 		if len(kept) == len(s.state.Grants) {
-			return t.failed(fmt.Errorf("session %q: revoke %q: %w: it has no such grant", s.id, approval, ErrNotFound))
+			return t.fail(fmt.Errorf("session %q: revoke %q: %w: it has no such grant", s.id, approval, ErrNotFound))
 		}
 		s.state.Grants = kept
 		if err := t.commit(nil, nil, nil); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		return EndTurn
 	})

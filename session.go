@@ -99,10 +99,10 @@ func (s *Session) Resume(ctx context.Context) iter.Seq2[Event, error] {
 func (s *Session) Abandon(ctx context.Context) (*Turn, error) {
 	return s.take(ctx, func(t *turn) EndReason {
 		if t.session.state.Turn == nil {
-			return t.failed(ErrNoTurn)
+			return t.fail(ErrNoTurn)
 		}
 		if err := t.abandon(); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		return cmp.Or(t.state.Ended, EndAborted)
 	})
@@ -128,7 +128,7 @@ func (s *Session) Compact(ctx context.Context) error {
 	_, err := s.take(ctx, func(t *turn) EndReason {
 		t.quiet = true
 		if err := t.compact("forced"); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		return EndTurn
 	})
@@ -145,7 +145,7 @@ func (s *Session) SetReminders(ctx context.Context, settings ReminderSettings) e
 		t.quiet = true
 		s.state.Reminders = settings
 		if err := t.commit(nil, nil, nil); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		return EndTurn
 	})
@@ -243,7 +243,7 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	}
 	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
 	outcome, err := SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
-	s.agent.tellFailures(scope, outcome.Diagnostics)
+	s.agent.reportFailures(scope, outcome.Diagnostics)
 	if len(outcome.Output.shown) > 0 && s.held { // the model is told when the session is opened again
 		s.state.Pending = appendAside(s.state.Pending, Aside{Note: outcome.Output})
 		err = errors.Join(err, s.agent.store.Commit(ctx, &Commit{Session: s.id, Epoch: s.epoch, State: &s.state}))
@@ -304,9 +304,9 @@ func (s *Session) open(ctx context.Context) error {
 	return nil
 }
 
-// doubt lets go of the session after a commit that failed: what the store holds
-// now is read anew by the next turn.
-func (s *Session) doubt(ctx context.Context) {
+// release gives up the session after a commit that failed. The next turn reads from the
+// store again.
+func (s *Session) release(ctx context.Context) {
 	if s.held {
 		s.held = false
 		if err := s.agent.store.Release(ctx, s.id, s.epoch); err != nil {
@@ -315,8 +315,8 @@ func (s *Session) doubt(ctx context.Context) {
 	}
 }
 
-// spent adds to what the session's turns took.
-func (s *Session) spent(u Usage) {
+// addUsage adds to the usage of the session's turns.
+func (s *Session) addUsage(u Usage) {
 	s.view.Lock()
 	defer s.view.Unlock()
 	s.state.Usage = s.state.Usage.add(u)
@@ -350,7 +350,7 @@ func (s *Session) SetModel(ctx context.Context, model Model) error {
 		t.quiet = true
 		s.keepModel(n)
 		if err := t.commit(nil, nil, nil); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		return EndTurn
 	})

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// letGo tells the tools of calls which have begun, and have a result from elsewhere,
-// that they will not go on.
-func (t *turn) letGo(b *batch) {
+// abandonCalls informs the tools of started calls whose result came from elsewhere that
+// these calls will not continue.
+func (t *turn) abandonCalls(b *batch) {
 	given := func(c *call) bool { return c.begun && c.result != nil }
 	if !slices.ContainsFunc(b.calls, given) {
 		return
@@ -17,7 +17,7 @@ func (t *turn) letGo(b *batch) {
 	tools := t.stepTools()
 	ctx, cancel := context.WithTimeout(t.base, t.agent.opts.Limits.End)
 	defer cancel()
-	t.each(b.calls, func(t *turn, c *call) {
+	t.forEach(b.calls, func(t *turn, c *call) {
 		if !given(c) {
 			return
 		}

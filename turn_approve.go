@@ -39,9 +39,9 @@ func (t *turn) askApproval(c *call, a Authorization) {
 	}
 	if ApprovalRequest.Active(t.snap) {
 		outcome, err := ApprovalRequest.Dispatch(t.ctx, t.snap, ApprovalAsked{newInput(t.scope, approvalAsked{
-			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: who.reason, By: who.by, Floor: who.floor, soFar: t.so(),
+			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: who.reason, By: who.by, Floor: who.floor, soFar: t.soFar(),
 		})})
-		c.pending = t.aside(c.pending, outcome.Output.Aside)
+		c.pending = t.addAside(c.pending, outcome.Output.Aside)
 		c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 		if err != nil && t.ctx.Err() != nil {
 			c.approval = nil
@@ -71,7 +71,7 @@ func (t *turn) mayAllow(subscription string) bool {
 // question is told all the same, of a call that is not yet stored when it is.
 func (t *turn) decidedUnasked(c *call, d Decision) {
 	if c.stored {
-		t.tellApproval(EventApprovalRequested, c)
+		t.emitApproval(EventApprovalRequested, c)
 	}
 	t.decided(c, d)
 }
@@ -79,13 +79,13 @@ func (t *turn) decidedUnasked(c *call, d Decision) {
 // decided does with a call what was decided about it.
 func (t *turn) decided(c *call, d Decision) {
 	t.close1(c, d)
-	t.widen(c)
+	t.addGrant(c)
 	c.Wait, c.state = c.Resumes, CallJudged
 	if !d.Allow {
 		t.deny(c, d.By, d.Reason)
 	}
 	if c.stored { // else it is told when its response is
-		t.tellApproval(EventApprovalDecided, c)
+		t.emitApproval(EventApprovalDecided, c)
 	}
 }
 
@@ -108,7 +108,7 @@ func (t *turn) close1(c *call, d Decision) {
 	ctx, cancel := t.afterAbort()
 	defer cancel()
 	outcome, err := ApprovalDecided.Dispatch(ctx, t.snap, ApprovalOutcome{newInput(t.scope, approvalOutcome{
-		ID: approval.ID, Call: c.ID, Tool: c.Tool, Hash: d.Hash, Decision: word, Scope: d.Scope.Kind, By: d.By, Reason: d.Reason, soFar: t.so(),
+		ID: approval.ID, Call: c.ID, Tool: c.Tool, Hash: d.Hash, Decision: word, Scope: d.Scope.Kind, By: d.By, Reason: d.Reason, soFar: t.soFar(),
 	})})
 	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
@@ -119,13 +119,13 @@ func (t *turn) cancelled(b *batch, why string) {
 	for _, c := range b.calls {
 		if c.approval != nil && c.stored && c.approval.Decided == nil {
 			t.close1(c, Decision{By: "cancel", Reason: why})
-			t.tellApproval(EventApprovalDecided, c)
+			t.emitApproval(EventApprovalDecided, c)
 		}
 	}
 }
 
-func (t *turn) tellApproval(kind EventKind, c *call) {
-	if t.heeded() {
+func (t *turn) emitApproval(kind EventKind, c *call) {
+	if t.hasAudience() {
 		approval := *c.approval
 		t.emit(Event{Kind: kind, Approval: &approval, Call: c.part, Text: c.tooLate})
 	}
@@ -138,7 +138,7 @@ func (t *turn) approve(b *batch) error {
 	for _, c := range b.calls {
 		if c.state == CallParked && c.approval != nil && c.approval.Decided == nil {
 			asking = append(asking, c)
-			t.tellApproval(EventApprovalRequested, c)
+			t.emitApproval(EventApprovalRequested, c)
 		}
 	}
 	if len(asking) == 0 || t.asking().agent.opts.OnAsk != AskWait {
@@ -146,7 +146,7 @@ func (t *turn) approve(b *batch) error {
 	}
 	q := &inquiry{open: make(map[*call]openQuestion, len(asking))}
 	defer q.heed(t)()
-	t.each(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
+	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
 	})
 	t.gather(b)
@@ -162,7 +162,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	defer withdraw(nil)
 	defer q.end(t, c)
 	q.begin(t, c, withdraw)
-	d, err := t.consult(ctx, t.question(c))
+	d, err := t.askApprover(ctx, t.question(c))
 	answered, _ := errors.AsType[*answeredError](context.Cause(ctx))
 	said := false
 	switch {
@@ -181,10 +181,10 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	}
 	d.By = cmp.Or(d.By, "approver")
 	if why := t.scopeFault(c, &d); why != "" {
-		t.narrowed(c, why)
+		t.noteNarrowed(c, why)
 		d.Scope = Scope{}
 	}
-	stands, theirs := t.onRecord(c, d)
+	stands, theirs := t.recordDecision(c, d)
 	if said && theirs && stands.Allow != d.Allow {
 		c.tooLate = fmt.Sprintf("%s said %s here, which came too late", d.By, yesOrNo(d.Allow))
 	}
@@ -200,9 +200,9 @@ func (t *turn) question(c *call) Question {
 	return q
 }
 
-// consult asks the approver on a goroutine of its own: one that waits at a
-// terminal hears neither an abort nor an expiry, and is left behind then.
-func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
+// askApprover asks the approver on its own goroutine. An approver that blocks on a
+// terminal notices neither an abort nor an expiry; it is left behind then.
+func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, context.Cause(ctx)
 	}
@@ -234,9 +234,9 @@ func (t *turn) consult(ctx context.Context, q Question) (Decision, error) {
 	}
 }
 
-// onRecord stores a decision. If someone else decided meanwhile, theirs stands.
-// A yes that cannot be stored is none.
-func (t *turn) onRecord(c *call, d Decision) (stands Decision, theirs bool) {
+// recordDecision stores a decision. If another decision was stored first, that one
+// stands. An approval that cannot be stored does not count.
+func (t *turn) recordDecision(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
 	stored, err := t.agent.store.Decide(t.base, d)
 	switch {

@@ -15,6 +15,19 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
+// turnRequest is the request that a step sends to the model.
+type turnRequest struct {
+	tools   *toolset      // of this step
+	stepped *steppedTools // the tools that extensions offered for this step
+	extra   []*boundTool  // tools of this turn only
+	system  string
+	placed  []*Message // the conversation with the reminders of the request in their places
+	tooFull bool       // the context is too long, and compaction failed
+
+	current *exchange               // with a model that answers at once
+	receive func(Chunk, error) bool // passes chunks to current
+}
+
 // ask asks the model, again where an attempt fails in a way that may pass. It
 // returns the response, not yet stored, and the reminders that its request
 // carried.
@@ -33,7 +46,7 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 			}
 			continue
 		}
-		if err := t.again(attempt, err); err != nil {
+		if err := t.waitToRetry(attempt, err); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -42,9 +55,9 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 // longestWait is how long a provider may have a turn wait.
 const longestWait = 10 * time.Minute
 
-// again waits until a failed attempt can be repeated. It returns the error if it
-// cannot.
-func (t *turn) again(attempt int, err error) error {
+// waitToRetry waits until a failed attempt can be repeated. It returns the error if
+// there is no further attempt.
+func (t *turn) waitToRetry(attempt int, err error) error {
 	var failure *ModelError
 	switch {
 	case t.ctx.Err() != nil || !errors.As(err, &failure):
@@ -79,25 +92,25 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	pending := t.session.state.Pending
 	if ModelPre.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, ModelPre, ModelRequest{newInput(t.scope, modelRequest{
-			Model: t.model.info.Name, Attempt: number, Messages: len(t.session.messages), Tools: len(t.tools.declared), soFar: t.so(),
+			Model: t.model.info.Name, Attempt: number, Messages: len(t.session.messages), Tools: len(t.request.tools.declared), soFar: t.soFar(),
 		})})
 		t.diagnostics = append(t.diagnostics, t.showFailures(outcome.Diagnostics)...)
 		if err != nil {
 			return nil, nil, err
 		}
-		pending = t.aside(slices.Clip(pending), outcome.Output)
+		pending = t.addAside(slices.Clip(pending), outcome.Output)
 	}
 	d := deliver(pending, t.session.state.Reminders, t.agent.opts.Limits.ReminderCharacters)
 	messages, delivered := t.withReminders(d)
-	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}})
+	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}})
 	if err != nil {
 		if answer != nil { // it is paid for, whatever is wrong with it
 			t.spend(answer.Usage)
-			t.clean = false
+			t.write.clean = false
 		}
 		if delivered != nil {
 			// The failed request shares its place: nobody may write there again.
-			t.session.messages, t.placed = slices.Clone(t.session.messages), nil
+			t.session.messages, t.request.placed = slices.Clone(t.session.messages), nil
 		}
 		return nil, nil, err
 	}
@@ -118,7 +131,7 @@ func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Messag
 			Role: RoleUser, Kind: KindReminder, Parts: d.stored,
 		}
 		messages = append(messages, delivered)
-		t.placed = messages
+		t.request.placed = messages
 	}
 	if len(d.ephemeral) > 0 {
 		messages = append(slices.Clip(messages), &Message{Role: RoleUser, Kind: KindReminder, Parts: d.ephemeral})

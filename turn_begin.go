@@ -21,7 +21,7 @@ func (s *Session) take(ctx context.Context, how func(*turn) EndReason) (*Turn, e
 		return nil, err
 	}
 	t.run(how)
-	return t.result, t.result.err
+	return t.end.result, t.end.result.err
 }
 
 // stream takes a turn whose events are read as they happen.
@@ -34,28 +34,28 @@ func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Se
 			yield(Event{}, err)
 			return
 		}
-		t.out, t.left = make(chan Event), make(chan struct{})
+		t.outbox.stream, t.outbox.left = make(chan Event), make(chan struct{})
 		go func() {
-			defer close(t.out)
+			defer close(t.outbox.stream)
 			t.run(how)
 		}()
 		over := false
 		defer func() { // however the consumer leaves: by break, by a panic, by runtime.Goexit
 			if !over {
 				cancel(errLeft)
-				close(t.left)
-				for range t.out {
+				close(t.outbox.left)
+				for range t.outbox.stream {
 				} // the turn ends before we do
 			}
 		}()
-		for event := range t.out {
+		for event := range t.outbox.stream {
 			if !yield(event, nil) {
 				return
 			}
 		}
 		over = true
-		if t.result.err != nil {
-			yield(Event{}, t.result.err)
+		if t.end.result.err != nil {
+			yield(Event{}, t.end.result.err)
 		}
 	}
 }
@@ -71,11 +71,11 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	}
 	t := &turn{
 		agent: s.agent, session: s, model: s.agent.model, ctx: ctx, base: base,
-		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, tools: s.agent.tools.Load(), clean: true,
+		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, request: turnRequest{tools: s.agent.tools.Load()}, write: turnWrite{clean: true},
 	}
 	t.state = &t.own
 	if t.lineage = lineageOf(ctx); t.lineage != nil {
-		t.tools = t.limited(t.tools)
+		t.request.tools = t.limited(t.request.tools)
 	}
 	return t, nil
 }
@@ -84,25 +84,25 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 // handler that calls runtime.Goexit, the turn itself is ended in order.
 func (t *turn) run(how func(*turn) EndReason) {
 	defer func() { <-t.session.slot }()
-	defer t.rescue(t.conclude)
-	defer t.rescue(t.finish)
+	defer t.recoverPanic(t.report)
+	defer t.recoverPanic(t.finish)
 	t.snap = t.agent.hooks.Snapshot()
 	t.finish(t.open(how))
 }
 
-// rescue is deferred. It ends a turn that did not come to its end.
-func (t *turn) rescue(finish func(EndReason)) {
-	if t.result != nil {
+// recoverPanic is deferred. It ends a turn that panicked or called runtime.Goexit.
+func (t *turn) recoverPanic(finish func(EndReason)) {
+	if t.end.result != nil {
 		return
 	}
 	sudden := recover()
 	if sudden == nil {
 		sudden = "runtime.Goexit was called"
 	}
-	end := t.failed(fmt.Errorf("the turn came to a sudden end: %v", sudden))
-	if t.session.held && t.state.ID != "" && !t.ending {
+	end := t.fail(fmt.Errorf("the turn came to a sudden end: %v", sudden))
+	if t.session.held && t.state.ID != "" && !t.end.begun {
 		if err := t.answerOpen(false); err != nil {
-			t.err = errors.Join(t.err, err)
+			t.end.err = errors.Join(t.end.err, err)
 		}
 	}
 	finish(end)
@@ -110,7 +110,7 @@ func (t *turn) rescue(finish func(EndReason)) {
 
 // fire asks a phase.
 func fire[In any, Out hook.Output](ctx context.Context, t *turn, phase hook.Phase[In, Out], in In) (hook.Outcome[In, Out], error) {
-	t.clean = t.clean && !t.agent.riding // else there are records to store
+	t.write.clean = t.write.clean && !t.agent.riding // else there are records to store
 	return phase.Dispatch(ctx, t.snap, in)
 }
 
@@ -118,10 +118,10 @@ func fire[In any, Out hook.Output](ctx context.Context, t *turn, phase hook.Phas
 func (t *turn) open(how func(*turn) EndReason) EndReason {
 	s := t.session
 	if err := t.inherit(); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	if err := s.open(t.ctx); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	if s.state.Model != "" || s.model != nil {
 		t.recallModel()
@@ -130,10 +130,10 @@ func (t *turn) open(how func(*turn) EndReason) EndReason {
 		s.started = true
 		if SessionStart.Active(t.snap) {
 			outcome, err := fire(t.ctx, t, SessionStart, SessionOpened{newInput(t.scope, sessionOpened{Source: s.source(), Messages: int(s.last)})})
-			t.hear(outcome.Output, outcome.Diagnostics)
+			t.keepAside(outcome.Output, outcome.Diagnostics)
 			if err != nil {
 				s.started = false
-				return t.failed(err)
+				return t.fail(err)
 			}
 		}
 	}
@@ -151,22 +151,22 @@ func (t *turn) begin() {
 	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
 	t.own = TurnState{ID: string(id)}
 	s.state.Turn = &t.own
-	t.adopt(&t.own)
-	t.clean = false
+	t.useState(&t.own)
+	t.write.clean = false
 	t.emit(Event{Kind: EventTurnStart})
 }
 
-// adopt makes it the turn of a state.
-func (t *turn) adopt(state *TurnState) {
+// useState makes state the state of the turn.
+func (t *turn) useState(state *TurnState) {
 	if state != &t.own { // hooks may have run in it before
 		t.snap.Resumes(state.ID)
 	}
 	t.state = state
-	t.at(state.Step)
+	t.enterStep(state.Step)
 }
 
-// at makes it a step of the turn.
-func (t *turn) at(step int) {
+// enterStep makes step the current step of the turn.
+func (t *turn) enterStep(step int) {
 	t.scope = &hook.Scope{Session: t.session.id, Turn: t.state.ID, Step: step, Agent: t.agent.opts.Name}
 }
 

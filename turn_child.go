@@ -146,9 +146,9 @@ func (c *Controls) admit(ctx context.Context, l *lineage, child *Child) (by, why
 		return "", ""
 	}
 	outcome, err := SubagentStart.Dispatch(ctx, t.snap, SubagentCall{newInput(t.scope, subagentCall{
-		Name: child.Name, Prompt: child.Prompt, Run: l.run, Parent: t.runID(), Depth: l.depth, soFar: t.so(),
+		Name: child.Name, Prompt: child.Prompt, Run: l.run, Parent: t.runID(), Depth: l.depth, soFar: t.soFar(),
 	})})
-	c.heard(outcome.Output.Aside, outcome.Diagnostics)
+	c.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 	switch {
 	case outcome.Output.decision() == SubagentDeny:
 		return cmp.Or(outcome.By, "subagent.start"), outcome.Output.Reason
@@ -172,18 +172,18 @@ func (c *Controls) stopped(l *lineage, status, message string) {
 	ctx, cancel := t.afterAbort()
 	defer cancel()
 	outcome, err := SubagentStop.Dispatch(ctx, t.snap, SubagentReturn{newInput(t.scope, subagentReturn{
-		Name: l.name, Run: l.run, Parent: t.runID(), Depth: l.depth, Status: status, Message: message, soFar: t.so(),
+		Name: l.name, Run: l.run, Parent: t.runID(), Depth: l.depth, Status: status, Message: message, soFar: t.soFar(),
 	})})
-	c.heard(Aside{Note: outcome.Output}, outcome.Diagnostics)
+	c.keepAside(Aside{Note: outcome.Output}, outcome.Diagnostics)
 	if err != nil {
 		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 	}
 }
 
-// heard keeps what hooks said, until the turn takes it over.
-func (c *Controls) heard(aside Aside, diagnostics []hook.Diagnostic) {
+// keepAside keeps what hooks said until the turn collects it.
+func (c *Controls) keepAside(aside Aside, diagnostics []hook.Diagnostic) {
 	c.wish(func(w *wishes) {
-		for _, p := range c.turn.aside(nil, aside) {
+		for _, p := range c.turn.addAside(nil, aside) {
 			w.pending = append(w.pending, wishedReminder{c.call, p})
 		}
 		w.diagnostics = append(w.diagnostics, c.turn.showFailures(diagnostics)...)
@@ -231,7 +231,7 @@ func (r *childRun) main(ctx context.Context, take func(ctx context.Context) iter
 			failure = err
 			continue
 		}
-		r.hear(&event)
+		r.observe(&event)
 	}
 	r.err = failure
 }
@@ -257,8 +257,8 @@ func (r *childRun) place(e *Event) {
 	}
 }
 
-// hear hands on what the child tells.
-func (r *childRun) hear(e *Event) {
+// observe forwards an event of the child to the parent's stream.
+func (r *childRun) observe(e *Event) {
 	l := r.lineage
 	r.place(e)
 	if e.Run == l.run && e.End != nil {
@@ -272,7 +272,7 @@ func (r *childRun) hear(e *Event) {
 	}
 	defer r.controls.leave()
 	if !l.over.Load() {
-		l.parent.pass(e)
+		l.parent.forward(e)
 	}
 }
 

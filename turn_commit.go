@@ -9,10 +9,17 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
+// turnWrite is the next commit of a turn. Its memory is reused from commit to commit.
+type turnWrite struct {
+	commit  Commit
+	carried [3]*Message // room for the messages of a commit
+	clean   bool        // there is nothing to store
+}
+
 // commit stores messages and what goes with them, with the records of hooks so
 // far. What could not be stored is not part of the session.
 func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
-	t.commitment = Commit{Messages: messages, Calls: calls, Approvals: approvals}
+	t.write.commit = Commit{Messages: messages, Calls: calls, Approvals: approvals}
 	return t.store()
 }
 
@@ -20,7 +27,7 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) e
 // stored unless the commitment has one of its own.
 func (t *turn) store() (err error) {
 	s := t.session
-	c := &t.commitment // it is ours again when Commit returns
+	c := &t.write.commit // it is ours again when Commit returns
 	messages := c.Messages
 	now := time.Now()
 	for i, m := range messages {
@@ -32,8 +39,8 @@ func (t *turn) store() (err error) {
 	if c.State == nil {
 		c.State = &s.state
 	}
-	if t.queued != "" {
-		c.Queued = t.takesUp(messages)
+	if t.queue.id != "" {
+		c.Queued = t.queuedIDFor(messages)
 	}
 	if t.agent.riding {
 		c.Runs = t.snap.Take()
@@ -41,13 +48,13 @@ func (t *turn) store() (err error) {
 	stored := false
 	defer func() {
 		if !stored { // be it that the store came to a sudden end
-			t.lost = t.served
-			s.doubt(t.base)
+			t.end.lost = t.queue.served
+			s.release(t.base)
 			// The turn has failed, and the records tell why: they do not go with it.
 			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
 		}
 	}()
-	if t.gone() {
+	if t.wasHandedOver() {
 		return fmt.Errorf("session %q: %w", s.id, ErrHandedOver)
 	}
 	if err := t.agent.store.Commit(t.base, c); err != nil {
@@ -59,24 +66,24 @@ func (t *turn) store() (err error) {
 		s.messages = slices.Clone(s.messages)
 		s.messages[len(s.messages)-1] = c.Amended
 	}
-	if n := len(t.placed); n > 0 && len(messages) > 0 && t.placed[n-1] == messages[0] {
-		s.messages, messages = t.placed, messages[1:] // a request holds the first in its place: nobody writes there
+	if n := len(t.request.placed); n > 0 && len(messages) > 0 && t.request.placed[n-1] == messages[0] {
+		s.messages, messages = t.request.placed, messages[1:] // a request holds the first in its place: nobody writes there
 	}
 	s.messages = append(s.messages, messages...)
-	t.placed = nil
+	t.request.placed = nil
 	if c.Calls != nil {
 		if s.underway == nil {
 			s.underway = new(openTurn)
 		}
 		s.underway.calls = c.Calls
 	}
-	t.clean = true
-	return t.tellRuns(c.Runs)
+	t.write.clean = true
+	return t.emitRuns(c.Runs)
 }
 
-// tellRuns shows the runs that are meant for the user's eyes.
-func (t *turn) tellRuns(runs []hook.Run) error {
-	if !t.heeded() {
+// emitRuns emits an event for each hook run that the user may see.
+func (t *turn) emitRuns(runs []hook.Run) error {
+	if !t.hasAudience() {
 		return nil
 	}
 	if !t.agent.riding {
@@ -97,7 +104,7 @@ func (t *turn) tellRuns(runs []hook.Run) error {
 // its request carried.
 func (t *turn) commitUnjudged(response, delivered *Message) error {
 	t.state.Unjudged = true
-	messages := t.carried[:0]
+	messages := t.write.carried[:0]
 	if delivered != nil {
 		messages = append(messages, delivered)
 	}
@@ -109,7 +116,7 @@ func (t *turn) commitUnjudged(response, delivered *Message) error {
 // before it runs. It is not if something slow comes first: a person who is asked, or a
 // hook at model.post.
 func (t *turn) commitResponse(delivered *Message, b *batch) error {
-	messages := t.carried[:0]
+	messages := t.write.carried[:0]
 	if delivered != nil {
 		messages = append(messages, delivered)
 	}
@@ -123,6 +130,6 @@ func (t *turn) commitResponse(delivered *Message, b *batch) error {
 	if b.settled() {
 		messages = append(messages, b.results())
 	}
-	t.commitment = Commit{Messages: messages, Calls: calls, Approvals: b.approvals(), Amended: b.amended}
+	t.write.commit = Commit{Messages: messages, Calls: calls, Approvals: b.approvals(), Amended: b.amended}
 	return t.store()
 }

@@ -19,17 +19,17 @@ func (t *turn) compactIfFull() error {
 	if window == 0 || share >= 1 || float64(t.size()) < share*float64(window) {
 		return nil
 	}
-	if t.tooFull {
+	if t.request.tooFull {
 		return nil // it was tried, and costs a request each time
 	}
 	err := t.compact("window")
-	t.tooFull = err != nil
-	return t.tolerate(err)
+	t.request.tooFull = err != nil
+	return t.ignoreFailedCompaction(err)
 }
 
-// tolerate lets a turn go on with the context it has, if that could not be summed
-// up.
-func (t *turn) tolerate(err error) error {
+// ignoreFailedCompaction lets the turn continue with its context as it is when a
+// compaction failed.
+func (t *turn) ignoreFailedCompaction(err error) error {
 	if err == nil || t.ctx.Err() != nil || hookClass(err) != "internal" {
 		return err
 	}
@@ -60,7 +60,7 @@ func (t *turn) size() int {
 		}
 		since += m.characters() / charactersPerToken
 	}
-	return since + len(t.system)/charactersPerToken
+	return since + len(t.request.system)/charactersPerToken
 }
 
 // charactersPerToken is a rough measure, for what no model has counted.
@@ -92,9 +92,9 @@ func (t *turn) compact(trigger string) error {
 	instructions := []string{t.agent.opts.Compaction.Instructions}
 	if TurnPreCompaction.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPreCompaction, CompactionAhead{newInput(t.scope, compactionAhead{
-			Trigger: trigger, Messages: count, Tokens: before, Window: t.window(), soFar: t.so(),
+			Trigger: trigger, Messages: count, Tokens: before, Window: t.window(), soFar: t.soFar(),
 		})})
-		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (t *turn) compact(trigger string) error {
 	t.emit(Event{Kind: EventCompactionStart, Text: trigger})
 	summary, err := t.summarize(trigger, strings.Join(instructions, "\n\n"))
 	if err == nil {
-		err = t.restart(summary)
+		err = t.storeSummary(summary)
 	}
 	end := Event{Kind: EventCompactionEnd, Text: trigger, Message: summary}
 	if err != nil {
@@ -117,15 +117,15 @@ func (t *turn) compact(trigger string) error {
 		ctx, cancel := t.afterAbort()
 		defer cancel()
 		outcome, ferr := fire(ctx, t, TurnPostCompaction, CompactionDone{newInput(t.scope, compactionDone{
-			Trigger: trigger, Before: before, After: t.size(), Failed: err != nil, soFar: t.so(),
+			Trigger: trigger, Before: before, After: t.size(), Failed: err != nil, soFar: t.soFar(),
 		})})
-		t.note(outcome.Output, outcome.Diagnostics, ferr)
+		t.keepNote(outcome.Output, outcome.Diagnostics, ferr)
 	}
 	return err
 }
 
-// restart stores a summary and begins the context there.
-func (t *turn) restart(summary *Message) error {
+// storeSummary stores a summary and restarts the context at it.
+func (t *turn) storeSummary(summary *Message) error {
 	kept := slices.DeleteFunc(slices.Clone(t.session.messages), func(m *Message) bool {
 		return summary.Keep == 0 || m.Seq < summary.Keep || m.IsCompaction
 	})
@@ -136,9 +136,9 @@ func (t *turn) restart(summary *Message) error {
 	return nil
 }
 
-// keep is the number of the message from which on the context is kept as it is:
-// what the model has not answered yet. 0 keeps nothing.
-func (t *turn) keep(trigger string) int64 {
+// keepFrom returns the number of the first message that compaction keeps as it is: the
+// messages that the model has not answered yet. 0 means that it keeps none.
+func (t *turn) keepFrom(trigger string) int64 {
 	messages := t.session.messages
 	from := len(messages)
 	for from > 0 && messages[from-1].Role == RoleUser && !messages[from-1].IsCompaction {
@@ -171,17 +171,17 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	whole := trigger != "too_long" && t.unanswered() == nil
 	var response *Response
 	for attempt := 1; ; attempt++ {
-		req := &exchange{Request: Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens}}
+		req := &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens}}
 		if whole {
 			req.Messages = append(slices.Clip(t.session.messages), &Message{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(instructions)}})
 		} else {
 			req.Tools = nil
-			req.Messages = []*Message{{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(t.account() + "\n\n" + instructions)}}}
+			req.Messages = []*Message{{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(t.transcriptText() + "\n\n" + instructions)}}}
 		}
 		var err error
-		response, err = t.silently(model, req)
+		response, err = t.askSilently(model, req)
 		if response != nil {
-			t.pay(response.Usage)
+			t.countSummary(response.Usage)
 		}
 		if err == nil {
 			break
@@ -191,7 +191,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 			whole = false
 			continue
 		}
-		if err := t.again(attempt, err); err != nil {
+		if err := t.waitToRetry(attempt, err); err != nil {
 			return nil, err
 		}
 	}
@@ -204,7 +204,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("the model gave no summary")
 	}
-	keep := t.keep(trigger)
+	keep := t.keepFrom(trigger)
 	text := "What was said before was summed up:\n\n" + strings.Join(texts, "\n\n")
 	if keep == 0 && !t.quiet && t.state.Text != "" {
 		text += "\n\nThe user's request that is being worked on, word for word:\n\n" + t.state.Text
@@ -215,24 +215,25 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	}, nil
 }
 
-// pay counts what a summary took. Outside a turn it is the session's alone.
-func (t *turn) pay(u Usage) {
+// countSummary counts what a summary cost. Outside a turn, only the usage of the
+// session grows.
+func (t *turn) countSummary(u Usage) {
 	t.spend(u)
 	if t.quiet {
-		t.session.spent(u)
+		t.session.addUsage(u)
 	}
-	t.clean = false
+	t.write.clean = false
 }
 
-// silently asks a model, and emits no events about what it says.
-func (t *turn) silently(model *namedModel, req *exchange) (*Response, error) {
-	quiet := turn{agent: t.agent, session: t.session, scope: t.scope, ctx: t.ctx, base: t.base, silent: true}
+// askSilently asks a model and emits no events.
+func (t *turn) askSilently(model *namedModel, req *exchange) (*Response, error) {
+	quiet := turn{agent: t.agent, session: t.session, scope: t.scope, ctx: t.ctx, base: t.base, outbox: turnOutbox{silent: true}}
 	return quiet.stream(model, req)
 }
 
-// account tells the conversation in plain text, short enough to be summed up:
-// long parts lose their middle, and the oldest ones go first.
-func (t *turn) account() string {
+// transcriptText returns the conversation as plain text that is short enough to
+// summarize: long parts lose their middle, and the oldest parts are dropped first.
+func (t *turn) transcriptText() string {
 	room := 8000 // if nobody knows the window
 	if window := t.window(); window > 0 {
 		room = window * charactersPerToken / 2

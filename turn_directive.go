@@ -41,7 +41,7 @@ func (t *turn) expand(said *submitted) EndReason {
 			if len(done) > 0 {
 				err = fmt.Errorf("%w (what %s did before it stands)", err, strings.Join(done, ", "))
 			}
-			return t.failed(err)
+			return t.fail(err)
 		}
 		if said.reply != nil {
 			return ""
@@ -116,7 +116,7 @@ func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) E
 			err = errors.Join(err, x.Reply.check())
 		}
 		if err != nil {
-			return t.failed(fmt.Errorf("extension %q: %w", e.Name(), err))
+			return t.fail(fmt.Errorf("extension %q: %w", e.Name(), err))
 		}
 		if x.Text != nil {
 			said.text = *x.Text

@@ -1,13 +1,23 @@
 package belay
 
 import (
+	"sync"
 	"time"
 )
+
+// turnOutbox sends the events of a turn to its stream and to the agent's watchers.
+type turnOutbox struct {
+	stream chan Event    // nil if the caller does not read events
+	left   chan struct{} // closed when the caller stops reading
+	mu     sync.Mutex    // held while an event is sent, so that events arrive in the order of their numbers
+	held   heldEvents
+	silent bool // nothing is emitted
+}
 
 // emit tells the outside what happens: the turn's stream, which sets the pace,
 // and the watchers, which do not. It may be called by the turn's calls too.
 func (t *turn) emit(e Event) {
-	if !t.heeded() {
+	if !t.hasAudience() {
 		return
 	}
 	e.Time = time.Now()
@@ -16,32 +26,32 @@ func (t *turn) emit(e Event) {
 	if t.lineage != nil && e.Run == "" {
 		e.Run, e.Parent, e.Depth = t.lineage.run, t.lineage.parent.runID(), t.lineage.depth
 	}
-	t.pass(&e)
+	t.forward(&e)
 }
 
-// pass hands on an event, of this turn or of a child, under the next number.
-func (t *turn) pass(e *Event) {
-	if !t.heeded() {
+// forward sends an event of this turn or of a child turn, with the next number.
+func (t *turn) forward(e *Event) {
+	if !t.hasAudience() {
 		return
 	}
-	t.emitting.Lock() // so that events come in the order of their numbers
-	defer t.emitting.Unlock()
+	t.outbox.mu.Lock() // so that events come in the order of their numbers
+	defer t.outbox.mu.Unlock()
 	t.session.seq++
 	e.Seq = t.session.seq
-	if !t.told() {
-		t.agent.watchers.tell(t.session.id, e)
+	if !t.watchedByParent() {
+		t.agent.watchers.publish(t.session.id, e)
 	}
-	if t.out != nil {
+	if t.outbox.stream != nil {
 		select {
-		case t.out <- *e:
-		case <-t.left:
+		case t.outbox.stream <- *e:
+		case <-t.outbox.left:
 		}
 	}
 }
 
-// told reports whether those who watch the agent hear of the turn through a parent
-// of the same agent.
-func (t *turn) told() bool {
+// watchedByParent reports whether the watchers of the agent see the events of this turn
+// through a parent turn of the same agent.
+func (t *turn) watchedByParent() bool {
 	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
 		if at.agent == t.agent {
 			return true
@@ -50,7 +60,7 @@ func (t *turn) told() bool {
 	return false
 }
 
-// heeded reports whether anybody is there to be told.
-func (t *turn) heeded() bool {
-	return !t.silent && (t.out != nil || t.agent.watchers.count.Load() > 0)
+// hasAudience reports whether anybody receives the events of the turn.
+func (t *turn) hasAudience() bool {
+	return !t.outbox.silent && (t.outbox.stream != nil || t.agent.watchers.count.Load() > 0)
 }

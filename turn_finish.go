@@ -5,40 +5,50 @@ import (
 	"fmt"
 )
 
-// closing makes the next commit the turn's last, unless its end phases have
-// something to add: then the turn stays on record until they have fired.
-func (t *turn) closing(end EndReason) {
+// turnEnd is how a turn ends.
+type turnEnd struct {
+	begun    bool   // finish was called
+	reported string // the id of the turn for which the phase error has fired
+	lost     bool   // the store refused a commit, and another process continues the turn
+	by, why  string // the hook or person that ended it, and the reason
+	err      error
+	result   *Turn
+}
+
+// markEnd makes the next commit the last one of the turn. If an end phase has handlers,
+// the turn stays in the state of the session until they have run.
+func (t *turn) markEnd(end EndReason) {
 	if t.state.ID == "" || end == "" {
 		return
 	}
 	if TurnPostTurn.Active(t.snap) || end == EndError && Error.Active(t.snap) {
 		t.state.Ended = end
-		t.session.state.Ending = t.ended(end)
+		t.session.state.Ending = t.endRecord(end)
 		return
 	}
-	t.close(end)
+	t.clearTurn(end)
 }
 
-// close takes the turn off the record.
-func (t *turn) close(end EndReason) {
+// clearTurn removes the turn from the state of the session.
+func (t *turn) clearTurn(end EndReason) {
 	state := &t.session.state
 	if state.Turn == nil {
 		return
 	}
 	state.Turn = nil
-	state.Last, state.Ending = end, t.ended(end)
-	t.session.spent(t.state.Usage)
+	state.Last, state.Ending = end, t.endRecord(end)
+	t.session.addUsage(t.state.Usage)
 	t.session.underway = nil
 }
 
 // mostWhy is how many characters are kept of why a turn ended.
 const mostWhy = 2000
 
-// ended says why the turn ends, if it does not end well.
-func (t *turn) ended(end EndReason) *Ending {
-	e := Ending{By: t.by, Why: t.why}
-	if t.err != nil && (end == EndError || end == EndAborted) {
-		e.Why = fmt.Sprint(t.err)
+// endRecord returns why the turn ended, or nil if it ended normally.
+func (t *turn) endRecord(end EndReason) *Ending {
+	e := Ending{By: t.end.by, Why: t.end.why}
+	if t.end.err != nil && (end == EndError || end == EndAborted) {
+		e.Why = fmt.Sprint(t.end.err)
 	}
 	if e == (Ending{}) {
 		return nil
@@ -53,28 +63,28 @@ func (t *turn) ended(end EndReason) *Ending {
 
 // finish ends the turn: the end phases, the last commit, and the report.
 func (t *turn) finish(end EndReason) {
-	t.ending = true
-	if t.gone() || t.lost { // it has not ended: its end phases fire where it does
+	t.end.begun = true
+	if t.wasHandedOver() || t.end.lost { // it has not ended: its end phases fire where it does
 		end = EndParked
 	}
 	if end == EndParked {
-		t.session.doubt(t.base) // whoever resumes it need not be this process
-		t.conclude(end)
+		t.session.release(t.base) // whoever resumes it need not be this process
+		t.report(end)
 		return
 	}
-	t.endPhases(end)
-	if t.session.held && !t.clean {
+	t.fireEndPhases(end)
+	if t.session.held && !t.write.clean {
 		if err := t.commit(nil, nil, nil); err != nil {
-			t.err = errors.Join(t.err, err)
+			t.end.err = errors.Join(t.end.err, err)
 			end = EndError
 		}
 	}
-	t.conclude(end)
+	t.report(end)
 }
 
-// endPhases fires the phases that end a turn. An abort does not cancel them;
-// their own bound does.
-func (t *turn) endPhases(end EndReason) {
+// fireEndPhases fires the phases that end a turn. An abort does not cancel them;
+// Limits.End bounds them.
+func (t *turn) fireEndPhases(end EndReason) {
 	if t.state.ID == "" {
 		return // it never was a turn
 	}
@@ -82,48 +92,49 @@ func (t *turn) endPhases(end EndReason) {
 		ctx := new(boundContext)
 		ctx.bind(t.base, t.agent.opts.Limits.End)
 		defer ctx.end()
-		if end == EndError && t.failing != t.state.ID && Error.Active(t.snap) {
-			t.failing = t.state.ID
+		if end == EndError && t.end.reported != t.state.ID && Error.Active(t.snap) {
+			t.end.reported = t.state.ID
 			outcome, err := fire(ctx, t, Error, TurnFailure{newInput(t.scope, turnFailure{
-				Class: errorClass(t.err), Message: fmt.Sprint(t.err), soFar: t.so(),
+				Class: errorClass(t.end.err), Message: fmt.Sprint(t.end.err), soFar: t.soFar(),
 			})})
-			t.note(outcome.Output, outcome.Diagnostics, err)
+			t.keepNote(outcome.Output, outcome.Diagnostics, err)
 		}
 		*told = t.state.ID
 		if TurnPostTurn.Active(t.snap) {
 			outcome, err := fire(ctx, t, TurnPostTurn, TurnEnded{newInput(t.scope, turnEnded{
-				Reason: end, Steps: t.state.Step, Usage: t.state.Usage, soFar: t.so(),
+				Reason: end, Steps: t.state.Step, Usage: t.state.Usage, soFar: t.soFar(),
 			})})
-			t.note(outcome.Output, outcome.Diagnostics, err)
+			t.keepNote(outcome.Output, outcome.Diagnostics, err)
 		}
 	}
 	if t.session.state.Turn != nil {
-		t.close(end)
-		t.clean = false
+		t.clearTurn(end)
+		t.write.clean = false
 	}
 }
 
-// conclude reports the turn. It is the last thing that happens in it.
-func (t *turn) conclude(end EndReason) {
+// report builds the result of the turn and emits its last events. Nothing of the turn
+// happens after it.
+func (t *turn) report(end EndReason) {
 	if t.snap != nil {
 		if err := t.snap.Release(t.base); err != nil {
-			t.err = errors.Join(t.err, err)
+			t.end.err = errors.Join(t.end.err, err)
 			end = EndError
 		}
 	}
 	result := &Turn{
 		ID: t.state.ID, Reason: end, Text: t.text, Steps: t.state.Step, Usage: t.state.Usage,
-		By: t.by, Why: t.why, Waits: t.waits, Diagnostics: t.diagnostics,
+		By: t.end.by, Why: t.end.why, Waits: t.waits, Diagnostics: t.diagnostics,
 	}
-	if _, stays := errors.AsType[*MissingToolError](t.err); stays || end == EndError || end == EndAborted {
-		result.err = t.err
+	if _, stays := errors.AsType[*MissingToolError](t.end.err); stays || end == EndError || end == EndAborted {
+		result.err = t.end.err
 	}
 	if end == EndError {
-		result.Why = fmt.Sprint(t.err)
+		result.Why = fmt.Sprint(t.end.err)
 	}
-	t.result = result
-	t.tellShown()
-	if t.quiet || errors.Is(t.err, ErrNoTurn) { // then it never was one
+	t.end.result = result
+	t.emitHeld()
+	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // then it never was one
 		return
 	}
 	if end == EndError {

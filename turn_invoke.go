@@ -14,14 +14,14 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// perform runs the calls that may run, and stores their results. A call that has
-// to wait parks the turn, once those are done that need not wait for it.
-func (t *turn) perform(b *batch) EndReason {
+// runBatch runs the calls that may run and stores their results. If a call must wait,
+// the turn is parked after the calls that need not wait for it.
+func (t *turn) runBatch(b *batch) EndReason {
 	if err := t.approve(b); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	if err := t.runCalls(b); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	for _, c := range b.calls[b.free():] {
 		if c.state == CallStarted { // it was about to, and did not
@@ -34,30 +34,30 @@ func (t *turn) perform(b *batch) EndReason {
 		t.cancelled(b, "the turn was aborted before it was decided")
 		t.gather(b)
 	}
-	t.letGo(b)
-	t.tellResults(b)
-	t.tellShown()
+	t.abandonCalls(b)
+	t.emitResults(b)
+	t.emitHeld()
 	if !b.settled() {
 		return t.park(b)
 	}
-	end := t.after(b)
-	t.closing(end)
-	if err := t.commit(t.withAppended(append(t.carried[:0], b.results())), b.records(false), b.approvals()); err != nil {
-		return t.failed(err)
+	end := t.endAfter(b)
+	t.markEnd(end)
+	if err := t.commit(t.withAppended(append(t.write.carried[:0], b.results())), b.records(false), b.approvals()); err != nil {
+		return t.fail(err)
 	}
 	return end
 }
 
-// after says how the turn ends with these results, if it does.
-func (t *turn) after(b *batch) EndReason {
+// endAfter returns how the turn ends after these results, or "" if it continues.
+func (t *turn) endAfter(b *batch) EndReason {
 	if t.ctx.Err() != nil {
-		return t.failed(context.Cause(t.ctx))
+		return t.fail(context.Cause(t.ctx))
 	}
-	stuck := t.circling(b)
+	stuck := t.isStuck(b)
 	final := false
 	for _, c := range b.calls {
 		if c.failure != nil { // a hook that fails closed ends the turn, when what was done is stored
-			return t.failed(c.failure)
+			return t.fail(c.failure)
 		}
 		if c.halted {
 			return EndBlocked
@@ -83,9 +83,9 @@ func (t *turn) park(b *batch) EndReason {
 		}
 	}
 	if err := t.commit(nil, b.records(false), b.approvals()); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
-	t.err = t.childMissing() // it waits for nobody to decide
+	t.end.err = t.childMissing() // it waits for nobody to decide
 	return EndParked
 }
 
@@ -98,33 +98,33 @@ func (c *call) serial() bool {
 	return c.tool.traits.Serial
 }
 
-// each does something for several calls at a time, each on a goroutine of its
-// own, and returns when all are done. One call needs none: it has the turn's. A
-// call that comes to a sudden end is told so.
-func (t *turn) each(calls []*call, do func(*turn, *call), sudden func(*call, any)) {
+// forEach calls do for several calls in parallel and returns when all have returned. A
+// single call runs on the goroutine of the turn. onPanic is called for a call that
+// panics.
+func (t *turn) forEach(calls []*call, do func(*turn, *call), onPanic func(*call, any)) {
 	switch len(calls) {
 	case 0:
 	case 1:
-		t.guard(calls[0], do, sudden)
+		t.callGuarded(calls[0], do, onPanic)
 	default:
-		t.eachOf(calls, do, sudden)
+		t.forEachParallel(calls, do, onPanic)
 	}
 }
 
-func (t *turn) eachOf(calls []*call, do func(*turn, *call), sudden func(*call, any)) {
+func (t *turn) forEachParallel(calls []*call, do func(*turn, *call), onPanic func(*call, any)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, t.agent.opts.Limits.Parallel)
 	for _, c := range calls {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			t.guard(c, do, sudden)
+			t.callGuarded(c, do, onPanic)
 		})
 	}
 	wg.Wait()
 }
 
-func (t *turn) guard(c *call, do func(*turn, *call), sudden func(*call, any)) {
+func (t *turn) callGuarded(c *call, do func(*turn, *call), onPanic func(*call, any)) {
 	returned := false
 	defer func() {
 		if returned {
@@ -134,7 +134,7 @@ func (t *turn) guard(c *call, do func(*turn, *call), sudden func(*call, any)) {
 		if p == nil {
 			p = "runtime.Goexit was called"
 		}
-		sudden(c, p)
+		onPanic(c, p)
 	}()
 	do(t, c)
 	returned = true
@@ -175,8 +175,8 @@ func (t *turn) keepsBeforePost(c *call) bool {
 		!slices.ContainsFunc(ToolPost.Plan(t.snap).Entries, func(e hook.PlanEntry) bool { return e.Rewrites })
 }
 
-// tellResult emits the event of a result, unless it was emitted before.
-func (t *turn) tellResult(c *call) {
+// emitResult emits the event of a result, unless it was emitted before.
+func (t *turn) emitResult(c *call) {
 	if c.result != nil && !c.told {
 		c.told = true
 		t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
@@ -218,19 +218,19 @@ func (t *turn) invoke(c *call) (Result, error) {
 	defer f.ctx.end()
 	late := time.NewTimer(bound)
 	defer late.Stop()
-	go f.fly()
+	go f.run()
 	select {
 	case <-f.done:
-		return f.understand(&f.ctx, parent, bound)
+		return f.classify(&f.ctx, parent, bound)
 	case <-parent.Done():
 	case <-late.C:
 	}
 	late.Reset(t.agent.opts.Limits.Grace)
 	select {
 	case <-f.done:
-		return f.understand(&f.ctx, parent, bound)
+		return f.classify(&f.ctx, parent, bound)
 	case <-late.C:
-		return returned{err: context.Cause(&f.ctx)}.understand(&f.ctx, parent, bound)
+		return returned{err: context.Cause(&f.ctx)}.classify(&f.ctx, parent, bound)
 	}
 }
 
@@ -246,8 +246,8 @@ func growStack() byte { //nolint:unparam // the result keeps the compiler from l
 
 var errGoexit = errors.New("the tool ended its goroutine: runtime.Goexit was called")
 
-// fly calls the tool and survives what it does.
-func (f *flight) fly() {
+// run calls the tool and recovers from its panic.
+func (f *flight) run() {
 	growStack()
 	f.err = errGoexit
 	defer func() {
@@ -259,8 +259,8 @@ func (f *flight) fly() {
 	f.result, f.err = f.tool.Call(&f.ctx, &f.call)
 }
 
-// understand makes a result of whatever a tool returned.
-func (r returned) understand(ctx, turn context.Context, bound time.Duration) (Result, error) {
+// classify turns what a tool returned into a result for the model.
+func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Result, error) {
 	_, parks := errors.AsType[*ParkError](r.err)
 	switch {
 	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // it finished, be it while it was being cancelled
@@ -288,9 +288,9 @@ func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
 	ctx, cancel := t.afterAbort()
 	defer cancel()
 	outcome, err := ToolPost.Dispatch(ctx, t.snap, ToolResult{newInput(t.scope, toolResult{
-		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Text: r.Text, IsError: r.IsError, Class: r.Class, Latency: took, soFar: t.so(),
+		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Text: r.Text, IsError: r.IsError, Class: r.Class, Latency: took, soFar: t.soFar(),
 	})})
-	c.pending = t.aside(c.pending, outcome.Output.Aside)
+	c.pending = t.addAside(c.pending, outcome.Output.Aside)
 	c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 	if outcome.Output.Result != nil {
 		r.Text, r.Media, r.Render = validText(*outcome.Output.Result), nil, nil

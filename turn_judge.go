@@ -80,7 +80,7 @@ func (t *turn) judge(response *Message) *batch {
 		b.abort("The model refused to go on with this message.")
 		return b
 	}
-	t.each(b.calls, (*turn).judgeOne, func(c *call, sudden any) {
+	t.forEach(b.calls, (*turn).judgeOne, func(c *call, sudden any) {
 		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden))
 	})
 	t.gather(b)
@@ -92,7 +92,7 @@ func (t *turn) judge(response *Message) *batch {
 			c.part.Final, c.part.RewrittenBy = c.Input, c.rewriters
 		}
 	}
-	t.heedHalt(b)
+	t.applyHalt(b)
 	if t.ctx.Err() != nil {
 		b.abort("The turn was aborted before this call started.")
 	}
@@ -118,10 +118,11 @@ func (b *batch) amend() {
 	b.message, b.amended = own, own
 }
 
-// heedHalt keeps the other calls from starting if one of them ends the turn.
-func (t *turn) heedHalt(b *batch) {
+// applyHalt keeps the other calls of the batch from starting if one of them ends the
+// turn.
+func (t *turn) applyHalt(b *batch) {
 	if i := slices.IndexFunc(b.calls, func(c *call) bool { return c.halted }); i >= 0 {
-		t.by, t.why = b.calls[i].by, b.calls[i].why
+		t.end.by, t.end.why = b.calls[i].by, b.calls[i].why
 		b.abort("Another call of the same message ended the turn before this one started.")
 	}
 }
@@ -139,11 +140,11 @@ func (t *turn) newCall(part *CallPart, index int) *call {
 // gather takes over what the calls have to say, in call order.
 func (t *turn) gather(b *batch) {
 	t.gatherWishes()
-	t.grant()
+	t.applyWishes()
 	for _, c := range b.calls {
 		t.session.state.Pending = append(t.session.state.Pending, c.pending...)
 		t.diagnostics = append(t.diagnostics, c.diagnostics...)
-		t.clean = false
+		t.write.clean = false
 		c.pending, c.diagnostics = nil, nil
 		if c.grant != nil {
 			t.session.state.Grants = withGrant(t.session.state.Grants, *c.grant)
@@ -168,10 +169,10 @@ func (t *turn) judgeOne(c *call) {
 
 // resolve finds the tool.
 func (t *turn) resolve(c *call) bool {
-	c.tool = t.tools.byName[c.Tool]
+	c.tool = t.request.tools.byName[c.Tool]
 	switch {
 	case c.tool == nil:
-		c.answer(Failed(ClassNotFound, unknownTool(c.Tool, t.tools.names)))
+		c.answer(Failed(ClassNotFound, unknownTool(c.Tool, t.request.tools.names)))
 	case !c.tool.inScope:
 		c.answer(Failed(ClassScope, "tool not available: "+c.Tool))
 	default:
@@ -247,7 +248,7 @@ func (c *call) rewrite(input json.RawMessage, by ...string) {
 // toolCall is the call as hooks and the floor see it.
 func (t *turn) toolCall(c *call) ToolCall {
 	return ToolCall{newInput(t.scope, toolCall{
-		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Original: rawJSON(c.original), soFar: t.so(), tool: c.tool,
+		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Original: rawJSON(c.original), soFar: t.soFar(), tool: c.tool,
 	})}
 }
 
@@ -259,7 +260,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 	}
 	outcome, err := ToolPre.Dispatch(t.ctx, t.snap, t.toolCall(c))
 	c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
-	c.pending = t.aside(c.pending, outcome.Output.Aside)
+	c.pending = t.addAside(c.pending, outcome.Output.Aside)
 	if len(outcome.Rewriters) > 0 {
 		c.rewrite(outcome.Input.Input(), outcome.Rewriters...)
 	}
@@ -322,7 +323,7 @@ func (t *turn) deny(c *call, by, why string) {
 		ctx, cancel := t.afterAbort()
 		defer cancel()
 		outcome, err := ToolDenied.Dispatch(ctx, t.snap, DeniedCall{newInput(t.scope, deniedCall{
-			ID: c.ID, Tool: c.Tool, By: by, Reason: why, soFar: t.so(),
+			ID: c.ID, Tool: c.Tool, By: by, Reason: why, soFar: t.soFar(),
 		})})
 		c.note(t, outcome.Output, outcome.Diagnostics, err)
 	}
@@ -330,7 +331,7 @@ func (t *turn) deny(c *call, by, why string) {
 
 // note keeps what an observe phase said about the call.
 func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
-	c.pending = t.aside(c.pending, Aside{Note: n})
+	c.pending = t.addAside(c.pending, Aside{Note: n})
 	c.diagnostics = append(c.diagnostics, t.showFailures(diagnostics)...)
 	if err != nil {
 		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)

@@ -6,69 +6,47 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/belay-run/belay/hook"
 )
 
-// turn is a turn under way. It belongs to one goroutine, and so does the session
-// while it lasts; the goroutines of calls hand in what they have to say when they
-// are done.
+// turn is a turn that is being run. One goroutine owns it, and owns the session
+// until the turn ends. The goroutines of tool calls hand over their results to it
+// when they return.
 type turn struct {
 	agent   *Agent
 	session *Session
-	state   *TurnState // in the session's state
-	own     TurnState  // of a turn that began here
+	state   *TurnState // part of the session's state
+	own     TurnState  // the state of a turn that began in this process
 	model   *namedModel
 	lineage *lineage    // nil for the main agent
-	scope   *hook.Scope // of this step; never changed, because inputs and records share it
+	scope   *hook.Scope // of this step; never modified, because inputs and records share it
 	snap    *hook.Snapshot
 
-	ctx  context.Context //nolint:containedctx // a turn is a call in itself: it ends when the turn is aborted
-	base context.Context //nolint:containedctx // the same, which an abort does not end
+	ctx  context.Context //nolint:containedctx // a turn is one call: ctx ends when the turn is aborted
+	base context.Context //nolint:containedctx // ctx without its cancellation, for what an abort must not stop
 
-	tools   *toolset      // of this step
-	stepped *steppedTools // that the turn was told of
-	wishes  wishes
-	extra   []*boundTool // of this turn alone
-	system  string
+	request turnRequest
+	outbox  turnOutbox
+	write   turnWrite
+	queue   turnQueue
+	end     turnEnd
 
-	out         chan Event // nil if nobody reads the stream
-	left        chan struct{}
-	emitting    sync.Mutex
-	showing     showing
-	tooFull     bool                    // the context could not be summed up
-	quiet       bool                    // it is housekeeping and no turn
-	silent      bool                    // it tells nobody anything
-	placed      []*Message              // the conversation with the reminders of a request in their place
-	current     *exchange               // with a model that answers at once
-	hearing     func(Chunk, error) bool // passes chunks on to it
-	commitment  Commit
-	carried     [3]*Message // by a commit
-	clean       bool        // nothing has happened since the last commit
-	ending      bool        // finish has begun
-	failing     string      // the turn that the phase error was told of
+	wishes      wishes
+	quiet       bool // it is housekeeping, such as a compaction on demand, and not a turn
 	diagnostics []hook.Diagnostic
-	text        string // the model's last
+	text        string // the model's last text
 	recent      []fingerprint
 	waits       []Question
-	missing     func() string // what the turn must still give, in words for the model
-	queued      string        // the queued turn that it takes up with its first message
-	yield       <-chan struct{}
-	handedOver  bool
-	served      bool   // whoever serves the store goes on with it if this process cannot
-	lost        bool   // the store did not take a commit of it: it goes on elsewhere
-	by, why     string // who ended it, or what went wrong
-	err         error
-	result      *Turn
+	missing     func() string // what the model still has to give, in words for the model; nil if nothing
 }
 
 // user takes the turn of a user message.
 func (t *turn) user(text string, parts []Part) EndReason {
 	if err := checkInput(text, parts); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
-	if end := t.settle(); end != "" {
+	if end := t.endInterrupted(); end != "" {
 		return end
 	}
 	t.begin()
@@ -78,19 +56,19 @@ func (t *turn) user(text string, parts []Part) EndReason {
 	return t.steps()
 }
 
-// settle makes sure that no earlier turn is open. One that was interrupted is
-// ended: its calls are told to have been.
-func (t *turn) settle() EndReason {
+// endInterrupted ends an earlier turn that was interrupted. Its open calls get results
+// that say so.
+func (t *turn) endInterrupted() EndReason {
 	switch open := t.session.state.Turn; {
 	case open == nil:
 		return ""
 	case open.Parked:
-		return t.failed(ErrParked)
+		return t.fail(ErrParked)
 	default:
 		if err := t.abandon(); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
-		t.endPhases(cmp.Or(t.state.Ended, EndAborted))
+		t.fireEndPhases(cmp.Or(t.state.Ended, EndAborted))
 		return ""
 	}
 }
@@ -98,38 +76,38 @@ func (t *turn) settle() EndReason {
 // resume goes on with the turn that the session was in.
 func (t *turn) resume() EndReason {
 	if err := t.reopen(); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	open := t.session.state.Turn
 	if open == nil {
-		return t.failed(ErrNoTurn)
+		return t.fail(ErrNoTurn)
 	}
-	t.adopt(open)
+	t.useState(open)
 	t.recallModel()
 	if open.Ended != "" { // its process ended between its last commit and its end phases
 		return t.resumeEnd(open.Ended)
 	}
 	t.bindBundles()
-	if t.err = t.missingTools(); t.err != nil {
+	if t.end.err = t.missingTools(); t.end.err != nil {
 		t.quiet = true // it does not go on
 		return EndParked
 	}
 	open.Parked = false
 	t.session.told = "" // it goes on, and will end again
-	t.system = t.agent.compile(open.Sections).text
+	t.request.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
 	if response := t.unjudged(); response != nil {
-		t.at(response.Step)
-		t.recall()
+		t.enterStep(response.Step)
+		t.recallRecent()
 		if end := t.respond(response, nil); end != "" {
 			return end
 		}
 	} else if batch := t.openCalls(); batch != nil {
-		t.at(batch.message.Step)
+		t.enterStep(batch.message.Step)
 		if err := t.commitResumed(batch); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
-		if end := t.perform(batch); end != "" {
+		if end := t.runBatch(batch); end != "" {
 			return end
 		}
 	}
@@ -147,26 +125,26 @@ func (t *turn) steps() EndReason {
 
 // step is one model call and its tools.
 func (t *turn) step() EndReason {
-	t.tellShown()
-	if end := t.bounds(); end != "" {
+	t.emitHeld()
+	if end := t.checkLimits(); end != "" {
 		return end
 	}
 	t.state.Step++
-	t.at(t.state.Step)
+	t.enterStep(t.state.Step)
 	t.snap.Refresh()
-	t.grant()
+	t.applyWishes()
 	t.seeTools()
-	if err := t.makeRoom(); err != nil {
-		return t.failed(err)
+	if err := t.compactIfAsked(); err != nil {
+		return t.fail(err)
 	}
-	t.tellShown()
+	t.emitHeld()
 	response, delivered, err := t.ask()
 	if err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	if t.gatesMayTakeLong(response) {
 		if err := t.commitUnjudged(response, delivered); err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		delivered = nil
 	}
@@ -178,15 +156,15 @@ func (t *turn) respond(response, delivered *Message) EndReason {
 	t.text = response.Text()
 	batch := t.judge(response)
 	end := t.verdict(response, batch)
-	t.closing(end)
+	t.markEnd(end)
 	if err := t.commitResponse(delivered, batch); err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
-	t.observe(batch)
+	t.announce(batch)
 	if end != "" || len(batch.calls) == 0 || batch.settled() {
 		return end
 	}
-	return t.perform(batch)
+	return t.runBatch(batch)
 }
 
 // gatesMayTakeLong reports whether a hook that is asked about the response may take
@@ -224,20 +202,21 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 				Code: hook.CodeAnswerCut, Level: hook.CodeAnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d is cut off: it reached the limit on its length", t.scope.Step),
 			})
 		}
-		return t.stopping()
+		return t.askStop()
 	case b.settled():
-		return t.after(b)
+		return t.endAfter(b)
 	default:
 		return ""
 	}
 }
 
-// bounds says whether the turn may take another step.
-func (t *turn) bounds() EndReason {
+// checkLimits returns how the turn ends if a limit or budget is used up, or "" if it
+// may take another step.
+func (t *turn) checkLimits() EndReason {
 	if t.ctx.Err() != nil {
-		return t.failed(context.Cause(t.ctx))
+		return t.fail(context.Cause(t.ctx))
 	}
-	if t.yields() {
+	if t.mustHandOver() {
 		return EndParked
 	}
 	steps := t.agent.opts.Limits.Steps
@@ -248,7 +227,7 @@ func (t *turn) bounds() EndReason {
 		return EndMaxSteps
 	}
 	if why := t.overspent(); why != "" {
-		t.why = why
+		t.end.why = why
 		return EndBudget
 	}
 	return ""
@@ -258,77 +237,76 @@ func (t *turn) bounds() EndReason {
 // the agent's limit.
 var MaxSteps = PolicyMin[int]("max_steps")
 
-// stopping says how the turn ends if the model makes no calls: turn.stop may make
-// it go on.
-func (t *turn) stopping() EndReason {
-	if t.missed() {
+// askStop fires turn.stop when the model makes no calls, and returns how the turn ends.
+// A hook may make the turn continue.
+func (t *turn) askStop() EndReason {
+	if t.askForMissing() {
 		return ""
 	}
 	if TurnStop.Active(t.snap) && t.state.Continuations < t.agent.opts.Limits.Continuations {
 		outcome, err := fire(t.ctx, t, TurnStop, StopAttempt{newInput(t.scope, stopAttempt{
-			Text: t.text, Continuations: t.state.Continuations, soFar: t.so(),
+			Text: t.text, Continuations: t.state.Continuations, soFar: t.soFar(),
 		})})
-		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 		if err == nil && outcome.Output.Decision == StopContinue {
-			t.goesOn(outcome.By, outcome.Output.Reason)
+			t.continueTurn(outcome.By, outcome.Output.Reason)
 			return ""
 		}
 	} else if t.state.Continuations > 0 && TurnStop.Active(t.snap) {
-		t.goneOn()
+		t.noteStopLimit()
 	}
 	if t.ctx.Err() != nil {
-		return t.failed(context.Cause(t.ctx))
+		return t.fail(context.Cause(t.ctx))
 	}
 	return EndTurn
 }
 
-// observe tells everyone about a response that is stored.
-func (t *turn) observe(b *batch) {
+// announce emits the events of a stored response and fires model.post.
+func (t *turn) announce(b *batch) {
 	response := b.message
 	t.emit(Event{Kind: EventModelResponse, Message: response})
 	t.emit(Event{Kind: EventTokenConsumption, Usage: response.Usage})
 	if ModelPost.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, ModelPost, ModelResponse{newInput(t.scope, modelResponse{
-			Model: response.Model, StopReason: string(response.StopReason), Usage: *response.Usage, ToolCalls: len(b.calls), soFar: t.so(),
+			Model: response.Model, StopReason: string(response.StopReason), Usage: *response.Usage, ToolCalls: len(b.calls), soFar: t.soFar(),
 		})})
-		t.note(outcome.Output, outcome.Diagnostics, err)
+		t.keepNote(outcome.Output, outcome.Diagnostics, err)
 	}
 	for _, c := range b.calls {
 		c.stored = true
 		t.emit(Event{Kind: EventToolUse, Call: c.part})
 		if c.approval != nil && c.approval.Decided != nil { // by a hook, or because nobody can be asked
-			t.tellApproval(EventApprovalRequested, c)
-			t.tellApproval(EventApprovalDecided, c)
+			t.emitApproval(EventApprovalRequested, c)
+			t.emitApproval(EventApprovalDecided, c)
 		}
 	}
-	t.tellResults(b)
-	t.tellShown()
+	t.emitResults(b)
+	t.emitHeld()
 }
 
-// tellResults tells about the results that nobody was told of yet.
-func (t *turn) tellResults(b *batch) {
+// emitResults emits the events of the results that were not emitted yet.
+func (t *turn) emitResults(b *batch) {
 	for _, c := range b.calls {
-		t.tellResult(c)
+		t.emitResult(c)
 	}
 }
 
-// note keeps what an observe phase said. Its failures change nothing.
-func (t *turn) note(n Note, diagnostics []hook.Diagnostic, err error) {
-	t.hear(Aside{Note: n}, diagnostics)
+// keepNote keeps what an observe phase said. A failure of such a phase changes nothing.
+func (t *turn) keepNote(n Note, diagnostics []hook.Diagnostic, err error) {
+	t.keepAside(Aside{Note: n}, diagnostics)
 	if err != nil {
 		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 	}
 }
 
-// failed says how a turn ends that cannot go on: aborted if that is why, and with
-// an error if not.
-func (t *turn) failed(err error) EndReason {
+// fail ends the turn with an error, or as aborted if its context is done.
+func (t *turn) fail(err error) EndReason {
 	if t.ctx.Err() != nil {
-		t.err = context.Cause(t.ctx)
+		t.end.err = context.Cause(t.ctx)
 		return EndAborted
 	}
-	if t.err == nil {
-		t.err = err
+	if t.end.err == nil {
+		t.end.err = err
 	}
 	return EndError
 }

@@ -80,7 +80,7 @@ func (t *turn) recallModel() {
 	case ownFirst:
 		s.model = nil
 	default:
-		s.model = t.orElse(name)
+		s.model = t.modelOrDefault(name)
 	}
 	if t.model = t.agent.model; s.model != nil {
 		t.model = s.model
@@ -89,14 +89,15 @@ func (t *turn) recallModel() {
 		t.state.Model = ""
 	}
 	if name := t.state.Model; name != "" && name != t.model.info.Name {
-		if n := t.orElse(name); n != nil {
+		if n := t.modelOrDefault(name); n != nil {
 			t.model = n
 		}
 	}
 }
 
-// orElse finds a model by its name, or tells why another one answers.
-func (t *turn) orElse(name string) *namedModel {
+// modelOrDefault finds a model by its name. If it is unavailable, it returns the
+// agent's model and adds a diagnostic.
+func (t *turn) modelOrDefault(name string) *namedModel {
 	n, err := t.chosen(name)
 	if err != nil {
 		t.diagnostics = append(t.diagnostics, hook.Diagnostic{
@@ -108,8 +109,8 @@ func (t *turn) orElse(name string) *namedModel {
 	return n
 }
 
-// heedModelPolicy has the model answer that hooks chose for the turn.
-func (t *turn) heedModelPolicy() error {
+// applyModelPolicy switches to the model that hooks chose for the turn.
+func (t *turn) applyModelPolicy() error {
 	name, ok := PolicyModel.Value(t.state.Policy)
 	if !ok || name == t.model.info.Name {
 		return nil

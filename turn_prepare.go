@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// so is what the phases of the turn made of it so far.
-func (t *turn) so() soFar { return soFar{Policy: t.state.Policy, Context: t.state.Context} }
+// soFar returns what the phases of the turn have collected so far.
+func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.state.Context} }
 
 // prepare takes a user message to the point where the model can be asked: the
 // phases that look at it, prepare the turn and build the prompt, and the commit
@@ -69,12 +69,12 @@ func (t *turn) submit(said *submitted) EndReason {
 		return ""
 	}
 	outcome, err := fire(t.ctx, t, UserPromptSubmit, UserPrompt{newInput(t.scope, userPrompt{Text: said.text, Parts: len(said.parts)})})
-	t.hear(outcome.Output.Aside, outcome.Diagnostics)
+	t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 	if err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	if outcome.Output.Decision == PromptDeny {
-		t.by, t.why = outcome.By, outcome.Output.Reason
+		t.end.by, t.end.why = outcome.By, outcome.Output.Reason
 		return EndBlocked
 	}
 	said.text = outcome.Input.Text()
@@ -91,19 +91,19 @@ func (t *turn) collectPolicy(said *submitted) EndReason {
 		return ""
 	}
 	outcome, err := fire(t.ctx, t, TurnPrePolicy, TurnBegun{newInput(t.scope, turnBegun{Text: said.text})})
-	t.hear(outcome.Output.Aside, outcome.Diagnostics)
+	t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 	if err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	t.state.Policy = outcome.Output.Policy
-	if err := t.heedModelPolicy(); err != nil {
-		return t.failed(err)
+	if err := t.applyModelPolicy(); err != nil {
+		return t.fail(err)
 	}
 	return ""
 }
 
 func (t *turn) turnSoFar(said *submitted) turnSoFar {
-	return turnSoFar{Text: said.text, Tools: t.tools.names, soFar: t.so()}
+	return turnSoFar{Text: said.text, Tools: t.request.tools.names, soFar: t.soFar()}
 }
 
 // collectContext asks the two phases that add prompt context, with the preflight
@@ -111,9 +111,9 @@ func (t *turn) turnSoFar(said *submitted) turnSoFar {
 func (t *turn) collectContext(said *submitted) EndReason {
 	if TurnPrePromptContext.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPrePromptContext, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
-		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 		if err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		t.addContext(TurnPrePromptContext.Name(), outcome.Output.Entries)
 	}
@@ -122,13 +122,13 @@ func (t *turn) collectContext(said *submitted) EndReason {
 	}
 	plan, err := t.preflight(said)
 	if err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	outcome, err := fire(t.ctx, t, TurnPostPreflightPromptContext,
 		Preflight{newInput(t.scope, preflight{turnSoFar: t.turnSoFar(said), Plan: plan})})
-	t.hear(outcome.Output.Aside, outcome.Diagnostics)
+	t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 	if err != nil {
-		return t.failed(err)
+		return t.fail(err)
 	}
 	t.addContext(TurnPostPreflightPromptContext.Name(), outcome.Output.Entries)
 	return ""
@@ -172,9 +172,9 @@ func (t *turn) diagnose(code hook.Code, phase, subscription, message string) {
 func (t *turn) collectTools(said *submitted) EndReason {
 	if TurnPreToolMaterialization.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPreToolMaterialization, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
-		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 		if err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		t.state.Bundles = outcome.Output.Bundles
 	}
@@ -200,7 +200,7 @@ func (t *turn) bindBundles() {
 			case err != nil:
 				t.diagnose(hook.CodeBundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")
 				sound = false
-			case t.tools.byName[d.Name] != nil:
+			case t.request.tools.byName[d.Name] != nil:
 				t.diagnose(hook.CodeToolConflict, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle belongs to the agent")
 				sound = false
 			default:
@@ -208,7 +208,7 @@ func (t *turn) bindBundles() {
 			}
 		}
 		if sound {
-			t.extra = append(t.extra, bound...)
+			t.request.extra = append(t.request.extra, bound...)
 		}
 	}
 	t.seeTools()
@@ -216,12 +216,12 @@ func (t *turn) bindBundles() {
 
 // seeTools takes in the tools as they are now: they come and go between steps.
 func (t *turn) seeTools() {
-	t.tools = t.limited(t.stepTools())
-	if len(t.extra) == 0 {
+	t.request.tools = t.limited(t.stepTools())
+	if len(t.request.extra) == 0 {
 		return
 	}
-	own := slices.DeleteFunc(slices.Clone(t.extra), func(b *boundTool) bool { return t.tools.byName[b.name] != nil })
-	t.tools = newToolset(slices.Concat(t.tools.tools, cut(own, t.limiters(nil))))
+	own := slices.DeleteFunc(slices.Clone(t.request.extra), func(b *boundTool) bool { return t.request.tools.byName[b.name] != nil })
+	t.request.tools = newToolset(slices.Concat(t.request.tools.tools, cut(own, t.limiters(nil))))
 }
 
 // compilePrompt asks turn.pre_prompt_compile, builds the system prompt and shows
@@ -229,19 +229,19 @@ func (t *turn) seeTools() {
 func (t *turn) compilePrompt(said *submitted) EndReason {
 	if TurnPrePromptCompile.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPrePromptCompile, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
-		t.hear(outcome.Output.Aside, outcome.Diagnostics)
+		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 		if err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 		t.state.Sections = outcome.Output.Sections
 	}
 	p := t.agent.compile(t.state.Sections)
-	t.system = p.text
+	t.request.system = p.text
 	if TurnPostPromptCompile.Active(t.snap) {
-		outcome, err := fire(t.ctx, t, TurnPostPromptCompile, PromptManifest{newInput(t.scope, p.manifest(t.so(), t.tools.declared))})
-		t.hear(Aside{Note: outcome.Output}, outcome.Diagnostics)
+		outcome, err := fire(t.ctx, t, TurnPostPromptCompile, PromptManifest{newInput(t.scope, p.manifest(t.soFar(), t.request.tools.declared))})
+		t.keepAside(Aside{Note: outcome.Output}, outcome.Diagnostics)
 		if err != nil {
-			return t.failed(err)
+			return t.fail(err)
 		}
 	}
 	return ""
@@ -276,8 +276,8 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 // commitPrompt stores the user message: from here on the turn can be resumed by
 // anyone who holds the store.
 func (t *turn) commitPrompt(said *submitted) EndReason {
-	if err := t.commit(said.messages(t.carried[:0], t.state.Context), nil, nil); err != nil {
-		return t.failed(err)
+	if err := t.commit(said.messages(t.write.carried[:0], t.state.Context), nil, nil); err != nil {
+		return t.fail(err)
 	}
 	return ""
 }
@@ -285,20 +285,20 @@ func (t *turn) commitPrompt(said *submitted) EndReason {
 // answerInPlace ends the turn with an answer that is not the model's.
 func (t *turn) answerInPlace(said *submitted) EndReason {
 	end := cmp.Or(said.reply.Reason, EndTurn)
-	t.text, t.why = validText(said.reply.Text), said.reply.Why
+	t.text, t.end.why = validText(said.reply.Text), said.reply.Why
 	if end != EndTurn {
-		t.by = said.by
+		t.end.by = said.by
 	}
 	if end == EndError {
-		t.err = fmt.Errorf("%s: %s", said.by, cmp.Or(t.why, "it failed"))
+		t.end.err = fmt.Errorf("%s: %s", said.by, cmp.Or(t.end.why, "it failed"))
 	}
 	t.spend(said.reply.Usage)
 	reply := &Message{
 		Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{Text(cmp.Or(t.text, "(no answer)"))}, StopReason: StopEnd, Model: said.by,
 	}
-	t.closing(end)
-	if err := t.commit(append(said.messages(t.carried[:0], t.state.Context), reply), nil, nil); err != nil {
-		return t.failed(err)
+	t.markEnd(end)
+	if err := t.commit(append(said.messages(t.write.carried[:0], t.state.Context), reply), nil, nil); err != nil {
+		return t.fail(err)
 	}
 	t.emit(Event{Kind: EventTextDelta, Text: t.text})
 	t.emit(Event{Kind: EventModelResponse, Message: reply})

@@ -7,11 +7,11 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// hear keeps what a hook's answer says besides for the next request, and its
+// keepAside keeps the context and output of a hook for the next request, and its
 // diagnostics for the end of the turn.
-func (t *turn) hear(a Aside, diagnostics []hook.Diagnostic) {
-	t.session.state.Pending = t.aside(t.session.state.Pending, a)
-	t.clean = t.clean && len(a.Context) == 0 && len(a.shown) == 0
+func (t *turn) keepAside(a Aside, diagnostics []hook.Diagnostic) {
+	t.session.state.Pending = t.addAside(t.session.state.Pending, a)
+	t.write.clean = t.write.clean && len(a.Context) == 0 && len(a.shown) == 0
 	t.diagnostics = append(t.diagnostics, t.showFailures(diagnostics)...)
 }
 
@@ -34,8 +34,9 @@ func (s shownAt) pending() PendingReminder {
 	return PendingReminder{Reminder{Text: s.Text, From: s.From}, ReminderOutput}
 }
 
-// tell adds what the loop itself, or a hook by blocking, has to say.
-func (t *turn) tell(kind ReminderKind, from, text string) {
+// addReminder adds a reminder from the loop itself, or from a hook that blocked
+// something.
+func (t *turn) addReminder(kind ReminderKind, from, text string) {
 	t.session.state.Pending = append(t.session.state.Pending, PendingReminder{Reminder{Text: text, From: from}, kind})
 }
 

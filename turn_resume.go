@@ -27,17 +27,17 @@ func (e *MissingToolError) Error() string {
 // reopen reads the session from the store again: a parked turn may have been
 // decided meanwhile, by anyone.
 func (t *turn) reopen() error {
-	t.session.doubt(t.base)
+	t.session.release(t.base)
 	return t.session.open(t.ctx)
 }
 
 // resumeEnd ends a turn that was over but for its end phases.
 func (t *turn) resumeEnd(end EndReason) EndReason {
 	if e := t.session.state.Ending; e != nil {
-		t.by, t.why = e.By, e.Why
+		t.end.by, t.end.why = e.By, e.Why
 	}
 	if end == EndError {
-		t.err = errors.New(cmp.Or(t.why, "the turn failed; why is lost with its process"))
+		t.end.err = errors.New(cmp.Or(t.end.why, "the turn failed; why is lost with its process"))
 	}
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Turn == t.state.ID && m.Role == RoleAssistant {
@@ -53,16 +53,16 @@ func (t *turn) resumeEnd(end EndReason) EndReason {
 // answered. Hooks have judged them and are not asked again; the floor is, with
 // today's rules.
 func (t *turn) openCalls() *batch {
-	t.recall()
+	t.recallRecent()
 	b := t.unanswered()
 	if b == nil {
 		return nil
 	}
-	t.each(b.calls, (*turn).readmit, func(c *call, sudden any) {
+	t.forEach(b.calls, (*turn).resumeCall, func(c *call, sudden any) {
 		c.refuse("belay", fmt.Sprintf("judging the call again came to a sudden end: %v", sudden))
 	})
-	t.heedHalt(b)
-	t.letGo(b)
+	t.applyHalt(b)
+	t.abandonCalls(b)
 	return b
 }
 
@@ -85,7 +85,7 @@ func (t *turn) missingTools() error {
 	missing := &MissingToolError{Session: t.session.id, Turn: t.state.ID}
 	now := time.Now()
 	for _, c := range b.calls {
-		if c.result != nil || c.state == CallStarted || t.tools.byName[c.Tool] != nil || slices.Contains(missing.Tools, c.Tool) {
+		if c.result != nil || c.state == CallStarted || t.request.tools.byName[c.Tool] != nil || slices.Contains(missing.Tools, c.Tool) {
 			continue
 		}
 		if d, waits, fault := c.standing(now); !waits && fault == "" && (d == nil || d.Allow) {
@@ -149,13 +149,13 @@ func (t *turn) commitResumed(b *batch) error {
 	return t.commit(nil, b.records(false), b.approvals())
 }
 
-// readmit decides what becomes of a call that has no result yet.
-func (t *turn) readmit(c *call) {
+// resumeCall decides how a call without a result continues after a resume.
+func (t *turn) resumeCall(c *call) {
 	if c.returned != nil {
 		c.answer(t.askAfter(c, *c.returned, 0))
 		return
 	}
-	here := t.tools.byName[c.Tool] != nil
+	here := t.request.tools.byName[c.Tool] != nil
 	if c.result != nil || here && !t.resolve(c) {
 		return
 	}
@@ -226,7 +226,7 @@ func (t *turn) abandon() error {
 	if open == nil {
 		return ErrNoTurn
 	}
-	t.adopt(open)
+	t.useState(open)
 	if open.Ended != "" {
 		return nil
 	}
@@ -256,7 +256,7 @@ func (t *turn) answerOpen(ask bool) error {
 	if ask {
 		t.cancelled(b, "the turn was ended before it was decided")
 	}
-	t.letGo(b)
+	t.abandonCalls(b)
 	t.gather(b)
 	return t.commit([]*Message{b.results()}, b.records(false), b.approvals())
 }

@@ -25,9 +25,9 @@ func (t *turn) runCalls(b *batch) error {
 			return err
 		}
 		c.keep = func(*call) { err = t.commitCalls(b) }
-		t.guard(c, (*turn).runOne, panicWhileRunning)
-		t.tellResult(c)
-		t.tellShown()
+		t.callGuarded(c, (*turn).runOne, panicWhileRunning)
+		t.emitResult(c)
+		t.emitHeld()
 		return err
 	}
 	r := &batchRun{turn: t, batch: b, progress: make(chan callProgress, 3*len(b.calls)), timer: time.NewTimer(resultWait)}
@@ -146,12 +146,12 @@ func (r *batchRun) start(calls []*call) {
 func (r *batchRun) run(c *call) {
 	defer func() {
 		r.progress <- callProgress{c, callFinished}
-		r.turn.tellResult(c)
-		r.turn.tellShown()
+		r.turn.emitResult(c)
+		r.turn.emitHeld()
 		r.progress <- callProgress{c, callTold}
 	}()
 	growStack()
-	r.turn.guard(c, (*turn).runOne, panicWhileRunning)
+	r.turn.callGuarded(c, (*turn).runOne, panicWhileRunning)
 }
 
 // keepReturned stores what a tool returned, and lets its call continue.
@@ -249,7 +249,7 @@ func (t *turn) commitCalls(b *batch) error {
 		}
 	}
 	b.stored = records
-	t.commitment = Commit{Calls: records, Approvals: b.approvals(), State: &state}
+	t.write.commit = Commit{Calls: records, Approvals: b.approvals(), State: &state}
 	return t.store()
 }
 

@@ -67,7 +67,7 @@ func (t *turn) covers(pattern string, c *call) (covered bool) {
 // not be this process.
 func (t *turn) leaveParked() {
 	if open := t.session.state.Turn; open != nil && open.Parked {
-		t.session.doubt(t.base)
+		t.session.release(t.base)
 	}
 }
 
@@ -151,24 +151,24 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 	return ""
 }
 
-// narrowed says that a decision does not reach as far as it says.
-func (t *turn) narrowed(c *call, why string) {
+// noteNarrowed records that a decision covers less than it asked for.
+func (t *turn) noteNarrowed(c *call, why string) {
 	c.diagnostics = append(c.diagnostics, hook.Diagnostic{
 		Code: hook.CodeScope, Level: hook.CodeScope.Level(), Message: fmt.Sprintf("the decision of approval %s is for its call alone", c.approval.ID),
 	})
 	t.agent.opts.Logger.WarnContext(t.base, "a decision is for its call alone", "session", t.scope.Session, "turn", t.scope.Turn, "approval", c.approval.ID, "reason", why)
 }
 
-// widen makes a grant of a yes that reaches further than its call. The next
+// addGrant makes a grant from an approval that covers more than its call. The next
 // commit stores it.
-func (t *turn) widen(c *call) {
+func (t *turn) addGrant(c *call) {
 	c.grant = nil
 	a, d := c.approval, c.approval.Decided
 	if !d.Allow || !d.Scope.wide() {
 		return
 	}
 	if why := t.scopeFault(c, d); why != "" {
-		t.narrowed(c, why)
+		t.noteNarrowed(c, why)
 		return
 	}
 	c.grant = &Grant{Approval: a.ID, Asker: a.By, Floor: a.Floor, Tool: a.Tool, Pattern: d.Scope.Pattern, By: d.By, Time: d.Time}

@@ -10,20 +10,21 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// showing holds the events about hooks that were not emitted yet. A hook answers before the
-// event it refers to, such as a response or a result, has been emitted: its own comes behind that.
-type showing struct {
+// heldEvents are events about hooks that are not emitted yet. A hook answers before the
+// event that it refers to, such as a response or a result, has been emitted; its own
+// event is emitted after that.
+type heldEvents struct {
 	mu     sync.Mutex // not that of events: their reader sets the pace
 	events []Event
 }
 
-func (s *showing) add(e Event) {
+func (s *heldEvents) add(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)
 }
 
-func (s *showing) take() []Event {
+func (s *heldEvents) take() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := s.events
@@ -31,12 +32,12 @@ func (s *showing) take() []Event {
 	return events
 }
 
-// aside adds what hooks said besides to what the model is to be told, and has people told
-// what they showed. It may be called by the turn's calls too.
-func (t *turn) aside(pending []PendingReminder, a Aside) []PendingReminder {
-	if len(a.shown) > 0 && t.heeded() {
+// addAside adds the context of hooks to the pending reminders and holds events for what
+// they show. Goroutines of the turn's calls may call it too.
+func (t *turn) addAside(pending []PendingReminder, a Aside) []PendingReminder {
+	if len(a.shown) > 0 && t.hasAudience() {
 		for _, s := range a.shown {
-			t.showing.add(Event{Kind: EventHookOutput, Step: t.scope.Step, Text: s.Text, By: s.From})
+			t.outbox.held.add(Event{Kind: EventHookOutput, Step: t.scope.Step, Text: s.Text, By: s.From})
 		}
 	}
 	return appendAside(pending, a)
@@ -45,7 +46,7 @@ func (t *turn) aside(pending []PendingReminder, a Aside) []PendingReminder {
 // showFailures shows people which hooks failed, and why. It returns the diagnostics. The turn's
 // calls may call it too.
 func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
-	if len(diagnostics) == 0 || !t.heeded() {
+	if len(diagnostics) == 0 || !t.hasAudience() {
 		return diagnostics
 	}
 	for _, d := range diagnostics {
@@ -59,7 +60,7 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 		if said = strings.TrimPrefix(said, ": "); said == d.Message {
 			said = ""
 		}
-		t.showing.add(Event{
+		t.outbox.held.add(Event{
 			Kind: EventHookFailed, Step: t.scope.Step, By: d.Subscription, Diagnostic: &d, Text: ending(validText(said), mostShown),
 		})
 	}
@@ -72,8 +73,9 @@ func hookFailure(d *hook.Diagnostic) bool {
 	return d.Subscription != "" && d.Err != nil && d.Code != hook.CodeCanceled
 }
 
-// tellFailures tells the host which hooks failed outside a turn, where no event can.
-func (a *Agent) tellFailures(scope *hook.Scope, diagnostics []hook.Diagnostic) {
+// reportFailures reports hooks that failed outside a turn to the host. There is no
+// stream for an event then.
+func (a *Agent) reportFailures(scope *hook.Scope, diagnostics []hook.Diagnostic) {
 	if a.opts.Runtime == nil || a.opts.Runtime.Failed == nil {
 		return
 	}
@@ -100,23 +102,24 @@ func ending(text string, n int) string {
 	return text[from:]
 }
 
-// tellShown emits what showing holds.
-func (t *turn) tellShown() {
-	for _, e := range t.showing.take() {
+// emitHeld emits the held events.
+func (t *turn) emitHeld() {
+	for _, e := range t.outbox.held.take() {
 		t.emit(e)
 	}
 }
 
-// goesOn has the turn take another step because turn.stop says so: the model is told, and
-// so are people.
-func (t *turn) goesOn(by, why string) {
+// continueTurn makes the turn take another step because turn.stop asks for it. The
+// model gets a reminder, and an event is emitted.
+func (t *turn) continueTurn(by, why string) {
 	t.state.Continuations++
-	t.tell(ReminderBlocked, by, "the turn does not end yet: "+why)
-	t.showing.add(Event{Kind: EventTurnContinued, Step: t.scope.Step, Text: why, By: by})
+	t.addReminder(ReminderBlocked, by, "the turn does not end yet: "+why)
+	t.outbox.held.add(Event{Kind: EventTurnContinued, Step: t.scope.Step, Text: why, By: by})
 }
 
-// goneOn tells that turn.stop is not asked: hooks had the turn go on often enough.
-func (t *turn) goneOn() {
+// noteStopLimit adds a diagnostic: turn.stop is not asked, because hooks have continued
+// the turn too often.
+func (t *turn) noteStopLimit() {
 	t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 		Code: hook.CodeStopLimit, Level: hook.CodeStopLimit.Level(), Phase: TurnStop.Name(),
 		Message: fmt.Sprintf("hooks had the turn go on %d times, which is the limit, and were not asked again", t.state.Continuations),

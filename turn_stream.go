@@ -33,11 +33,11 @@ func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 	defer x.ctx.end()
 	began := time.Now()
 	if model.isQuick() {
-		t.current = x
-		if t.hearing == nil {
-			t.hearing = func(chunk Chunk, err error) bool { return t.current.hear(chunk, err) }
+		t.request.current = x
+		if t.request.receive == nil {
+			t.request.receive = func(chunk Chunk, err error) bool { return t.request.current.receive(chunk, err) }
 		}
-		model.Stream(&x.ctx, &x.Request)(t.hearing)
+		model.Stream(&x.ctx, &x.Request)(t.request.receive)
 	} else if !x.guarded(model, t.agent.opts.Limits.Grace) {
 		t.agent.opts.Logger.WarnContext(t.base, "a model's stream does not end when its context does: it is left behind", "session", t.scope.Session, "turn", t.scope.Turn, "model", model.info.Name)
 	}
@@ -80,8 +80,8 @@ func classified(model *namedModel, err error) error {
 	return &ModelError{Kind: ModelInvalid, Model: model.info.Name, Err: err}
 }
 
-// hear takes a chunk, and reports whether to continue.
-func (x *exchange) hear(chunk Chunk, err error) bool {
+// receive handles a chunk and reports whether to continue.
+func (x *exchange) receive(chunk Chunk, err error) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
@@ -126,7 +126,7 @@ func (x *exchange) guarded(model Model, grace time.Duration) bool {
 				x.sudden = recover()
 			}
 		}()
-		model.Stream(&x.ctx, &x.Request)(x.hear)
+		model.Stream(&x.ctx, &x.Request)(x.receive)
 		x.returned = true
 	}()
 	select {

@@ -30,10 +30,10 @@ func fingerprintOf(tool, input string, r *Result) fingerprint {
 	return fingerprint(h.Sum64())
 }
 
-// circling notices a model that goes in circles: the same call with the same
-// result three times in a row, or two that take turns. The first time it is told
-// so; if it goes on, the turn is over.
-func (t *turn) circling(b *batch) bool {
+// isStuck reports whether the model repeats itself: the same call with the same result
+// three times in a row, or two such calls in alternation. The first time, the model
+// gets a reminder. If it repeats itself again, the turn ends.
+func (t *turn) isStuck(b *batch) bool {
 	found := false
 	before := len(t.recent)
 	for _, c := range b.calls {
@@ -51,11 +51,11 @@ func (t *turn) circling(b *batch) bool {
 	case !found:
 		return false
 	case t.state.Warned:
-		t.why = "the model made the same calls with the same results again and again"
+		t.end.why = "the model made the same calls with the same results again and again"
 		return true
 	default:
 		t.state.Warned = true
-		t.tell(ReminderRuntime, "belay", "You are repeating calls whose results do not change. Do something else, or say what keeps you from it. Repeating them once more ends the turn.")
+		t.addReminder(ReminderRuntime, "belay", "You are repeating calls whose results do not change. Do something else, or say what keeps you from it. Repeating them once more ends the turn.")
 		return false
 	}
 }
@@ -69,9 +69,8 @@ func circles(recent []fingerprint) bool {
 	return n >= 4 && recent[n-1] == recent[n-3] && recent[n-2] == recent[n-4] && recent[n-1] != recent[n-2]
 }
 
-// recall finds the last calls of the turn in the transcript, for a turn that is
-// resumed.
-func (t *turn) recall() {
+// recallRecent finds the last calls of a resumed turn in the transcript.
+func (t *turn) recallRecent() {
 	inputs := make(map[string]string)
 	for _, m := range t.session.messages {
 		if m.Turn != t.state.ID {

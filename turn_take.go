@@ -8,6 +8,14 @@ import (
 	"slices"
 )
 
+// turnQueue is what a turn knows of the queue that it came from.
+type turnQueue struct {
+	id         string // of the queued turn that the first commit takes from the queue
+	yield      <-chan struct{}
+	handedOver bool
+	served     bool // another process continues the turn if this one cannot
+}
+
 // ErrHandedOver says that a turn was let go of where it stood, for another process to
 // go on with. It is the cause to cancel a context with that a turn was taken under, if
 // it cannot wait for the end of its step: nothing is stored from then on, calls that
@@ -35,34 +43,34 @@ func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
 	}
 	var taken *turn
 	end, err := s.take(ctx, func(t *turn) EndReason {
-		taken, t.served = t, true
+		taken, t.queue.served = t, true
 		if opts != nil {
-			t.yield = opts.Yield
+			t.queue.yield = opts.Yield
 		}
 		if open := s.state.Turn; open != nil {
-			if err := t.fits(s.state.Agent, cmp.Or(open.Model, s.state.Model)); err != nil {
-				return t.leave(err)
+			if err := t.checkAgentAndModel(s.state.Agent, cmp.Or(open.Model, s.state.Model)); err != nil {
+				return t.leaveToOthers(err)
 			}
 			return t.resume()
 		}
 		waiting, err := store.Queued(t.ctx, s.id)
 		switch {
 		case err != nil:
-			return t.failed(fmt.Errorf("session %q: %w", s.id, err))
+			return t.fail(fmt.Errorf("session %q: %w", s.id, err))
 		case len(waiting) == 0:
-			return t.failed(ErrNoTurn)
+			return t.fail(ErrNoTurn)
 		}
-		if err := t.fits(waiting[0].Agent, cmp.Or(waiting[0].Model, s.state.Model)); err != nil {
-			return t.leave(err)
+		if err := t.checkAgentAndModel(waiting[0].Agent, cmp.Or(waiting[0].Model, s.state.Model)); err != nil {
+			return t.leaveToOthers(err)
 		}
-		return t.takeUp(&waiting[0])
+		return t.beginQueued(&waiting[0])
 	})
 	switch {
 	case taken == nil:
-	case taken.handedOver:
+	case taken.queue.handedOver:
 		err = fmt.Errorf("session %q: %w", s.id, ErrHandedOver)
-	case taken.lost:
-		err = taken.err
+	case taken.end.lost:
+		err = taken.end.err
 	}
 	return end, err
 }
@@ -84,8 +92,9 @@ func (e *MissingModelError) Error() string {
 // Unwrap returns why.
 func (e *MissingModelError) Unwrap() error { return e.Err }
 
-// fits says why the turn of an agent that a model answers in cannot be taken here.
-func (t *turn) fits(agent, model string) error {
+// checkAgentAndModel returns why this process cannot run a turn of that agent with that
+// model.
+func (t *turn) checkAgentAndModel(agent, model string) error {
 	if own := t.agent.opts.Name; agent != "" && agent != own {
 		return fmt.Errorf("session %q: the turn is agent %q's, and this is %q: it is left to others", t.session.id, agent, own)
 	}
@@ -98,20 +107,20 @@ func (t *turn) fits(agent, model string) error {
 	return nil
 }
 
-// leave leaves the turn as it is, to others.
-func (t *turn) leave(err error) EndReason {
-	t.err, t.lost, t.quiet = err, true, true
+// leaveToOthers leaves the turn to other processes, unchanged.
+func (t *turn) leaveToOthers(err error) EndReason {
+	t.end.err, t.end.lost, t.quiet = err, true, true
 	return EndParked
 }
 
-// takeUp takes a queued turn.
-func (t *turn) takeUp(sub *QueuedTurn) EndReason {
+// beginQueued begins a queued turn.
+func (t *turn) beginQueued(sub *QueuedTurn) EndReason {
 	t.begin()
-	t.queued = sub.ID
+	t.queue.id = sub.ID
 	if sub.Model != "" && sub.Model != t.model.info.Name {
 		n, err := t.chosen(sub.Model)
 		if err != nil { // whoever asked for it wants no other
-			return t.failed(fmt.Errorf("session %q: the model that is to answer: %w", t.session.id, err))
+			return t.fail(fmt.Errorf("session %q: the model that is to answer: %w", t.session.id, err))
 		}
 		t.model, t.state.Model = n, sub.Model
 	}
@@ -121,32 +130,32 @@ func (t *turn) takeUp(sub *QueuedTurn) EndReason {
 	return t.steps()
 }
 
-// takesUp is the queued turn that a commit takes up, if any: the commit that stores its
-// message, or that ends its turn. Until then it waits, and whoever comes next begins
-// anew.
-func (t *turn) takesUp(messages []*Message) (id string) {
+// queuedIDFor returns the id of the queued turn that a commit removes from the queue:
+// the commit that stores its message, or that ends its turn. Until that commit the turn
+// stays queued, and another process would begin it again.
+func (t *turn) queuedIDFor(messages []*Message) (id string) {
 	ends := t.session.state.Turn == nil || t.session.state.Turn.Ended != ""
 	if ends || slices.ContainsFunc(messages, func(m *Message) bool { return m.Kind == KindUser }) {
-		id, t.queued = t.queued, ""
+		id, t.queue.id = t.queue.id, ""
 	}
 	return id
 }
 
-// yields reports whether the turn is to be handed over at the end of its step.
-func (t *turn) yields() bool {
+// mustHandOver reports whether the turn must be handed over at the end of its step.
+func (t *turn) mustHandOver() bool {
 	select {
-	case <-t.yield:
-		t.handedOver = true
+	case <-t.queue.yield:
+		t.queue.handedOver = true
 	default:
 	}
-	return t.handedOver
+	return t.queue.handedOver
 }
 
-// gone reports whether the turn was handed over before its step has ended. Nothing of
-// it is stored any more.
-func (t *turn) gone() bool {
+// wasHandedOver reports whether the turn was handed over in the middle of a step.
+// Nothing of it may be stored after that.
+func (t *turn) wasHandedOver() bool {
 	if t.ctx.Err() != nil && errors.Is(context.Cause(t.ctx), ErrHandedOver) {
-		t.handedOver = true
+		t.queue.handedOver = true
 		return true
 	}
 	return false

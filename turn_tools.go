@@ -47,8 +47,8 @@ func (t *turn) stepTools() *toolset {
 		return base
 	}
 	now := t.agent.step(base)
-	if now != t.stepped {
-		t.stepped = now
+	if now != t.request.stepped {
+		t.request.stepped = now
 		for _, p := range now.problems {
 			t.diagnose(p.code, TurnPreToolMaterialization.Name(), p.from, p.message)
 		}

@@ -35,8 +35,9 @@ type wishedReminder struct {
 	PendingReminder
 }
 
-// grant does what was wished for, apart from what has to wait for a commit.
-func (t *turn) grant() {
+// applyWishes does what tools asked for through Controls, except what has to wait for a
+// commit.
+func (t *turn) applyWishes() {
 	w := &t.wishes
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +48,7 @@ func (t *turn) grant() {
 	if w.kept != nil {
 		t.session.keepModel(w.kept)
 	}
-	t.clean = false
+	t.write.clean = false
 	w.model, w.kept = nil, nil
 }
 
@@ -78,15 +79,15 @@ func (t *turn) gatherWishes() {
 	w.injected, w.spent, w.waits, w.pending, w.diagnostics = nil, Usage{}, nil, nil, nil
 }
 
-// makeRoom sums the context up if a tool wanted that, or if it must be.
-func (t *turn) makeRoom() error {
+// compactIfAsked compacts the context if a tool asked for it or if the context is full.
+func (t *turn) compactIfAsked() error {
 	w := &t.wishes
 	w.mu.Lock()
 	asked := w.compact
 	w.compact = false
 	w.mu.Unlock()
 	if asked {
-		return t.tolerate(t.compact("forced"))
+		return t.ignoreFailedCompaction(t.compact("forced"))
 	}
 	return t.compactIfFull()
 }

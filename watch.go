@@ -104,9 +104,9 @@ func (w *watchers) remove(one *watcher) {
 	w.count.Store(int32(len(w.all)))
 }
 
-// tell hands an event to everyone who watches its session, or the one that a child's
-// belongs to.
-func (w *watchers) tell(session string, e *Event) {
+// publish sends an event to everyone who watches its session, or the session that a
+// child belongs to.
+func (w *watchers) publish(session string, e *Event) {
 	w.mu.Lock()
 	all := w.all
 	w.mu.Unlock()

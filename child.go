@@ -13,8 +13,8 @@ type Child struct {
 	// Isolated leaves the child's questions to its own agent. Defaults to asking
 	// whoever the parent asks.
 	Isolated bool
-	// Ends says that an earlier run, which was parked or interrupted, is ended and not
-	// gone on with: subagent.start is not asked. Defaults to a run that begins.
+	// Ends says that an earlier run, which was parked or interrupted, ends and is not
+	// resumed: subagent.start is not asked. Defaults to a new run.
 	Ends bool
 }
 

@@ -147,7 +147,7 @@ func (t *turn) approve(b *batch) error {
 	q := &inquiry{open: make(map[*call]openQuestion, len(asking))}
 	defer q.heed(t)()
 	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(c *call, sudden any) {
-		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
+		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("panic while asking: %v", sudden)})
 	})
 	t.gather(b)
 	return t.commit(nil, b.records(false), b.approvals())
@@ -212,7 +212,7 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		a := answer{err: errors.New("the approver came to a sudden end")}
+		a := answer{err: errors.New("the approver ended its goroutine")}
 		defer func() {
 			if p := recover(); p != nil {
 				a.err = fmt.Errorf("the approver panicked: %v", p)

@@ -80,8 +80,8 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	return t, nil
 }
 
-// run takes the turn. Whatever comes to a sudden end in it, a model, a store, a
-// handler that calls runtime.Goexit, the turn itself is ended in order.
+// run runs the turn. If a model, a store or a handler panics or calls
+// runtime.Goexit, the turn still ends in order.
 func (t *turn) run(how func(*turn) EndReason) {
 	defer func() { <-t.session.slot }()
 	defer t.recoverPanic(t.report)
@@ -99,7 +99,7 @@ func (t *turn) recoverPanic(finish func(EndReason)) {
 	if sudden == nil {
 		sudden = "runtime.Goexit was called"
 	}
-	end := t.fail(fmt.Errorf("the turn came to a sudden end: %v", sudden))
+	end := t.fail(fmt.Errorf("the turn panicked: %v", sudden))
 	if t.session.held && t.state.ID != "" && !t.end.begun {
 		if err := t.answerOpen(false); err != nil {
 			t.end.err = errors.Join(t.end.err, err)

@@ -118,7 +118,7 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 	if by, why := c.admit(ctx, l, child); by != "" {
 		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
 	}
-	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("its run came to a sudden end"), done: make(chan struct{})}
+	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("its run ended its goroutine"), done: make(chan struct{})}
 	go run.main(context.WithValue(ctx, lineageKey{}, l), take) // left behind if it heeds no abort
 	select {
 	case <-run.done:
@@ -307,7 +307,7 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 	return nil, failed
 }
 
-// stays reports whether the child's turn could not be gone on with for want of a tool. It
+// stays reports whether the child's turn could not be resumed because a tool is missing. It
 // is parked as it was, and its parent tells why.
 func (r *childRun) stays() bool {
 	_, stays := errors.AsType[*MissingToolError](r.err)
@@ -317,7 +317,7 @@ func (r *childRun) stays() bool {
 	return stays
 }
 
-// childMissing is why a child could not be gone on with, if that is what the turn parks for.
+// childMissing returns why a child could not be resumed, if the turn is parked for that.
 func (t *turn) childMissing() error {
 	t.wishes.mu.Lock()
 	defer t.wishes.mu.Unlock()

@@ -47,7 +47,7 @@ func (t *turn) store() (err error) {
 	}
 	stored := false
 	defer func() {
-		if !stored { // be it that the store came to a sudden end
+		if !stored { // the store failed or panicked
 			t.end.lost = t.queue.served
 			s.release(t.base)
 			// The turn has failed, and the records tell why: they do not go with it.

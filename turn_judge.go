@@ -81,7 +81,7 @@ func (t *turn) judge(response *Message) *batch {
 		return b
 	}
 	t.forEach(b.calls, (*turn).judgeOne, func(c *call, sudden any) {
-		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden))
+		c.refuse("belay", fmt.Sprintf("panic while checking the call: %v", sudden))
 	})
 	t.gather(b)
 	if t.state.Unjudged && slices.ContainsFunc(b.calls, func(c *call) bool { return c.original != nil }) {

@@ -68,9 +68,10 @@ func (t *turn) chosen(name string) (*namedModel, error) {
 	return t.agent.usable(model)
 }
 
-// recallModel finds the model that the session, or the turn that is resumed, was
-// told to use. If it is not to be had the agent's answers, and the turn says so. If
-// the agent's is to come first, only what was chosen here comes before it.
+// recallModel restores the model of the session or of the resumed turn. If it is
+// unavailable, the agent's default model is used and a diagnostic says so. With
+// Options.OwnModelFirst, only a model that was chosen in this process comes before
+// the agent's.
 func (t *turn) recallModel() {
 	s, ownFirst := t.session, t.agent.opts.OwnModelFirst
 	switch name := s.state.Model; {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// MissingToolError says that an open turn cannot be gone on with here: calls of it that
+// MissingToolError says that an open turn cannot be resumed here: calls of it that
 // are to run, because they were approved or waited for one that was, are of tools that the
 // agent does not have now. The turn stays as it was, and so do the decisions. Resume it
 // with an agent that has the tools, or abandon it.
@@ -20,7 +20,7 @@ type MissingToolError struct {
 }
 
 func (e *MissingToolError) Error() string {
-	return fmt.Sprintf("belay: turn %s of session %q cannot be gone on with: calls of it are to run, and the agent does not have their tools now: %s: resume it with an agent that has them, or abandon it",
+	return fmt.Sprintf("belay: cannot resume turn %s of session %q: the agent does not have the tools of its open calls: %s: resume it with an agent that has them, or abandon it",
 		e.Turn, e.Session, strings.Join(e.Tools, ", "))
 }
 
@@ -59,7 +59,7 @@ func (t *turn) openCalls() *batch {
 		return nil
 	}
 	t.forEach(b.calls, (*turn).resumeCall, func(c *call, sudden any) {
-		c.refuse("belay", fmt.Sprintf("judging the call again came to a sudden end: %v", sudden))
+		c.refuse("belay", fmt.Sprintf("panic while checking the call again: %v", sudden))
 	})
 	t.applyHalt(b)
 	t.abandonCalls(b)

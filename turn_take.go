@@ -75,7 +75,7 @@ func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
 	return end, err
 }
 
-// MissingModelError says that a turn cannot be taken here: its model is not to be had.
+// MissingModelError says that this process cannot run a turn: its model is unavailable here.
 // The turn is as it was, for whoever has it. It is what [Session.Take] returns; others
 // answer with the agent's own model and say so.
 type MissingModelError struct {
@@ -86,7 +86,7 @@ type MissingModelError struct {
 }
 
 func (e *MissingModelError) Error() string {
-	return fmt.Sprintf("the model that is to answer is not to be had here, and the turn is left to others: %v", e.Err)
+	return fmt.Sprintf("the model of the turn is unavailable here, and the turn is left to other workers: %v", e.Err)
 }
 
 // Unwrap returns why.

@@ -18,7 +18,7 @@ type wishes struct {
 	// What children leave behind.
 	spent       Usage
 	waits       []Question
-	missing     error // of one that could not be gone on with
+	missing     error // of a child that could not be resumed
 	pending     []wishedReminder
 	diagnostics []hook.Diagnostic
 }

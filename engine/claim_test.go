@@ -85,7 +85,7 @@ func TestStoreIsClosed(t *testing.T) {
 	})
 }
 
-// Finding an agent may come to a sudden end: its turns are left to others, and the worker
+// Finding an agent may panic: its turns are left to others, and the worker
 // goes on with those of other agents.
 func TestSuddenEndOfFinding(t *testing.T) {
 	t.Parallel()
@@ -268,7 +268,7 @@ func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), 
 	synctest.Wait()
 	let := s.settlements("lacks", 0)
 	if len(let) == 0 || len(let) > 2 || !strings.Contains(let[0].why, "it has no key") { // a claim that was under way may come upon it once more
-		t.Fatalf("the turn whose model is not to be had was let go of as %+v, want it left to others", let)
+		t.Fatalf("the turn whose model is unavailable was let go of as %+v, want it left to others", let)
 	}
 }
 

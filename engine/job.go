@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// strangeJob is how long a job waits whose agent is not to be had here.
+// strangeJob is how long a job waits if its agent is unavailable here.
 const strangeJob = 30 * time.Second
 
 // perform makes an attempt at a job, with the hooks of the agent that asked for it, and

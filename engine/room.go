@@ -21,7 +21,7 @@ type room struct {
 	agents    map[string]int
 	models    map[string]int
 	own       map[string]string    // the models of agents, as far as they were seen
-	strangers map[string]time.Time // agents that are not to be had, until then
+	strangers map[string]time.Time // agents that are unavailable, until then
 	lacking   map[string]time.Time // models, likewise
 	failures  map[string]failure   // of sessions that cannot be taken
 	sweepAt   int                  // how many failures there are when the old ones are forgotten
@@ -59,7 +59,7 @@ func (r *room) wait(ctx context.Context) bool {
 // errMoreRoom is why a claim is given up: it was told of less room than there is.
 var errMoreRoom = errors.New("there is more room now")
 
-// strangeFor is how long an agent or a model that is not to be had is left to others.
+// strangeFor is how long an unavailable agent or model is left to others.
 const strangeFor = 30 * time.Second
 
 // filter says what there is room for, and returns a context that ends when there is

@@ -204,11 +204,11 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 	w.tell(taken)
 }
 
-// find finds an agent. Whatever comes to a sudden end there is an error.
+// find finds an agent. A panic there is an error.
 func (w *Worker) find(ctx context.Context, name string) (agent *belay.Agent, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("finding agent %q came to a sudden end: %v", name, p)
+			err = fmt.Errorf("panic while finding agent %q: %v", name, p)
 		}
 	}()
 	agent, err = w.agents(ctx, name)

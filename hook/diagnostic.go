@@ -99,7 +99,7 @@ var codes = []CodeInfo{
 	{CodeToolConflict, LevelError, "A tool bundle was dropped: one of its tools has another owner.", "Rename the tool, or contribute it once."},
 	{CodeBundleUnrouted, LevelError, "A tool bundle was dropped: nobody runs its tools, or one of them cannot be declared.", "Give the agent the extension that the bundle's route names, and correct its schemas."},
 	{CodeStopLimit, LevelWarn, "Hooks had the turn go on as often as they may: turn.stop is not asked again in it.", "Let the hook look at input.continuations and give in, or raise Limits.Continuations."},
-	{CodeModelUnavailable, LevelWarn, "The model that the session was told to use is not to be had; the agent's own answers.", "Set its key, give its name to Options.Models, or choose another with Session.SetModel."},
+	{CodeModelUnavailable, LevelWarn, "The session's model is unavailable; the agent's default model is used.", "Set its key, give its name to Options.Models, or choose another with Session.SetModel."},
 	{CodeAnswerCut, LevelWarn, "The model's answer reached the limit on its length and is cut off.", "Raise Options.MaxTokens, or ask for less at a time."},
 	{CodeScope, LevelWarn, "A yes to a call was to reach further, and cannot: its scope cannot be read, or does not cover that call. It counts for that call alone.", "Read why in the log (Options.Logger), and give the scope again with the next question."},
 	{CodeReminderDropped, LevelWarn, "Reminders were left out of a request: the limit was reached.", "Tell the model less, or raise Limits.ReminderCharacters."},

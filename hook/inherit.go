@@ -14,7 +14,7 @@ import (
 // out of the way by taking its name.
 //
 // It is for a snapshot that nobody dispatches on yet. ErrReleased: the other snapshot
-// was released, and its gates are not to be had.
+// was released, and its gates are gone.
 func (s *Snapshot) Inherit(parent *Snapshot) error {
 	if !parent.acquire() {
 		return fmt.Errorf("inherit: %w", ErrReleased)

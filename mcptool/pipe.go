@@ -45,7 +45,7 @@ type pipe struct {
 
 	life    context.Context         //nolint:containedctx // it is the life of the child
 	stop    context.CancelCauseFunc // ends the process group
-	stdin   *os.File                // nil if there was no pipe to be had
+	stdin   *os.File                // nil if no pipe could be made
 	writing chan struct{}           // holds one while a message is written
 	read    chan jsonrpc.Message
 	partial []byte        // of a line; only used by Write

@@ -143,7 +143,7 @@ func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event,
 	}
 	closed := false
 	defer func() {
-		if !closed { // it came to a sudden end
+		if !closed { // it panicked
 			_ = closeRunner(ctx, runner)
 		}
 	}()

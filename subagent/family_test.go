@@ -60,7 +60,7 @@ func TestAFailureAtDepthThree(t *testing.T) {
 				}
 			}), nil
 		}, "error", "panicked: oops"},
-		{"a model that panics", subagent.Agent(script(scripted.Step{Compute: func(context.Context, *belay.Request) (scripted.Step, error) { panic("oops") }}), nil), "error", "sudden end: oops"},
+		{"a model that panics", subagent.Agent(script(scripted.Step{Compute: func(context.Context, *belay.Request) (scripted.Step, error) { panic("oops") }}), nil), "error", "panicked: oops"},
 		{"a tool that panics is the child's own matter", subagent.Agent(script(calls(call("work", nil)), tells("level3")), &belay.Options{Tools: []belay.Tool{tool}}), "success", "the tool panicked: the tool's own"},
 		{"a model that fails", subagent.Agent(script(scripted.Step{Fault: &scripted.Fault{Kind: belay.ModelInvalid, Message: "bad request"}}), nil), "error", "bad request"},
 	} {

@@ -27,7 +27,7 @@ var own = []Directive{
 	{"compact", "sum the conversation up, to make room"},
 	{"copy", "put the last answer on the clipboard, as markdown"},
 	{"clear", "clear the screen; the session keeps everything"},
-	{"quit", "leave; the session can be gone on with"},
+	{"quit", "leave; you can resume the session later"},
 }
 
 // Commands are the chat's own commands, which come before all other names.

@@ -36,7 +36,7 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 		if q.Depth > 0 {
 			tool = q.Agent + "'s " + tool
 		}
-		a.remarkf("\n%s %s wants a word: %s", s.bold(s.yellow("?")), s.bold(oneLine(tool)), oneLine(q.Reason))
+		a.remarkf("\n%s %s needs your approval: %s", s.bold(s.yellow("?")), s.bold(oneLine(tool)), oneLine(q.Reason))
 		a.remarkf("  %s", s.dim(askedBy(q, &advice)))
 		lines := inputLines(s, q.Input)
 		for _, line := range clipped(lines, mostShown, s.dim) {

@@ -54,7 +54,7 @@ func openCallTools(ctx context.Context, store belay.Store, session *belay.Sessio
 	return tools, nil
 }
 
-// withoutTools says what to do about a turn that cannot be gone on with for want of tools.
+// withoutTools says what to do about a turn that cannot be resumed because tools are missing.
 func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolError) error {
 	var reasons []string
 	told := make(map[string]bool)
@@ -110,7 +110,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// lacking is the error of a turn that could not be gone on with for want of tools, if it
+// lacking is the error of a turn that could not be resumed because tools are missing, if it
 // is one.
 func lacking(err error) (*belay.MissingToolError, bool) {
 	return errors.AsType[*belay.MissingToolError](err)

@@ -25,7 +25,7 @@ type runOptions struct {
 	goOn     bool
 	session  string
 	open     bool // the session to go on with is one with an open turn
-	resumes  bool // an open turn may be gone on with
+	resumes  bool // an open turn may be resumed
 	taskless bool // there is nothing else to do: a turn must be open
 	abandons bool // an open turn is ended, which asks no model
 	as       string

@@ -44,7 +44,7 @@ type work struct {
 }
 
 // begin opens the store and makes the agent that the settings describe, or that
-// took the turn which is to be gone on with. A nil approver means that nobody can
+// ran the turn that is resumed. A nil approver means that nobody can
 // be asked.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
 	w := &work{settings: settings, abandons: o.abandons}

@@ -83,7 +83,7 @@ func TestInterceptorBefore(t *testing.T) {
 		}, belay.Failed(belay.ClassDenied, `Denied by "in": the interceptor failed: out of order`+instead), false},
 		{
 			"a panic refuses", func(context.Context, *belay.Invocation) (belay.Interception, error) { panic("oh no") },
-			belay.Failed(belay.ClassDenied, `Denied by "belay": judging the call came to a sudden end: oh no`+instead), false,
+			belay.Failed(belay.ClassDenied, `Denied by "belay": panic while checking the call: oh no`+instead), false,
 		},
 		{"an input that is no JSON refuses", func(context.Context, *belay.Invocation) (belay.Interception, error) {
 			return belay.Interception{Input: json.RawMessage(`{`)}, nil

@@ -120,7 +120,7 @@ func TestATurnWithoutItsToolCanBeAbandoned(t *testing.T) {
 	settleAs(t, first, takeTurn(t, first.Session("s").Run(t.Context(), "go"), belay.EndParked).Waits[0].Approval, true)
 	s := agentOf(t, scriptOf(says("done")), opts).Session("s")
 	if again := take(s.Resume(t.Context())); again.err == nil {
-		t.Fatal("it is gone on with")
+		t.Fatal("it was resumed")
 	}
 	if turn, err := s.Abandon(t.Context()); err != nil || turn.Reason != belay.EndAborted {
 		t.Fatalf("abandoned: %+v, %v", turn, err)

@@ -124,14 +124,14 @@ func TestSuddenEnds(t *testing.T) {
 	}
 }
 
-// suddenly takes a turn in which something comes to a sudden end.
+// suddenly takes a turn in which something panics or ends its goroutine.
 func suddenly(t *testing.T, r *rich, reason belay.EndReason) {
 	t.Helper()
 	all := take(r.session.Run(t.Context(), richWork))
 	if all.Turn == nil || all.Reason != reason {
 		t.Fatalf("the turn is %+v, %v, want it to end %s", all.Turn, all.err, reason)
 	}
-	if failed := reason == belay.EndError; failed != (all.err != nil) || failed && !strings.Contains(all.err.Error(), "sudden end") {
+	if failed := reason == belay.EndError; failed != (all.err != nil) || failed && !strings.Contains(all.err.Error(), "the turn panicked") {
 		t.Errorf("the error is %v", all.err)
 	}
 	if got := r.phases.ends(); len(got) != 1 && all.ID != "" {
@@ -145,7 +145,7 @@ func suddenly(t *testing.T, r *rich, reason belay.EndReason) {
 	}
 }
 
-// An approver that comes to a sudden end says no.
+// An approver that panics or ends its goroutine denies.
 //
 // SPEC H-12
 func TestAnApproverThatComesToASuddenEnd(t *testing.T) {
@@ -185,7 +185,7 @@ func (expandFunc) Name() string { return "expand" }
 
 func (f expandFunc) Expand(context.Context, belay.Submission) (belay.Expansion, error) { return f() }
 
-// suddenModel is a model that comes to a sudden end in one of its requests.
+// suddenModel is a model that panics or ends its goroutine in one of its requests.
 type suddenModel struct {
 	belay.Model
 
@@ -205,7 +205,7 @@ func (m *suddenModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[
 	}
 }
 
-// suddenStore is a store that comes to a sudden end.
+// suddenStore is a store that panics or ends its goroutine.
 type suddenStore struct {
 	riding
 

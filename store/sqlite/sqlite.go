@@ -67,6 +67,7 @@ type Store struct {
 	files files // that SQLite has open
 	alone bool  // no other store of this process had them open before
 	fresh bool  // the file was empty
+	lost  error // transactions that the log has lost; only set in a read-only store
 
 	wait      atomic.Int64 // how long the writer's connection waits for a lock
 	lockedOut atomic.Int64 // when a write was last given up because of one; 0 if one was let in since

@@ -160,8 +160,10 @@ func (t *turn) begin() {
 
 // adopt makes it the turn of a state.
 func (t *turn) adopt(state *TurnState) {
-	if state != &t.own { // hooks may have run in it before
+	t.stored = state.Usage
+	if state != &t.own { // hooks may have run in it before, and a commit may have failed
 		t.snap.Resumes(state.ID)
+		t.agent.addUnstored(t.session.id, state)
 	}
 	t.state = state
 	t.at(state.Step)
@@ -203,8 +205,9 @@ func (t *turn) store() (err error) {
 	}
 	stored := false
 	defer func() {
-		if !stored { // be it that the store came to a sudden end
+		if !stored { // the store may also have panicked
 			t.lost = t.served
+			t.agent.keepUnstored(s.id, unstoredUsage{t.state.ID, t.stored, t.state.Usage})
 			s.doubt(t.base)
 			// The turn has failed, and the records tell why: they do not go with it.
 			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
@@ -216,7 +219,7 @@ func (t *turn) store() (err error) {
 	if err := t.agent.store.Commit(t.base, c); err != nil {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
-	stored = true
+	stored, t.stored = true, t.state.Usage
 	s.last += int64(len(messages))
 	if c.Amended != nil { // a copy, because others may read the old slice
 		s.messages = slices.Clone(s.messages)
@@ -235,6 +238,38 @@ func (t *turn) store() (err error) {
 	}
 	t.clean = true
 	return t.tellRuns(c.Runs)
+}
+
+// unstoredUsage is the usage of a turn whose last commit failed. The responses that the
+// commit was to store are paid for: if this process resumes the turn, they are counted.
+type unstoredUsage struct {
+	turn           string
+	stored, really Usage
+}
+
+// keepUnstored keeps the usage of a turn whose commit failed until the turn is resumed.
+func (a *Agent) keepUnstored(session string, u unstoredUsage) {
+	if u.stored == u.really {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unstored == nil {
+		a.unstored = make(map[string]unstoredUsage)
+	}
+	a.unstored[session] = u
+}
+
+// addUnstored adds to the usage of a turn that is resumed what a failed commit did not
+// store. If the stored usage has changed since then, the commit was stored after all, or
+// another process has resumed the turn.
+func (a *Agent) addUnstored(session string, state *TurnState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u, ok := a.unstored[session]; ok && u.turn == state.ID && u.stored == state.Usage {
+		state.Usage = u.really
+	}
+	delete(a.unstored, session)
 }
 
 // tellRuns shows the runs that are meant for the user's eyes.

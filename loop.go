@@ -46,6 +46,7 @@ type turn struct {
 	commitment  Commit
 	carried     [3]*Message // by a commit
 	clean       bool        // nothing has happened since the last commit
+	stored      Usage       // of the turn, as of the last commit
 	ending      bool        // finish has begun
 	failing     string      // the turn that the phase error was told of
 	diagnostics []hook.Diagnostic

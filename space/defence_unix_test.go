@@ -155,3 +155,38 @@ func TestAReloadThatFailsLateTakesNothingAway(t *testing.T) {
 		t.Errorf("the agents are %+v, want the one of before", all)
 	}
 }
+
+// The grants of a space are for the files that were trusted. Files that changed since have none,
+// both when they are installed and when they are loaded again.
+//
+// SPEC W-05, W-06
+func TestChangedFilesHaveNoGrants(t *testing.T) {
+	t.Parallel()
+	acme := hook.Origin{Kind: hook.OriginSpace, Name: "acme"}
+	none, granted := hook.DefaultGrants(acme), hook.DefaultGrants(acme)|hook.CanRewriteInput
+	for _, reload := range []bool{false, true} {
+		p := newPlace(t)
+		p.put("manifest.json", `{"id": "acme", "name": "Acme", "version": "1.0.0"}`)
+		p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: closed}\n")
+		agent, trusted := p.newAgent(nil), p.trusted(hook.OriginSpace, "rewrite_input")
+		var lease *space.Lease
+		if reload {
+			lease = agent.install(t, trusted)
+			if got := agent.host.Grants(acme); got != granted {
+				t.Fatalf("before the change acme may %q, want %q", got.Names(), granted.Names())
+			}
+		}
+		p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: changed}\n")
+		if reload {
+			if err := lease.Reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			agent.install(t, p.load(hook.OriginSpace))
+		}
+		wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "changed")
+		if got := agent.host.Grants(acme); got != none {
+			t.Errorf("after the change acme may %q, want %q", got.Names(), none.Names())
+		}
+	}
+}

@@ -43,6 +43,7 @@ type Agent struct {
 
 	mu       sync.Mutex
 	sessions map[string]*Session
+	unstored map[string]unstoredUsage // by session
 	closed   atomic.Bool
 	done     chan struct{} // closed by Close
 	changing sync.Mutex    // serialises changes of the tools and directives

@@ -158,8 +158,10 @@ func (t *turn) begin() {
 
 // useState makes state the state of the turn.
 func (t *turn) useState(state *TurnState) {
-	if state != &t.own { // hooks may have run in it before
+	t.write.usage = state.Usage
+	if state != &t.own { // hooks may have run in it before, and a commit may have failed
 		t.snap.Resumes(state.ID)
+		t.agent.addUnstored(t.session.id, state)
 	}
 	t.state = state
 	t.enterStep(state.Step)

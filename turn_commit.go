@@ -14,6 +14,7 @@ type turnWrite struct {
 	commit  Commit
 	carried [3]*Message // room for the messages of a commit
 	clean   bool        // there is nothing to store
+	usage   Usage       // of the turn, as of the last commit
 }
 
 // commit stores messages and what goes with them, with the records of hooks so
@@ -47,8 +48,9 @@ func (t *turn) store() (err error) {
 	}
 	stored := false
 	defer func() {
-		if !stored { // the store failed or panicked
+		if !stored { // the store may also have panicked
 			t.end.lost = t.queue.served
+			t.agent.keepUnstored(s.id, unstoredUsage{t.state.ID, t.write.usage, t.state.Usage})
 			s.release(t.base)
 			// The turn has failed, and the records tell why: they do not go with it.
 			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
@@ -60,7 +62,7 @@ func (t *turn) store() (err error) {
 	if err := t.agent.store.Commit(t.base, c); err != nil {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
-	stored = true
+	stored, t.write.usage = true, t.state.Usage
 	s.last += int64(len(messages))
 	if c.Amended != nil { // a copy, because others may read the old slice
 		s.messages = slices.Clone(s.messages)
@@ -79,6 +81,38 @@ func (t *turn) store() (err error) {
 	}
 	t.write.clean = true
 	return t.emitRuns(c.Runs)
+}
+
+// unstoredUsage is the usage of a turn whose last commit failed. The responses that the
+// commit was to store are paid for: if this process resumes the turn, they are counted.
+type unstoredUsage struct {
+	turn           string
+	stored, really Usage
+}
+
+// keepUnstored keeps the usage of a turn whose commit failed until the turn is resumed.
+func (a *Agent) keepUnstored(session string, u unstoredUsage) {
+	if u.stored == u.really {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unstored == nil {
+		a.unstored = make(map[string]unstoredUsage)
+	}
+	a.unstored[session] = u
+}
+
+// addUnstored adds to the usage of a turn that is resumed what a failed commit did not
+// store. If the stored usage has changed since then, the commit was stored after all, or
+// another process has resumed the turn.
+func (a *Agent) addUnstored(session string, state *TurnState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u, ok := a.unstored[session]; ok && u.turn == state.ID && u.stored == state.Usage {
+		state.Usage = u.really
+	}
+	delete(a.unstored, session)
 }
 
 // emitRuns emits an event for each hook run that the user may see.

@@ -66,6 +66,9 @@ func work(task string) {
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":{"v":0}}`+"\n", n)
 		case n == 1:
 			fmt.Fprintln(os.Stdout, hello)
+			if task == "deaf" { // reads nothing more
+				forever()
+			}
 		case task == "chatty":
 			fmt.Fprintln(os.Stdout, "checking the call")
 		case task == "stranger":

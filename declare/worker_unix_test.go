@@ -247,6 +247,31 @@ func TestWorkerThatNeitherReadsNorEnds(t *testing.T) {
 	}
 }
 
+// A worker that stops reading is ended after the first call that it does not read, so that
+// the next call gets a new worker.
+//
+// SPEC C-08, C-06
+func TestWorkerThatStopsReadingIsEnded(t *testing.T) {
+	t.Parallel()
+	var log records
+	set := newPlace(t).set(workerGate(t, "deaf", "timeout: 2s"), &declare.Options{Grace: 100 * time.Millisecond, Logger: slog.New(&log)})
+	if err := set.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	trial := try(t, set, `{"id": "1", "tool": "write", "input": {"content": "`+strings.Repeat("x", 1<<20)+`"}}`)
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+		t.Errorf("%v, want a denial with hook.timeout", trial)
+	}
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		if _, ok := log.attr("worker ended", "error", "the worker does not read its standard input"); ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it was not ended")
+		}
+	}
+}
+
 // SPEC C-08
 func TestWorkersAreClosedWithTheirSet(t *testing.T) {
 	t.Parallel()

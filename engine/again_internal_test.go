@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -81,6 +82,67 @@ func TestSpending(t *testing.T) {
 			if n != test.want {
 				t.Errorf("it was put off the %dth time, want the %dth (0: not at all)", n, test.want)
 			}
+		})
+	}
+}
+
+// If the model that a due turn names is missing, the worker leaves the turn to others, with its
+// age, and claims no more turns of that model. If another model is missing, the turn has failed:
+// it is tried again after a pause.
+//
+// SPEC J-05
+func TestOnlyTheNamedModelIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	for missing, left := range map[string]bool{"big": true, "other": false} {
+		w, err := New(noStore{}, Of(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		since := now.Add(-time.Hour)
+		again := w.again(t.Context(), &Taken{DueTurn: belay.DueTurn{Session: "a", Model: "big", Since: since}, Err: &belay.MissingModelError{Model: missing, Err: errors.New("it has no key")}})
+		if left != again.Equal(since) || !left && again.Before(now.Add(firstPause)) {
+			t.Errorf("without %s it is due again at %s, it became due at %s", missing, again, since)
+		}
+		_, filter, done := w.room.filter(t.Context())
+		done()
+		if got := len(filter.ExceptModels) > 0; got != left {
+			t.Errorf("without %s the models %q are left to others", missing, filter.ExceptModels)
+		}
+	}
+}
+
+// What a worker left to others it claims again after a while, even if nothing else changes: the
+// claim that waits ends, and the next one does not leave it out.
+//
+// SPEC J-05
+func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*room){
+		"an agent": func(r *room) { r.strange("other") },
+		"a model":  func(r *room) { r.strangeModel("big") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRoom(&Options{Turns: 1})
+				leave(r)
+				time.Sleep(time.Second)
+				filtered, filter, done := r.filter(t.Context())
+				if len(filter.ExceptAgents)+len(filter.ExceptModels) != 1 {
+					t.Errorf("the filter is %+v, want one that is left out", filter)
+				}
+				<-filtered.Done() // if it never ends, the test deadlocks and fails
+				done()
+				if cause := context.Cause(filtered); !errors.Is(cause, errMoreRoom) {
+					t.Errorf("the claim ended with %v", cause)
+				}
+				_, filter, done = r.filter(t.Context())
+				done()
+				if len(filter.ExceptAgents)+len(filter.ExceptModels) != 0 {
+					t.Errorf("the filter is %+v, want none left out", filter)
+				}
+			})
 		})
 	}
 }

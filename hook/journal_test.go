@@ -238,6 +238,30 @@ func TestRecordsThatCouldNotBeStoredAreKept(t *testing.T) {
 	equal(t, "runs", brief(journal.all()), "a:completed c:completed")
 }
 
+// A run that somebody else has settled is no error, wherever it stands in a batch, and also
+// alone: the others are written.
+//
+// SPEC J-03, J-04
+func TestRecordWithASettledRun(t *testing.T) {
+	t.Parallel()
+	for _, ids := range [][]string{{"b"}, {"a", "b"}, {"b", "c"}, {"a", "b", "c"}} {
+		journal := &stubbornJournal{settled: "b"}
+		var subs []hook.Subscription
+		for _, id := range ids {
+			subs = append(subs, gateNamed(id, nil))
+		}
+		s := newRuntime(t, &hook.RuntimeOptions{Journal: journal}, subs...).Snapshot()
+		dispatch(t, gatePhase, s, write)
+		if err := s.Record(t.Context(), s.Take()); err != nil {
+			t.Errorf("%q: %v", ids, err)
+		}
+		equal(t, fmt.Sprintf("on record of %q", ids), len(journal.all()), len(ids)-1)
+		if err := s.Release(t.Context()); err != nil {
+			t.Errorf("%q: release: %v", ids, err)
+		}
+	}
+}
+
 // Every run has an id of its own, however its record is handed over.
 //
 // SPEC J-01

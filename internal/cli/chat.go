@@ -25,14 +25,7 @@ come up. Without a flag it is a new session; what was typed before can be called
   belay chat --session 20261115-k3f9x --mode strict`,
 		Args: arguments(0, 0, "chat takes flags only: type the task when it has begun"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.chat(cmd, &o)
-			if errors.Is(err, chat.ErrNoTerminal) {
-				return usage("%w", err)
-			}
-			if errors.Is(err, chat.ErrForced) {
-				return &exitError{code: exitAborted, err: err}
-			}
-			return err
+			return chatError(a.chat(cmd, &o))
 		},
 	}
 	flags := cmd.Flags()
@@ -45,6 +38,18 @@ come up. Without a flag it is a new session; what was typed before can be called
 		return a.completeSessions(nil, nil, word)
 	})
 	return cmd
+}
+
+// chatError gives the error that ended a chat its exit code.
+func chatError(err error) error {
+	switch {
+	case errors.Is(err, chat.ErrNoTerminal):
+		return usage("%w", err)
+	case errors.Is(err, chat.ErrForced):
+		return &exitError{code: exitAborted, err: err}
+	default:
+		return err
+	}
 }
 
 func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {

@@ -49,7 +49,7 @@
 //
 // What is wrong with the server comes as a [*ServerError], with the name of the
 // database and what to do, and is one of [ErrUnreachable], [ErrRefused], [ErrFull],
-// [ErrReadOnly], [ErrNotStore], [ErrNewer] and [ErrOlder]. Passwords are in no error. The store
+// [ErrReadOnly], [ErrCorrupt], [ErrNotStore], [ErrNewer] and [ErrOlder]. Passwords are in no error. The store
 // connects again by itself. Refusals are the sentinels of packages belay and hook.
 // After a commit whose connection was cut while it was under way nobody knows whether
 // it is stored, and opening the session tells.

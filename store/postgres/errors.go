@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
 )
 
 // What can be wrong with the server, for errors.Is.
@@ -29,6 +30,8 @@ var (
 	ErrFull = errors.New("postgres: the server's disk is full")
 	// ErrReadOnly says that the server cannot be written to: it is a standby.
 	ErrReadOnly = errors.New("postgres: the server is read-only")
+	// ErrCorrupt says that data on the server is damaged.
+	ErrCorrupt = errors.New("postgres: the database is damaged")
 	// ErrNotStore says that the database has tables of our names that are not ours.
 	ErrNotStore = errors.New("postgres: the database is no store of Belay")
 	// ErrNewer says that a newer version of Belay has made the tables.
@@ -82,6 +85,10 @@ func (s *Store) explain(err error) error {
 		return err // the caller's
 	}
 	e := &ServerError{Database: s.name, Err: err}
+	if errors.Is(err, record.ErrUnreadable) {
+		e.Kind, e.Remedy = ErrCorrupt, remedyCorrupt
+		return e
+	}
 	found, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok:
@@ -114,8 +121,12 @@ func meaning(err *pgconn.PgError) (remedy string, kind error) {
 		return "create the database first", ErrRefused
 	case code == "42501":
 		return "the user needs to make tables and to write them; on PostgreSQL 15 and later: GRANT CREATE ON SCHEMA public", ErrRefused
-	case code == "53100", code == "53200":
+	case code == "53100":
 		return "nothing of this was stored; free some space and try again", ErrFull
+	case code == "53200":
+		return "nothing of this was stored; the server is out of memory: give it more, or lower its max_connections", nil
+	case code == "XX001", code == "XX002":
+		return remedyCorrupt, ErrCorrupt
 	case code == "25006":
 		return "name the primary server; with several hosts in the DSN, add target_session_attrs=read-write", ErrReadOnly
 	case code == "57014":
@@ -124,6 +135,8 @@ func meaning(err *pgconn.PgError) (remedy string, kind error) {
 		return "", nil
 	}
 }
+
+const remedyCorrupt = "look at the server's log; keep a copy of its files, then restore a backup, or save what can be read with pg_dump"
 
 // isCut reports whether a connection failed, and not what was asked.
 func isCut(err error) bool {

@@ -69,6 +69,37 @@ func TestTheLateEnterAgain(t *testing.T) {
 	}
 }
 
+// A holder whose row was deleted enters itself again with its next beat, even if it is
+// idle. Otherwise others could take what it holds. The new row still says that it is a
+// worker.
+//
+// SPEC L-02
+func TestADeletedHolderComesBack(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := open(t, &postgres.Options{Takeover: takeover, Logger: slog.New(slog.DiscardHandler)})
+	submit(t, s, "a")
+	wantClaim(t, claims(ctx, s), "a")
+	db := connect(t, s.DSN())
+	defer func() { _ = db.Close(context.Background()) }()
+	often := time.NewTicker(5 * time.Millisecond)
+	defer often.Stop()
+	for range 2 {
+		if err := s.Execute(ctx, "DELETE FROM holders WHERE id = $1", s.ID()); err != nil {
+			t.Fatal(err)
+		}
+		until := time.After(patience)
+		for back := false; !back; {
+			query(t, db, &back, "SELECT count(*) = 1 FROM holders WHERE id = '"+s.ID()+"' AND seen + lease > clock_timestamp() AND worker")
+			select {
+			case <-often.C:
+			case <-until:
+				t.Fatal("the holder did not enter itself again as a worker")
+			}
+		}
+	}
+}
+
 // While somebody settles a holder that holder takes nothing: it waits, and then enters
 // again. What it took in between would be nobody's to settle.
 //

@@ -41,6 +41,10 @@ func child(task string) int {
 			childWorks(ctx, s)
 		case "zombie":
 			err = childZombie(ctx, s)
+		case "claim":
+			if _, err = s.Claim(ctx, belay.TurnFilter{}); err == nil {
+				fmt.Fprintln(os.Stdout, "ready")
+			}
 		case "stuck":
 			err = childStuck(ctx, s)
 		default:
@@ -315,4 +319,25 @@ func held(t testing.TB, s *postgres.Store) (all []string) {
 		}
 	}
 	return all
+}
+
+// A store that only claims turns takes over the turn that a killed process had claimed.
+// It works no jobs and opens no session of the other process.
+//
+// SPEC L-02
+func TestKilledWithAClaim(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s := open(t, &postgres.Options{Takeover: takeover, TurnPoll: 10 * time.Millisecond})
+	submit(t, s, "a")
+	_, kill := another(t, "claim", s.DSN())
+	kill()
+	turn, err := s.Claim(ctx, belay.TurnFilter{})
+	if err != nil || turn.Session != "a" {
+		t.Fatalf("it claims %+v, %v, want the turn of the dead process", turn, err)
+	}
+	if got := s.Recovery(); got.Holders != 1 {
+		t.Errorf("settled: %+v, want the dead process", got)
+	}
 }

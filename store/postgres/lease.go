@@ -23,7 +23,8 @@ import (
 // left of Options.Takeover is for the others to notice.
 func (s *Store) lease() time.Duration { return s.opts.Takeover * 2 / 3 }
 
-// recoverPoll is how often those who work jobs look for holders that are gone.
+// recoverPoll is how often a store that works jobs or claims turns looks for holders that
+// are gone.
 func (s *Store) recoverPoll() time.Duration { return max(s.opts.Takeover/6, time.Millisecond) }
 
 // querier is a pool or a transaction.

@@ -89,6 +89,7 @@ type Store struct {
 
 	migrated         [2]int64
 	lookedForOverdue atomic.Int64 // when, last
+	lookedForGone    atomic.Int64 // when it last looked for gone holders that had claimed turns
 
 	commits, transactions atomic.Int64
 

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
@@ -66,6 +68,9 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 		return turn, false, err
 	}
 	if err := s.overdue(ctx); err != nil {
+		return turn, false, err
+	}
+	if err := s.takeOver(ctx); err != nil {
 		return turn, false, err
 	}
 	if err := s.claims.clear(ctx, s); err != nil {
@@ -169,6 +174,29 @@ func (s *Store) overdue(ctx context.Context) error {
 	return record.WakeExpired(ctx, s.read, s.now(), func(do func(context.Context, *table.Queries) error) error {
 		return s.submit(ctx, func(ctx context.Context, w *writing) error { return do(ctx, w.Queries) })
 	})
+}
+
+// takeOver looks from time to time for holders that are gone and had claimed turns, and
+// makes those turns due again. Stores that work jobs do so too, but a store may claim
+// turns and work no jobs.
+func (s *Store) takeOver(ctx context.Context) error {
+	now, last := time.Now().UnixNano(), s.lookedForGone.Load()
+	if time.Duration(now-last) < s.recoverPoll() || !s.lookedForGone.CompareAndSwap(last, now) {
+		return nil
+	}
+	var gone []string
+	err := s.persist(ctx, func() error {
+		rows, err := s.pool.Query(ctx, `SELECT DISTINCT due_turns.holder FROM due_turns LEFT JOIN holders ON holders.id = due_turns.holder
+			WHERE due_turns.holder <> '' AND due_turns.holder <> $1 AND COALESCE(holders.seen + holders.lease <= clock_timestamp(), TRUE)`, s.id)
+		if err == nil {
+			gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err //nolint:wrapcheck // Claim says what for
+	})
+	for _, holder := range gone {
+		err = errors.Join(err, s.settle(ctx, holder))
+	}
+	return err
 }
 
 // Settle lets go of a claim.

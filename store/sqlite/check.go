@@ -51,6 +51,9 @@ type HolderInfo struct {
 // Damage is told as problems; an error means that it could not look.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Path: s.path}
+	if lost, ok := errors.AsType[*FileError](s.lost); ok {
+		h.Problems = append(h.Problems, lost.Err.Error())
+	}
 	for _, pragma := range []string{"integrity_check(20)", "foreign_key_check"} {
 		problems, err := s.pragma(ctx, pragma)
 		switch {

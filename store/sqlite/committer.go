@@ -29,6 +29,11 @@ type committer struct {
 	wake    chan struct{} // has room for one
 	ended   chan struct{}
 
+	// lockedOut is when the committer last gave up because another program had locked
+	// the file. It is zero after a transaction could begin. Only the committer's
+	// goroutine uses it.
+	lockedOut time.Time
+
 	commits      atomic.Int64
 	transactions atomic.Int64
 }
@@ -153,11 +158,10 @@ func (c *committer) batch() {
 // told; an error of the transaction is everybody's.
 func (c *committer) transact(batch []*request, told []error) (err error) {
 	ctx := context.Background()
-	conn, tx, err := c.begin(ctx, batch[0].since)
+	tx, err := c.begin(ctx, batch[0].since)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // it goes back to the pool
 	defer func() {
 		if err != nil {
 			_ = tx.Rollback() // SQLite may have done so already
@@ -182,7 +186,6 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 		return fmt.Errorf("commit: %w", err)
 	}
 	c.transactions.Add(1)
-	_ = c.store.setWait(ctx, conn, c.store.opts.BusyTimeout) // for the job queue; the next one who begins sets it again
 	if w.runs {
 		c.store.stirred.broadcast()
 	}
@@ -193,62 +196,27 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 // whether the files are still there: what is committed to a file that was removed is
 // lost.
 //
-// Another program may have the file locked. Who writes waits for that no longer than
-// Options.BusyTimeout in all, be it for the lock or for the connection, on which the
-// job queue may wait for the lock. Who comes when somebody has just given up waits for a
-// moment only: a turn that ends has several writes to make.
-func (c *committer) begin(ctx context.Context, since time.Time) (*sql.Conn, *sql.Tx, error) {
+// Another program may have locked the file. A write waits for that lock no longer than
+// Options.BusyTimeout in total. SQLite waits only for a moment at a time, because the job
+// queue shares the connection and must not block it for long. After a write has given up,
+// the next ones try only once for as long as BusyTimeout: a turn that ends makes several
+// writes, and they must not each wait anew.
+func (c *committer) begin(ctx context.Context, since time.Time) (*sql.Tx, error) {
 	s := c.store
-	if err := s.files.inPlace(); err != nil {
-		return nil, nil, err
-	}
-	conn, err := s.writer.Conn(ctx)
-	if err == nil {
-		var tx *sql.Tx
-		if err = s.setWait(ctx, conn, s.patience(since)); err == nil {
-			tx, err = conn.BeginTx(ctx, nil)
+	for {
+		if err := s.files.inPlace(); err != nil {
+			return nil, err
 		}
-		if err == nil {
-			s.lockedOut.Store(0)
-			return conn, tx, nil
+		tx, err := s.writer.BeginTx(ctx, nil)
+		switch {
+		case !isBusy(err):
+			c.lockedOut = time.Time{}
+			return tx, err //nolint:wrapcheck // transact says what for
+		case time.Since(since) >= s.opts.BusyTimeout, time.Since(c.lockedOut) < s.opts.BusyTimeout:
+			c.lockedOut = time.Now()
+			return nil, err //nolint:wrapcheck // likewise
 		}
 	}
-	if isBusy(err) {
-		s.lockedOut.Store(time.Now().UnixNano())
-	}
-	if conn != nil {
-		_ = s.setWait(ctx, conn, s.patience(time.Now())) // for the job queue; if it fails, the queue waits longer
-		err = errors.Join(err, conn.Close())
-	}
-	return nil, nil, err
-}
-
-// patience is how long who has waited since then waits for a lock: at least for a
-// moment, which is long enough for what others write in the ordinary way.
-func (s *Store) patience(since time.Time) time.Duration {
-	full := s.opts.BusyTimeout
-	moment := max(full/50, time.Millisecond)
-	left := full - time.Since(since)
-	switch {
-	case time.Since(time.Unix(0, s.lockedOut.Load())) < full:
-		return moment
-	case left > full*9/10:
-		return full
-	default:
-		return max(left, moment)
-	}
-}
-
-// setWait sets how long the writer's connection waits for a lock.
-func (s *Store) setWait(ctx context.Context, conn *sql.Conn, wait time.Duration) error {
-	if s.wait.Load() == int64(wait) {
-		return nil
-	}
-	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = "+milliseconds(wait))
-	if err == nil {
-		s.wait.Store(int64(wait))
-	}
-	return err //nolint:wrapcheck // the caller says what for
 }
 
 func isBusy(err error) bool {

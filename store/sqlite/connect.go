@@ -59,8 +59,8 @@ type connector struct {
 // Connect opens a connection.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	s, wait, settings := c.store, c.store.opts.BusyTimeout, maps.Clone(c.settings)
-	if c.writes {
-		wait = s.patience(time.Now())
+	if c.writes && s.ready.Load() {
+		wait = s.moment()
 	}
 	settings.Set("_busy_timeout", milliseconds(wait))
 	opener, err := sqlite.NewConnector(s.dsn(settings))
@@ -74,10 +74,32 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := s.files.opened(c.writes); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	if c.writes {
-		s.wait.Store(int64(wait))
-	}
 	return conn, nil
+}
+
+// moment returns how long the writer's connection waits for a lock at a time. An ordinary
+// write of another process is shorter.
+func (s *Store) moment() time.Duration { return max(s.opts.BusyTimeout/50, time.Millisecond) }
+
+// makeReady ends the opening of the store. Until then SQLite waits for locks as long as
+// Options.BusyTimeout. From then on it waits for a moment only, and callers try again.
+func (s *Store) makeReady(ctx context.Context) error {
+	s.ready.Store(true)
+	if _, err := s.writer.ExecContext(ctx, "PRAGMA busy_timeout = "+milliseconds(s.moment())); err != nil {
+		return s.unopened(err)
+	}
+	return nil
+}
+
+// executeAlone executes a statement outside of the committer's transactions. It waits for
+// a lock as long as Options.BusyTimeout.
+func (s *Store) executeAlone(ctx context.Context, statement string) error {
+	for since := time.Now(); ; {
+		_, err := s.writer.ExecContext(ctx, statement)
+		if !isBusy(err) || time.Since(since) >= s.opts.BusyTimeout {
+			return err //nolint:wrapcheck // the caller says what for
+		}
+	}
 }
 
 // Driver is SQLite's.

@@ -307,6 +307,9 @@ func TestDamagedLog(t *testing.T) {
 				if _, err := contents(reading); err != nil {
 					t.Errorf("reading gives %v, want what can be read", err)
 				}
+				if health, err := reading.Check(t.Context()); err != nil || len(health.Problems) == 0 {
+					t.Errorf("Check finds %q, %v, want the damage", health.Problems, err)
+				}
 				closeStore(t, reading)
 				if damage != nil && !bytes.Equal(read(t, file+"-wal"), damage(slices.Clone(files["-wal"]))) {
 					t.Error("the log has changed: what is left of it must stay for whoever repairs it")

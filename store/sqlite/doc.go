@@ -39,10 +39,16 @@
 // # Errors
 //
 // What is wrong with the file comes as a [*FileError], with its name and what to do,
-// and is one of [ErrFull], [ErrReadOnly], [ErrLocked], [ErrCorrupt], [ErrNotStore] and
-// [ErrNewer]. Nothing is half stored then. Refusals are the sentinels of packages
-// belay and hook. Text for people in approvals and decisions is cut at 512
-// characters.
+// and is one of [ErrFull], [ErrReadOnly], [ErrLocked], [ErrReplaced], [ErrCorrupt],
+// [ErrNotStore] and [ErrNewer]. Nothing is half stored then. Refusals are the sentinels
+// of packages belay and hook. Text for people in approvals and decisions is stored
+// without secrets and cut at 512 characters.
+//
+// [Open] checks for damage: files of up to 32 MB completely, larger ones in part. To read
+// a file that is damaged, or whose disk is full, open it with [Options.ReadOnly].
+//
+// On Unix, Open makes the process ignore SIGXFSZ. The system sends it when a file reaches
+// the limit of the process (ulimit -f). The write then fails with ErrFull.
 //
 // # Testing
 //

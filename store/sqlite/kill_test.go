@@ -42,6 +42,10 @@ func child(task string) int {
 			err = childHolds(ctx, s)
 		case "work":
 			childWorks(ctx, s)
+		case "claim":
+			if _, err = s.Claim(ctx, belay.TurnFilter{}); err == nil {
+				fmt.Fprintln(os.Stdout, "ready")
+			}
 		case "chatter":
 			err = childChatters(ctx, s)
 		default:
@@ -240,6 +244,34 @@ func TestKilledAtWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStates(t, next, "asked completed", "once.1 interrupted", "again.1 interrupted", "again.2 completed")
+}
+
+// A store that only claims turns takes over the turn that a killed process had claimed.
+// It works no jobs and opens no session of the other process.
+//
+// SPEC L-02
+func TestKilledWithAClaim(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	file := newFile(t)
+	s := openFile(t, file, &sqlite.Options{JobPoll: 5 * time.Millisecond})
+	turn, err := belay.NewQueuedTurn("a", "main", "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Submit(ctx, turn); err != nil {
+		t.Fatal(err)
+	}
+	_, kill := another(t, "claim", file)
+	kill()
+	due, err := s.Claim(ctx, belay.TurnFilter{})
+	if err != nil || due.Session != "a" {
+		t.Fatalf("it claims %+v, %v, want the turn of the dead process", due, err)
+	}
+	if got := s.Recovery(); got.Holders != 1 {
+		t.Errorf("settled: %+v, want the dead process", got)
+	}
 }
 
 // wantStates asserts which runs there are, in any order.

@@ -168,13 +168,12 @@ func (s *Store) shrink(ctx context.Context) error {
 			break
 		}
 		before = free
-		if _, err := s.writer.ExecContext(ctx, "PRAGMA incremental_vacuum(1000)"); err != nil {
-			return err //nolint:wrapcheck // the caller says what for
+		if err := s.executeAlone(ctx, "PRAGMA incremental_vacuum(1000)"); err != nil {
+			return err
 		}
 	}
 	// What a reader still looks at stays in the log until the next time.
-	_, err := s.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	return err //nolint:wrapcheck // the caller says what for
+	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
 // Vacuum writes the file anew, without what is free in it, and empties the log. That
@@ -186,7 +185,7 @@ func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
 	err = size(&before)
 	for _, statement := range []string{"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
 		if err == nil {
-			_, err = s.writer.ExecContext(ctx, statement)
+			err = s.executeAlone(ctx, statement)
 		}
 	}
 	if err == nil {

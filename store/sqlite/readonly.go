@@ -29,10 +29,14 @@ func (s *Store) openToRead(ctx context.Context) error {
 	if err := s.use(s.foreign); err != nil {
 		return err
 	}
+	mine := s.alone && !s.lively()
+	if mine {
+		s.lost = s.checkLog()
+	}
 	s.files.note()
 	s.opts.mode = "ro"
 	err := s.connectToRead(ctx, url.Values{"_query_only": {"1"}})
-	if err != nil && !isDamage(err) && !errors.Is(err, ErrLocked) && s.alone && !s.lively() && s.checkLog() == nil {
+	if err != nil && !isDamage(err) && !errors.Is(err, ErrLocked) && mine && s.lost == nil {
 		// There may be no room for the index of the log. Who has the file alone needs none.
 		_ = s.reader.Close() // nothing came of it
 		s.opts.mode = "rw"

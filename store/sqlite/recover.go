@@ -32,9 +32,9 @@ func (r *Recovery) add(more Recovery) {
 	r.Runs, r.Due, r.Over = append(r.Runs, more.Runs...), append(r.Due, more.Due...), append(r.Over, more.Over...)
 }
 
-// Recovery tells what this store has settled. What other processes left is
-// settled when a store is opened, when a session is that they held, and by those
-// who work jobs, from time to time.
+// Recovery returns what this store has settled. A store settles what other processes
+// left when it is opened, when it opens a session that they held, and from time to time
+// while it works jobs or claims turns.
 func (s *Store) Recovery() Recovery {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()

@@ -67,9 +67,9 @@ type Store struct {
 	files files // that SQLite has open
 	alone bool  // no other store of this process had them open before
 	fresh bool  // the file was empty
+	lost  error // transactions that the log has lost; only set in a read-only store
 
-	wait      atomic.Int64 // how long the writer's connection waits for a lock
-	lockedOut atomic.Int64 // when a write was last given up because of one; 0 if one was let in since
+	ready atomic.Bool // the store is open: see makeReady
 
 	committer committer
 	queue     *queue
@@ -162,7 +162,10 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("open store: %w", s.unlockable(err))
 	}
-	return s.openQueue(ctx)
+	if err := s.openQueue(ctx); err != nil {
+		return err
+	}
+	return s.makeReady(ctx)
 }
 
 // unlockable explains why a lock file could not be made.

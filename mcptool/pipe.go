@@ -53,6 +53,8 @@ type pipe struct {
 	err     error         // why; to be read when over
 	closed  chan struct{} // closed when nobody reads any more
 	closing sync.Once
+	// announced is called when the server announces other tools.
+	announced func()
 	// unanswered are the requests of the server that wait for an answer.
 	unanswered atomic.Int64
 }
@@ -293,7 +295,7 @@ func (p output) said(line []byte) error {
 }
 
 func (p output) message(line []byte) error {
-	m, err := jsonrpc.DecodeMessage(line)
+	m, err := jsonrpc.DecodeMessage(readable(line))
 	if err != nil {
 		return p.garbage(line)
 	}
@@ -304,6 +306,9 @@ func (p output) message(line []byte) error {
 		if p.unanswered.Add(1) > mostUnanswered {
 			return errDeaf
 		}
+	}
+	if r, ok := m.(*jsonrpc.Request); ok && r.Method == listChanged {
+		p.announced()
 	}
 	select {
 	case p.read <- m:

@@ -66,8 +66,12 @@ func content(c mcp.Content) (string, *belay.Media) {
 			text += ": " + c.Description
 		}
 		return text + "]", nil
-	default:
-		return fmt.Sprintf("[something that Belay does not know: %T]", c), nil
+	default: // of the protocol, but not for results
+		text, err := c.MarshalJSON()
+		if err != nil {
+			return fmt.Sprintf("[content of type %T that cannot be shown: %v]", c, err), nil
+		}
+		return string(text), nil
 	}
 }
 

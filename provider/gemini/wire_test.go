@@ -338,9 +338,8 @@ func TestTheEndOfAStream(t *testing.T) {
 	never.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for chunk, err := range model.Stream(ctx, hello()) {
-		if err != nil || chunk.Response == nil || ctx.Err() != nil {
-			t.Errorf("a response whose stream does not end: %+v, %v, %v", chunk, err, ctx.Err())
-		}
+	response, err := answer(t, model, hello())
+	if err != nil || response == nil || ctx.Err() != nil {
+		t.Errorf("a response whose stream does not end: %+v, %v, %v", response, err, ctx.Err())
 	}
 }

@@ -1,0 +1,100 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// lastInitialize is the newest version of the protocol that begins with initialize.
+const lastInitialize = "2025-11-25"
+
+// begin starts the server and greets it. Nearly all servers know initialize, and some of
+// them ignore the newer server/discover, or end when they get it. So initialize comes
+// first, and server/discover only if a server refuses that. Such a server gets it at once
+// the next time.
+func (l *link) begin() (*life, error) {
+	if l.discovers {
+		f, _, err := l.greet("") // which falls back to initialize
+		l.discovers = err == nil
+		return f, err
+	}
+	f, refused, err := l.greet(lastInitialize)
+	if !refused {
+		return f, err
+	}
+	if newer, _, second := l.greet(""); second == nil {
+		l.discovers = true
+		return newer, nil
+	}
+	return nil, err
+}
+
+// greet starts the server and greets it in a version of the protocol. The newest, which is
+// that of an empty text, begins with server/discover. It reports whether the server
+// answered and refused to begin so.
+func (l *link) greet(protocol string) (f *life, refused bool, err error) {
+	f = &life{over: make(chan struct{}), broken: make(chan error, 1)}
+	argv := slices.Clone(l.spec.argv)
+	if l.spec.prepare != nil {
+		if argv, err = l.spec.prepare(l.ctx, argv); err != nil {
+			return nil, false, err
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, errors.New("it did not answer the handshake in time"))
+	defer cancel()
+	var transport mcp.Transport
+	answers := &headed{headers: l.spec.headers, announced: l.announce}
+	if l.spec.url != "" {
+		transport = newHTTP(l.spec, answers)
+	} else {
+		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, redact: l.spec.redact}, l.grace)
+		f.pipe.announced = l.announce
+		transport = f.pipe
+		defer context.AfterFunc(ctx, func() { f.pipe.stop(context.Cause(ctx)) })()
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
+		Logger:       slog.New(slog.DiscardHandler),
+		Capabilities: &mcp.ClientCapabilities{},
+		ToolListChangedHandler: func(_ context.Context, r *mcp.ToolListChangedRequest) {
+			if r.Session.InitializeResult().ProtocolVersion > lastInitialize {
+				l.announce() // again: until now the SDK may have listed what it remembered
+			}
+		},
+		ProgressNotificationHandler: l.progressed,
+		ElicitationHandler:          l.elicit,
+	})
+	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		answer, answered := errors.AsType[*jsonrpc.Error](err)
+		refused = answered && answer.Code != codeRejected && answer.Code != codeClosing || answers.refused.Load()
+		if f.pipe != nil {
+			return nil, refused, f.pipe.stillborn(err)
+		}
+		return nil, refused, httpReason(err)
+	}
+	f.session = session
+	f.ctx, f.cancel = context.WithCancelCause(context.Background())
+	go f.watch() // ends with the session
+	return f, false, nil
+}
+
+// stillborn ends a child with which there is no session, and says why there is none.
+func (p *pipe) stillborn(err error) error {
+	if p.stdin == nil {
+		return err
+	}
+	_ = pipeEnd{p}.Close() // it has no errors
+	<-p.over
+	if errors.Is(p.err, errClosed) { // it would have gone on
+		return err
+	}
+	return p.err
+}

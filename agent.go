@@ -34,7 +34,6 @@ type Agent struct {
 	fragments  []fragment // of extensions
 	hints      []fragment // likewise
 	store      Store
-	journal    hook.Journal
 	// riding says that the records of hooks ride the commits of what they belong
 	// to. In memory that would be a copy for nothing.
 	riding   bool
@@ -159,10 +158,6 @@ func (a *Agent) makeRuntime() error {
 	if opts.Logger == nil {
 		opts.Logger = a.opts.Logger
 	}
-	if opts.Journal == nil {
-		opts.Journal = hook.NewMemoryJournal(4096)
-	}
-	a.journal = opts.Journal
 	runtime, err := hook.NewRuntime(Phases(), &opts)
 	a.hooks = runtime
 	return err

@@ -81,7 +81,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 		outcome, err := fire(t.ctx, t, ModelPre, ModelRequest{newInput(t.scope, modelRequest{
 			Model: t.model.info.Name, Attempt: number, Messages: len(t.session.messages), Tools: len(t.tools.declared), soFar: t.so(),
 		})})
-		t.diagnostics = append(t.diagnostics, outcome.Diagnostics...)
+		t.diagnostics = append(t.diagnostics, t.showFailures(outcome.Diagnostics)...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -91,6 +91,10 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	messages, delivered := t.withReminders(d)
 	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}})
 	if err != nil {
+		if answer != nil { // it is paid for, whatever is wrong with it
+			t.spend(answer.Usage)
+			t.clean = false
+		}
 		if delivered != nil {
 			// The failed request shares its place: nobody may write there again.
 			t.session.messages, t.placed = slices.Clone(t.session.messages), nil

@@ -179,7 +179,11 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 			req.Messages = []*Message{{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(t.account() + "\n\n" + instructions)}}}
 		}
 		var err error
-		if response, err = t.silently(model, req); err == nil {
+		response, err = t.silently(model, req)
+		if response != nil {
+			t.pay(response.Usage)
+		}
+		if err == nil {
 			break
 		}
 		var failure *ModelError
@@ -190,10 +194,6 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 		if err := t.again(attempt, err); err != nil {
 			return nil, err
 		}
-	}
-	t.spend(response.Usage)
-	if t.quiet {
-		t.session.spent(response.Usage)
 	}
 	var texts []string
 	for _, p := range response.Parts {
@@ -213,6 +213,15 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 		Role: RoleUser, Kind: KindCompaction, IsCompaction: true, Keep: keep, Parts: []Part{Text(text)},
 		Model: model.info.Name, Usage: &response.Usage,
 	}, nil
+}
+
+// pay counts what a summary took. Outside a turn it is the session's alone.
+func (t *turn) pay(u Usage) {
+	t.spend(u)
+	if t.quiet {
+		t.session.spent(u)
+	}
+	t.clean = false
 }
 
 // silently asks a model, and emits no events about what it says.

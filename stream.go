@@ -26,7 +26,8 @@ type exchange struct {
 	sudden   any  // what it panicked with
 }
 
-// stream sends a request and passes on what comes of it as it comes.
+// stream sends a request and passes on what comes of it as it comes. See outcome for what
+// it returns.
 func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 	x.turn = t
 	x.ctx.bind(t.ctx, t.agent.opts.Limits.Idle, x)
@@ -45,24 +46,29 @@ func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 	return x.outcome(model)
 }
 
-// outcome says what became of the request.
+// outcome returns what came of the request. A response that comes with an error was paid
+// for and cannot be used.
 func (x *exchange) outcome(model *namedModel) (*Response, error) {
+	x.mu.Lock() // a stream that was left behind may still be here
+	response, err := x.response, x.err
+	x.mu.Unlock()
+	if response != nil {
+		response.Usage.Cost = costOf(response.Usage, model.info.Price)
+	}
 	if err := context.Cause(x.turn.ctx); err != nil {
-		return nil, err
+		return response, err
 	}
 	switch {
-	case x.err == nil && x.response != nil:
+	case err == nil && response != nil:
 	case errors.Is(x.ctx.cause(), errSilent):
 		err := fmt.Errorf("it sent nothing for %s", x.ctx.idle)
-		return nil, &ModelError{Kind: ModelNetwork, Model: model.info.Name, Err: err}
-	case x.err != nil:
-		return nil, classified(model, x.err)
+		return response, &ModelError{Kind: ModelNetwork, Model: model.info.Name, Err: err}
+	case err != nil:
+		return response, classified(model, err)
 	}
-	response := x.response
 	if response == nil || len(response.Parts) == 0 && response.StopReason != StopRefusal {
-		return nil, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
+		return response, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
 	}
-	response.Usage.Cost = costOf(response.Usage, model.info.Price)
 	return response, nil
 }
 

@@ -239,14 +239,16 @@ func TestClosingAnAgentWaitsForTheEventsOfItsExtensions(t *testing.T) {
 			agent := agentOf(t, wordy(), &belay.Options{Extensions: []belay.Extension{slow}})
 			said := len(takeTurn(t, agent.Session("s").Run(t.Context(), "hello"), belay.EndTurn).events)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
 			err := agent.Close(ctx)
+			cancel()
 			time.Sleep(slow.each) // the current event
+			synctest.Wait()
 			seen := len(slow.seen)
 			if whole := patience == time.Hour; whole && (seen != said || err != nil) || !whole && (seen != 3 || err == nil) {
 				t.Errorf("%s: it saw %d of %d events: %v", what, seen, said, err)
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if len(slow.seen) != seen {
 				t.Errorf("%s: it saw %d more events", what, len(slow.seen)-seen)
 			}

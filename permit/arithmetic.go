@@ -155,7 +155,7 @@ func (a *analysis) holdsNumber(name string) bool {
 	if a.blind || a.soiled || a.dirty.has(name) || a.patterns.has(name) {
 		return false
 	}
-	return !isOwn(name) || listed(name, countingVariables)
+	return !isOwn(name) || countingNames.has(name)
 }
 
 // expression reports whether a text that is computed has nothing in it but numbers,

@@ -8,77 +8,141 @@ import (
 
 // declare goes through export, declare, local, readonly and the like.
 func (a *analysis) declare(c *syntax.DeclClause) {
-	var given []string
+	d := declaration{analysis: a, variant: c.Variant.Value}
 	for _, as := range c.Args {
-		if as.Name == nil && as.Value != nil && strings.HasPrefix(as.Value.Lit(), "-") {
-			given = append(given, as.Value.Lit())
+		if as.Name != nil || as.Value == nil {
+			continue
 		}
-	}
-	flags := strings.Join(given, "")
-	freezes := c.Variant.Value == "readonly" || strings.ContainsAny(flags, "rluc") && c.Variant.Value != "export"
-	if c.Variant.Value == "nameref" || strings.Contains(flags, "n") && c.Variant.Value != "export" {
-		a.darken()
-	}
-	for _, as := range c.Args {
-		if as.Name != nil {
-			a.attribute(as.Name.Value, flags)
+		if w := a.value(as.Value); !d.option(w) {
+			d.text(w)
 		}
 	}
 	for _, as := range c.Args {
+		if as.Name == nil {
+			continue
+		}
+		name := as.Name.Value
+		d.attribute(name)
 		switch {
-		case as.Name == nil && as.Value != nil:
-			a.declareText(a.value(as.Value), flags)
-		case as.Naked && as.Name != nil:
-			if c.Variant.Value != "export" && c.Variant.Value != "readonly" {
-				a.unknown(as.Name.Value) // a local one has no value
-			}
+		case as.Naked:
+			d.naked(name)
 			if as.Index != nil {
 				a.inner(as)
 			}
+		case as.Array != nil:
+			a.assign(as)
 		default:
+			d.list(name, a.quietly(as.Value))
 			a.assign(as)
 		}
-	}
-	for _, as := range c.Args {
-		if freezes && as.Name != nil {
-			a.freeze(as.Name.Value)
-		}
+		d.ends(name)
 	}
 }
 
-// declareText goes through a word of a declaration that is no assignment by the way it
-// is written: an option, or an assignment in quotes.
-func (a *analysis) declareText(w arg, flags string) {
+// declaration is an export, a declare or the like. Bash knows many attributes of
+// variables. Understood are: exported, read-only, global, a number, an array and, as far
+// as their values are not followed any more, letters in one case. A variable that is a
+// name for another, or that takes over attributes, is not.
+type declaration struct {
+	*analysis
+
+	variant string
+	flags   string
+}
+
+// option takes a word for options, if it is one.
+func (d *declaration) option(w arg) bool {
 	if !w.known || w.pattern {
-		a.doubt(w.text, "it cannot be told what is declared")
-		a.darken()
-		return
+		d.doubt(w.text, "it cannot be told what is declared")
+		d.lose("it cannot be told what is declared")
+		return true
 	}
-	name, value, given := strings.Cut(w.text, "=")
-	if strings.HasPrefix(w.text, "-") || strings.HasPrefix(w.text, "+") {
-		if strings.ContainsAny(w.text, "nf") && !strings.HasPrefix(flags, "-") { // it was in quotes
-			a.darken()
-		}
-		return
+	if len(w.text) < 2 || w.text[0] != '-' && w.text[0] != '+' {
+		return false
 	}
-	name, index, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
-	a.attribute(name, flags)
-	if indexed && !a.expression(strings.TrimSuffix(index, "]")) || given && a.integers.has(name) && !a.expression(value) {
-		a.doubt(w.text, "it is computed, and may be no number: that can run commands")
+	understood := "afgiprxAFluct"
+	if d.variant == "export" {
+		understood = "afnpA"
 	}
-	if given {
-		a.hazard(name, literal(value))
+	if w.text != "--" && strings.Trim(w.text[1:], understood) != "" || d.variant == "nameref" {
+		d.doubt(d.variant+" "+w.text, "a variable may stand for another from here on")
+		d.lose("a variable may stand for another")
 	}
-	a.soil(name)
+	if w.text[0] == '-' {
+		d.flags += w.text[1:]
+	}
+	return true
 }
 
-// attribute notes what a declaration says about a variable.
-func (a *analysis) attribute(name, flags string) {
-	if strings.Contains(flags, "i") {
-		a.integers = a.integers.with(name, true)
+// attribute notes what the declaration says about a variable.
+func (d *declaration) attribute(name string) {
+	if d.variant == "nameref" {
+		d.doubt("nameref "+name, "a variable may stand for another from here on")
+		d.lose("a variable may stand for another")
 	}
-	if strings.Contains(flags, "A") {
-		a.keyed = a.keyed.with(name, true)
+	if strings.Contains(d.flags, "i") || d.variant == "integer" {
+		d.integers = d.integers.with(name, true)
+	}
+	if strings.Contains(d.flags, "A") {
+		d.keyed = d.keyed.with(name, true)
+	}
+	if strings.ContainsAny(d.flags, "aA") {
+		d.arrays = d.arrays.with(name, true)
+	}
+}
+
+// naked goes through a name without a value. A new variable has none.
+func (d *declaration) naked(name string) {
+	if d.variant != "export" && d.variant != "readonly" && !strings.ContainsAny(d.flags, "pfF") {
+		d.vanishes(name)
+		d.unknown(name)
+	}
+}
+
+// list goes through the value of a variable that may be an array. A text in parentheses
+// is a list of words then, and bash expands them: that can run commands.
+func (d *declaration) list(name string, value arg) {
+	if value.known && !strings.HasPrefix(value.text, "(") {
+		return
+	}
+	if strings.ContainsAny(d.flags, "aA") || d.arrays.has(name) || d.blind || isOwn(name) {
+		d.doubt(d.variant+" "+name+"="+value.text, "an array is made of a text, which may run commands")
+	}
+}
+
+// text goes through a word that is no assignment by the way it is written: one in
+// quotes, or one that an expansion has made.
+func (d *declaration) text(w arg) {
+	name, value, given := strings.Cut(w.text, "=")
+	name, index, indexed := strings.Cut(strings.TrimSuffix(name, "+"), "[")
+	d.attribute(name)
+	switch {
+	case indexed && !d.expression(strings.TrimSuffix(index, "]")), given && d.integers.has(name) && !d.expression(value):
+		d.doubt(w.text, "it is computed, and may be no number: that can run commands")
+	case given:
+		d.list(name, literal(value))
+		d.hazard(name, literal(value))
+	default:
+		d.naked(name)
+	}
+	d.soil(name)
+	d.ends(name)
+}
+
+// ends goes through what holds of a variable behind the declaration.
+func (d *declaration) ends(name string) {
+	if d.variant == "readonly" || strings.ContainsAny(d.flags, "rluc") && d.variant != "export" {
+		d.freeze(name)
+	}
+	if d.variant == "export" && !strings.ContainsAny(d.flags, "nfp") || strings.Contains(d.flags, "x") {
+		d.exports(name)
+	}
+}
+
+// exports notes that programs which are started from here on are given a variable.
+func (a *analysis) exports(name string) {
+	if a.exported == "" && isUnfamiliar(name) {
+		a.exported = name
 	}
 }
 
@@ -130,6 +194,7 @@ func (a *analysis) assignArray(as *syntax.Assign) {
 		a.doubt(a.written(as), "it is computed, and may be no number: that can run commands")
 	}
 	a.hazard(name, arg{text: a.written(as)})
+	a.arrays = a.arrays.with(name, true)
 	if counts {
 		a.count(name)
 	} else {
@@ -161,35 +226,23 @@ func (a *analysis) set(name string, v arg) {
 	}
 }
 
-// hazard notes that a variable is set which changes what programs do.
-func (a *analysis) hazard(name string, value arg) {
-	a.steered(name, value)
-	why, bad := hazardousVariable(name, value)
-	if !bad {
-		return
-	}
-	if a.loadsOwn(name, value) {
-		a.add(Finding{Kind: KindCommand, Subject: name + "=" + value.text, Zone: ZoneBuild, Why: "programs load code of the project", code: true})
-		return
-	}
-	f := Finding{Kind: KindCommand, Subject: name + "=" + value.text, Zone: ZoneMachine, Why: why}
-	if strings.HasPrefix(name, "BELAY_") {
-		f.Protection = selfCommand
-	}
-	a.add(f)
-	switch name {
-	case "PATH", "IFS", "CDPATH":
-		a.lost = "what " + name + " says was changed"
-	}
-}
-
 // loadsOwn reports whether a variable has programs load code from directories of the
-// project, and from nowhere else.
+// project, or run a program there, and from nowhere else.
 func (a *analysis) loadsOwn(name string, value arg) bool {
-	if !oneOf(name, "PYTHONPATH NODE_PATH RUBYLIB PERL5LIB") || !value.known || value.pattern || len(a.dirs) == 0 {
+	if !value.known || value.pattern || len(a.dirs) == 0 {
 		return false
 	}
-	for dir := range strings.SplitSeq(value.text, ":") {
+	text := value.text
+	switch {
+	case compilerNames.has(name):
+		text, _, _ = strings.Cut(text, " ")
+		if !strings.Contains(text, "/") || strings.ContainsAny(value.text, "`$;|&<>()'\"\\") {
+			return false
+		}
+	case !oneOf(name, "PYTHONPATH NODE_PATH RUBYLIB PERL5LIB"):
+		return false
+	}
+	for dir := range strings.SplitSeq(text, ":") {
 		for _, s := range a.spots(literal(dir), reads) {
 			if !s.inside || s.err != nil {
 				return false

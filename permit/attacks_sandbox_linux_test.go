@@ -32,7 +32,7 @@ const nobody = 65534
 
 const (
 	// mostTime is how long all attacks together may take, as a last resort.
-	mostTime = 2 * time.Minute
+	mostTime = 5 * time.Minute
 	// seconds is how long one of them may take.
 	seconds = "3"
 	// together is how many are played in one sandbox, one after another, each on a
@@ -92,6 +92,51 @@ func TestAttacksAgainstTheSandbox(t *testing.T) {
 	}
 }
 
+// An attack that would do nothing proves nothing about the floor or the sandbox. Those
+// that name what they leave behind are run without a sandbox too, and must leave it. They
+// do no more than that: a file of the stage.
+//
+// SPEC P-14
+func TestAttacksWorkWithoutASandbox(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs many commands")
+	}
+	if os.Geteuid() == 0 {
+		asNobody(t)
+		return
+	}
+	theatre := newTheatre(t, nil)
+	cast := slices.DeleteFunc(attacks(t), func(a attack) bool { return a.Marks == "" })
+	if len(cast) < 20 {
+		t.Errorf("only %d attacks have a control: want 20 at least", len(cast))
+	}
+	for i := range cast {
+		a := &cast[i]
+		t.Run(a.file+"/"+a.Name, func(t *testing.T) {
+			t.Parallel()
+			top := filepath.Join(t.TempDir(), "top")
+			if err := os.Mkdir(top, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			s := newStage(t, top)
+			s.set(t, a)
+			ctx, cancel := context.WithTimeout(t.Context(), mostTime)
+			defer cancel()
+			child := exec.CommandContext(ctx, theatre.shell, "-c", s.fill(a.Input["command"].(string)))
+			child.Dir = s.project
+			child.Env = append(theatre.environment(), "HOME="+s.home, "TMPDIR="+s.tmp)
+			child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			child.Cancel = func() error { return syscall.Kill(-child.Process.Pid, syscall.SIGKILL) }
+			child.WaitDelay = 5 * time.Second
+			output, err := child.CombinedOutput()
+			if _, missing := os.Stat(s.fill(a.Marks)); missing != nil {
+				t.Errorf("%s\nleft no mark, and so it is no attack: %v\n%s (%v)", a.Input["command"], missing, output, err)
+			}
+		})
+	}
+}
+
 // asNobody runs the test again as a user who may do nothing.
 func asNobody(t *testing.T) {
 	t.Helper()
@@ -119,7 +164,7 @@ func asNobody(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), mostTime)
 	defer cancel()
-	child := exec.CommandContext(ctx, filepath.Join(top, "permit.test"), "-test.run=^TestAttacksAgainstTheSandbox$", "-test.v", "-test.timeout="+mostTime.String())
+	child := exec.CommandContext(ctx, filepath.Join(top, "permit.test"), "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+mostTime.String())
 	child.Dir = top
 	child.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + temp, "TMPDIR=" + temp}
 	child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true}
@@ -129,9 +174,9 @@ func asNobody(t *testing.T) {
 	switch text := string(output); {
 	case err != nil:
 		t.Fatalf("as nobody: %v\n%s", err, failures(text))
-	case strings.Contains(text, "--- SKIP: TestAttacksAgainstTheSandbox "):
+	case strings.Contains(text, "--- SKIP: "+t.Name()+" "):
 		t.Skip(failures(text))
-	case !strings.Contains(text, "--- PASS: TestAttacksAgainstTheSandbox "):
+	case !strings.Contains(text, "--- PASS: "+t.Name()+" "):
 		t.Fatalf("as nobody the test did not run:\n%s", text)
 	default:
 		t.Log(failures(text))
@@ -204,6 +249,11 @@ func newTheatre(t *testing.T, box *sandbox.Sandbox) *theatre {
 		*path = found
 	}
 	return th
+}
+
+// environment is what attacks find.
+func (th *theatre) environment() []string {
+	return []string{"PATH=" + th.bin, "LANG=C.UTF-8", "FILTER_BRANCH_SQUELCH_WARNING=1"}
 }
 
 // play is a command on a stage, with all that must stay as it is.
@@ -287,7 +337,7 @@ func (th *theatre) perform(t *testing.T, plays []*play) string {
 	defer cancel()
 	child := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	child.Dir = plays[0].project
-	child.Env = []string{"PATH=" + th.bin, "LANG=C.UTF-8", "FILTER_BRANCH_SQUELCH_WARNING=1"}
+	child.Env = th.environment()
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	child.Cancel = func() error { return syscall.Kill(-child.Process.Pid, syscall.SIGKILL) }
 	child.WaitDelay = 5 * time.Second

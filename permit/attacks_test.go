@@ -39,6 +39,9 @@ type attack struct {
 	// Run is "no" if the command is not to be run for real, with the reason.
 	Run    string `yaml:"run"`
 	Reason string `yaml:"reason"`
+	// Marks is a file that the command makes if nothing holds it: the control of the
+	// attack, which is run without a sandbox.
+	Marks string `yaml:"marks"`
 
 	file string
 }
@@ -103,6 +106,8 @@ func (a *attack) problem() string {
 		return "an entry has an input or a raw input"
 	case modeErr != nil:
 		return modeErr.Error()
+	case a.Marks != "" && (a.Tool != "shell" || a.Run == "no" || !strings.HasPrefix(a.Marks, "{{")):
+		return "marks is a file on the stage that a command makes which is run"
 	case a.Run != "" && a.Run != "no", (a.Run == "no") != (a.Reason != ""):
 		return `run is "no", with a reason, or left out`
 	}
@@ -123,7 +128,7 @@ func (a *attack) mode() (permit.Mode, error) {
 
 // benign reports whether the entry is a look-alike that must run without asking.
 func (a *attack) benign() bool {
-	return a.Expect == "pass" && (a.Mode == "" || a.Mode == "standard" || a.Mode == "build")
+	return a.Expect == "pass" && slices.Contains([]string{"", "standard", "build", "permissive"}, a.Mode)
 }
 
 // stage is the directories of an attack. The project and the directory outside are
@@ -275,7 +280,7 @@ func TestTheCorpusIsLarge(t *testing.T) {
 // Every entry of the corpus is judged at least as severely as it says, and what is
 // harmless runs without a question.
 //
-// SPEC P-02, P-03, P-04, P-06, P-07
+// SPEC P-02, P-03, P-04, P-06, P-07, P-14, P-15
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, a := range attacks(t) {

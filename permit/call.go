@@ -21,12 +21,13 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 		a.call(argv, stdin, piped)
 		return
 	}
-	had, lost := a.vars, a.lost
+	had, lost, exported := a.vars, a.lost, a.exported
 	for _, as := range c.Assigns {
 		if as.Name.Value == "IFS" && argv[0].text == "read" {
 			continue // it lasts as long as read does
 		}
 		a.assign(as)
+		a.exports(as.Name.Value)
 	}
 	a.call(argv, stdin, piped)
 	for _, as := range c.Assigns { // whether it lasts depends on the command
@@ -35,8 +36,11 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 			a.unknown(as.Name.Value)
 		}
 	}
-	if lost == "" && !slices.Contains(lasting, argv[0].text) {
-		a.lost = ""
+	if !slices.Contains(lasting, argv[0].text) {
+		if lost == "" {
+			a.lost = ""
+		}
+		a.exported = exported
 	}
 }
 
@@ -49,22 +53,16 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 		return
 	}
 	name := argv[0]
-	if !name.known || name.pattern || name.pipe {
+	if !name.isText() {
 		a.doubt(joined(argv), "it cannot be told which command this is")
 		a.lose("a command was run that cannot be told")
 		return
 	}
 	switch name.text {
 	case "shift", "set":
-		a.params = nil
+		a.params, a.fileParam = nil, fileParam{}
 	case "break", "continue", "return":
 		a.leave()
-	case "shopt": // what words, pipes and names mean may change
-		if slices.ContainsFunc(argv, func(w arg) bool {
-			return !w.known || w.text == "lastpipe" || w.text == "dotglob" || w.text == "expand_aliases" || w.text == "extglob"
-		}) {
-			a.lose("an option of the shell was changed")
-		}
 	}
 	if body, ok := a.funcs[name.text]; ok {
 		if !a.maybe.has(name.text) {
@@ -77,7 +75,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 		a.state = before
 		defer func() { a.join(&after) }()
 	}
-	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true}
+	f := Finding{Kind: KindCommand, Subject: joined(argv), words: plainWords(argv), trust: true, apart: a.exported != "" || len(a.dirs) != 1 || a.dirs[0] != a.floor.project.path}
 	c := &invoked{analysis: a, name: name.text, args: argv[1:], stdin: stdin, piped: piped}
 	judged := a.floor.commands[name.text]
 	if strings.ContainsAny(name.text, `/\`) {
@@ -94,17 +92,36 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 		c.unknown(a.lost)
 	case judged == nil && f.Zone == 0:
 		c.unknown("an unknown program")
+	case a.exported != "" && !builtins[name.text] && !shellsOwn[name.text]:
+		c.zone(ZoneBuild, "it may run what "+a.exported+" says, which it is given")
 	}
 	owner := a.owner
 	a.owner = c.finding + 1
 	a.deeper(f.Subject, func() {
 		if judged != nil {
 			judged(c)
+			c.leftOver()
 		} else {
 			c.touchAll(c.args)
 		}
 	})
 	a.owner = owner
+}
+
+// leftOver says so if names of files take the place of a word that the judge did not
+// take for a path: the name of a file can be a script, an option or a command. What
+// runs code of the project anyway may be given any.
+func (c *invoked) leftOver() {
+	defer c.usesAll() // a wrapper has nothing to add
+	if c.finding >= len(c.found) || c.found[c.finding].Zone >= ZoneBuild {
+		return
+	}
+	for _, a := range c.args {
+		if a.taken != nil && !*a.taken {
+			c.unknown("the names of files take the place of " + shown(a.text) + ", and it cannot be told what it does with them")
+			return
+		}
+	}
 }
 
 // programDirectories hold the programs of the system.
@@ -145,6 +162,10 @@ var builtins = map[string]bool{
 	":": true, "true": true, "false": true, "echo": true, "printf": true, "test": true, "[": true, "cd": true, "pwd": true, "exit": true, "return": true,
 	"export": true, "set": true, "unset": true, "shift": true, "break": true, "continue": true, "read": true, "wait": true, "umask": true, "ulimit": true, "type": true,
 }
+
+// shellsOwn are further commands of the shell itself: they read no environment that the
+// line gives to programs.
+var shellsOwn = wordSet("local declare typeset readonly let eval . source trap getopts mapfile readarray jobs pushd popd dirs command builtin exec hash alias unalias shopt times caller")
 
 // joined is a command as it is shown.
 func joined(argv []arg) string {

@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -29,6 +30,19 @@ type arg struct {
 	// below says that it stands for files below the directory that text is in, which a
 	// search found by their names.
 	below bool
+	// taken is there for a word that names of files take the place of. It is set once
+	// the word was judged as a path.
+	taken *bool
+}
+
+// isText reports whether a word is known to be its text, and no names of files.
+func (a arg) isText() bool { return a.known && !a.pattern && !a.pipe && !a.tree && !a.below }
+
+// use notes that a word was judged.
+func (a arg) use() {
+	if a.taken != nil {
+		*a.taken = true
+	}
 }
 
 // literal is a word that is known.
@@ -53,6 +67,13 @@ type invoked struct {
 	piped bool
 
 	finding int // of the command itself, in analysis.found
+}
+
+// usesAll says that the names of files do no harm as words of the command.
+func (c *invoked) usesAll() {
+	for _, a := range c.args {
+		a.use()
+	}
 }
 
 // zone raises the zone of the command. One that is in the zone of builds runs code
@@ -243,17 +264,28 @@ func (c *invoked) script(a arg) { c.text(a) }
 // child says that the command has another shell run a text. It knows the variables
 // and functions of this one only if they were exported, which is not followed: its
 // variables are unknown, and functions are taken both ways.
-func (c *invoked) child(a arg) { c.childWith(a, nil) }
+func (c *invoked) child(a arg) { c.childWith(a, nil, true) }
 
-// childWith is child for a text that is given words: $1 and so on.
-func (c *invoked) childWith(a arg, params []arg) {
+// childWith is child for a text that is given words, $1 and so on, and for a shell that
+// is sh or, if plain is not set, bash.
+func (c *invoked) childWith(a arg, params []arg, plain bool) {
+	before := c.posix
+	c.posix = plain
+	defer func() { c.posix = before }()
 	var given []string
-	if params != nil && !slices.ContainsFunc(params, func(w arg) bool { return w.pattern || w.pipe || w.tree }) {
+	var file fileParam
+	if params != nil && !slices.ContainsFunc(params, func(w arg) bool { return w.known && !w.isText() }) {
 		given = plainWords(params)
+	} else if n := len(params); n > 0 && (params[n-1].tree || params[n-1].below) && !slices.ContainsFunc(params[:n-1], func(w arg) bool { return !w.isText() }) {
+		last := params[n-1]
+		last.use()
+		if file = (fileParam{strconv.Itoa(n), last.text + "/*"}); last.below {
+			file.pattern = last.text
+		}
 	}
 	alone := func(funcs map[string]*syntax.Stmt) {
 		c.apart(func() {
-			c.vars, c.patterns, c.frozen, c.params, c.funcs = nil, nil, nil, given, funcs
+			c.vars, c.patterns, c.frozen, c.arrays, c.params, c.fileParam, c.funcs = nil, nil, nil, nil, given, file, funcs
 			c.text(a)
 		})
 	}
@@ -390,7 +422,7 @@ func (c *invoked) options(args []arg, list string) *options {
 	if o.strange != "" {
 		c.unknown("it is not known what " + shown(o.strange) + " does")
 	}
-	if o.wild != "" && strings.ContainsAny(list, ">$!") {
+	if o.wild != "" && strings.ContainsAny(list, ">$!") && c.mayBeOption(o.wild) {
 		c.zone(ZoneBuild, "a file whose name begins with - would be an option: "+shown("./"+o.wild)+" is safe")
 	}
 	for i := range o.given {
@@ -409,6 +441,17 @@ func (c *invoked) options(args []arg, list string) *options {
 		}
 	}
 	return o
+}
+
+// mayBeOption reports whether a file that a pattern stands for could be taken for an
+// option: one has a name that begins with a dash, or the line may have made one.
+func (c *invoked) mayBeOption(pattern string) bool {
+	if len(c.dirs) == 0 || c.namesFiles() || c.moved != "" {
+		return true
+	}
+	return slices.ContainsFunc(c.matches(filepath.FromSlash(pattern), removes), func(s spot) bool {
+		return s.err != nil || strings.HasPrefix(path.Base(s.path), "-")
+	})
 }
 
 // emit is write for a word that stands for the standard output if it is a dash.

@@ -128,7 +128,7 @@ func makeCommands(t table) {
 	t.add("cmake", cmakeCommand)
 	t.add("ctest meson autogen.sh qmake xmake", recipes("* S= build= C= B="))
 	t.add("bazel bazelisk", byVerb("", recipes("* run_under=$"), map[string]judge{
-		"fetch sync": at(ZoneNetwork, "fetches from the network"), "version help info query": harmless,
+		"fetch sync": at(ZoneNetwork, "fetches from the network"),
 	}))
 	t.add("xcodebuild xcrun", builder("builds the project", "* o=>"))
 	t.add("pre-commit", hookCommand)

@@ -87,7 +87,7 @@ func TestBuildCommands(t *testing.T) {
 		{`just test; task build; rake; bazel build //...`, 2, ""},
 		{`bazel run --run_under='rm -rf /' x`, 6, "destructive.files"},
 		{`cargo build --release; cargo test; cargo clippy; cargo run -- x`, 2, ""},
-		{`cargo +nightly fmt; cargo new x`, 1, ""},
+		{`cargo +nightly fmt; cargo new x`, 2, ""},
 		{`cargo add serde; cargo update; cargo install ripgrep; cargo fetch`, 3, ""},
 		{`cargo publish`, 4, ""},
 		{`cargo --config build.rustc-wrapper=evil build`, 5, ""},

@@ -10,6 +10,7 @@ func builtinCommands(t table) {
 	t.add("read", func(c *invoked) {
 		o := c.options(c.args, "* a= d= n= N= p= t= u= i= k=? q")
 		c.sets(append(o.rest, o.values("a")...))
+		c.fills(o.values("a"))
 		c.forget(literal("REPLY"))
 	})
 	t.add("mapfile readarray", func(c *invoked) {
@@ -18,6 +19,7 @@ func builtinCommands(t table) {
 			c.evaluate(a)
 		}
 		c.sets(append(o.rest, literal("MAPFILE")))
+		c.fills(o.rest)
 	})
 	t.add("getopts", func(c *invoked) {
 		if len(c.args) > 1 {
@@ -40,7 +42,10 @@ func builtinCommands(t table) {
 	})
 	t.add("command", commandCommand)
 	t.add("builtin", func(c *invoked) { c.instead(c.options(c.args, "+").rest) })
-	t.add("exec", func(c *invoked) { c.instead(c.options(c.args, "+c l a=").rest) })
+	t.add("exec", func(c *invoked) {
+		o := c.options(c.args, "+c l a=!")
+		c.instead(o.rest)
+	})
 	t.add("hash rehash", func(c *invoked) {
 		if o := c.options(c.args, "* p= r d t l"); o.has("p") {
 			c.unknown("a command means another program from here on")
@@ -67,26 +72,69 @@ func builtinCommands(t table) {
 	})
 }
 
-// setCommand is set. With -k words behind a command are assignments too.
+// setCommand is set. What is behind the options are the words of the text.
 func setCommand(c *invoked) {
-	for i, a := range c.args {
+	defer c.usesAll()
+	for i := 0; i < len(c.args); i++ {
+		a := c.args[i]
 		switch {
-		case a.known && a.text == "--" || a.known && !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+") && !strings.HasSuffix(word(c.args, max(i-1, 0)), "o"):
+		case !a.known:
+			c.shellOption(a)
 			return
-		case !a.known, strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "k"), a.text == "keyword":
-			c.unknown("words behind a command may be assignments from here on")
-			c.lose("words may be assignments")
+		case a.text == "--" || a.text == "-" || a.text == "" || a.text[0] != '-' && a.text[0] != '+':
 			return
+		}
+		for _, letter := range a.text[1:] {
+			if letter != 'o' {
+				c.shellOption(literal(a.text[:1] + string(letter)))
+				continue
+			}
+			if i++; i < len(c.args) {
+				c.shellOption(literal(a.text[:1] + "o " + c.args[i].text))
+			}
 		}
 	}
 }
 
-// shoptCommand is shopt. Some options have patterns match what they else do not.
+// Options of the shell that change nothing about what the words of a line mean.
+const (
+	plainSetLetters = "euxvCETmbhn"
+	plainSetNames   = "errexit nounset xtrace verbose noclobber errtrace functrace monitor notify hashall noexec pipefail vi emacs ignoreeof nolog interactive-comments"
+	plainShopts     = "globstar nullglob failglob nocasematch inherit_errexit xpg_echo checkwinsize checkhash checkjobs cmdhist lithist histappend huponexit execfail globskipdots " +
+		"globasciiranges assoc_expand_once patsub_replacement gnu_errfmt mailwarn no_empty_cmd_completion progcomp promptvars hostcomplete"
+)
+
+// shellOption says that an option of set is switched on or off: -e, +x, -o pipefail.
+// With many of them words, names and commands mean something else.
+func (c *invoked) shellOption(a arg) {
+	name, long := strings.CutPrefix(strings.TrimLeft(a.text, "-+"), "o ")
+	switch {
+	case !a.known:
+	case long && oneOf(name, plainSetNames), !long && strings.Contains(plainSetLetters, name) && len(name) == 1:
+		return
+	case a.text == "-a" || a.text == "-o allexport":
+		c.exported = "a variable"
+		return
+	case oneOf(a.text, "-B +a +f +k +H +P +t -p") || strings.HasPrefix(a.text, "+o ") && oneOf(name, "allexport noglob keyword histexpand history physical onecmd posix"):
+		return // as it is from the start
+	}
+	c.unknown("words mean something else with the option " + shown(a.text) + " of the shell")
+	c.lose("an option of the shell was changed")
+}
+
+// shoptCommand is shopt. Options that are not known to leave words as they are count.
 func shoptCommand(c *invoked) {
+	defer c.usesAll()
+	switches := false
 	for _, a := range c.args {
-		if !a.known || oneOf(strings.ReplaceAll(strings.ToLower(a.text), "_", ""), "dotglob globdots expandaliases aliases") {
-			c.unknown("words mean something else from here on")
+		switches = switches || !a.known || strings.HasPrefix(a.text, "-") && strings.ContainsAny(a.text, "suo")
+	}
+	for _, a := range c.args {
+		if !switches || a.known && (oneOf(a.text, plainShopts) || oneOf(a.text, plainSetNames) || strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "_")) {
+			continue
 		}
+		c.unknown("words mean something else from here on")
+		c.lose("an option of the shell was changed")
 	}
 }
 
@@ -100,6 +148,7 @@ func unsetCommand(c *invoked) {
 			c.unknown("a function is taken away")
 			c.undefine(a.text)
 		}
+		c.vanishes(a.text)
 		if c.blind || isOwn(a.text) || !a.known {
 			c.forget(a)
 		} else if !strings.Contains(a.text, "[") {
@@ -108,40 +157,33 @@ func unsetCommand(c *invoked) {
 	}
 }
 
-// declareCommand is export and the like where they are called through another command.
+// declareCommand is export and the like where they are called through another command,
+// and in sh.
 func declareCommand(c *invoked) {
+	d := declaration{analysis: c.analysis, variant: c.name}
 	for _, a := range c.args {
-		if strings.HasPrefix(a.text, "-") && a.known {
-			if strings.Contains(a.text, "n") {
-				c.darken() // a name for another variable
-			}
-			continue
+		if !d.option(a) {
+			d.text(a)
 		}
-		name, value, given := strings.Cut(a.text, "=")
-		name = strings.TrimSuffix(name, "+")
-		if strings.ContainsAny(word(c.args, 0), "iluc") && strings.HasPrefix(word(c.args, 0), "-") || c.name == "integer" {
-			c.evaluate(arg{text: value, known: a.known})
-			c.darken() // what it holds from here on is not followed
-		}
-		if given || !a.known {
-			c.setting(name, arg{text: value, known: a.known})
-		}
-		c.sets([]arg{{text: name, known: a.known}})
 	}
+	c.usesAll()
 }
 
-// setting says that a variable is set for a command, or for the rest of the line.
+// setting says that a variable is set for a command that is run, as env does.
 func (c *invoked) setting(name string, value arg) {
 	c.steered(name, value)
-	if why, bad := hazardousVariable(name, value); bad {
-		if c.loadsOwn(name, value) {
-			c.zone(ZoneBuild, "programs load code of the project")
-			return
-		}
-		c.unknown(why)
+	h := hazardOf(name, value)
+	switch {
+	case h.zone == ZoneSafe:
+	case h.zone == ZoneMachine && c.loadsOwn(name, value):
+		c.zone(ZoneBuild, "programs load code of the project")
+	case h.zone == ZoneMachine:
+		c.unknown(h.why)
 		if strings.HasPrefix(name, "BELAY_") {
-			c.protect(selfCommand, why)
+			c.protect(selfCommand, h.why)
 		}
+	default:
+		c.zone(h.zone, h.why)
 	}
 }
 

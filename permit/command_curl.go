@@ -75,19 +75,20 @@ func curlCommand(c *invoked) {
 	}
 }
 
-// curlSends reports whether a request changes something, and says which files it sends.
+// curlSends reports whether a request changes something or carries a file, and says which
+// files it sends.
 func (c *invoked) curlSends(o *options) bool {
 	sends := o.has("a", "append")
 	for i := range o.given {
 		value := o.given[i].value
 		switch name := o.given[i].name; name {
 		case "d", "data", "data-ascii", "data-binary", "json":
-			sends = sends || !o.has("G", "get")
-			c.curlFile(value)
+			sends = c.curlFile(value) || sends || !o.has("G", "get")
 		case "data-urlencode", "url-query": // name@file
 			sends = sends || !o.has("G", "get") && name != "url-query"
 			if at := strings.IndexAny(value.text, "@="); at >= 0 && value.text[at] == '@' {
 				c.read(arg{text: value.text[at+1:], known: value.known})
+				sends = true
 			}
 		case "data-raw", "form-string":
 			sends = sends || !o.has("G", "get")
@@ -100,21 +101,24 @@ func (c *invoked) curlSends(o *options) bool {
 		case "X", "request":
 			sends = sends || !value.known || !oneOf(value.text, "GET HEAD OPTIONS get head options")
 		case "H", "header", "proxy-header":
-			c.curlFile(value)
+			sends = c.curlFile(value) || sends
 		case "b", "cookie":
 			if !strings.Contains(value.text, "=") {
 				c.read(value)
+				sends = sends || value.text != ""
 			}
 		}
 	}
 	return sends
 }
 
-// curlFile says that a value is a file if it begins with @.
-func (c *invoked) curlFile(value arg) {
-	if file, ok := strings.CutPrefix(value.text, "@"); ok {
+// curlFile says that a value is a file if it begins with @, and reports that.
+func (c *invoked) curlFile(value arg) bool {
+	file, ok := strings.CutPrefix(value.text, "@")
+	if ok {
 		c.read(arg{text: file, known: value.known})
 	}
+	return ok
 }
 
 // curlForm says which files a field of a form is made of: name=@file,file;type=x.
@@ -169,7 +173,7 @@ func variesHost(url string) bool {
 func (c *invoked) curlRoute(o *options) {
 	for _, p := range o.values("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "proxy1.0", "doh-url", "ipfs-gateway") {
 		if p.text != "" || !p.known {
-			c.fetch(p)
+			c.through(p)
 		}
 	}
 	for _, r := range o.values("resolve") { // host:port:address[,address]
@@ -178,7 +182,7 @@ func (c *invoked) curlRoute(o *options) {
 			continue
 		}
 		for address := range strings.SplitSeq(parts[2], ",") {
-			c.fetch(arg{text: address, known: r.known})
+			c.through(arg{text: address, known: r.known})
 		}
 	}
 	for _, r := range o.values("connect-to") { // host:port:host:port
@@ -190,7 +194,23 @@ func (c *invoked) curlRoute(o *options) {
 			_, rest, _ = strings.Cut(rest, ":")
 		}
 		if host := strings.TrimRight(rest, ":"); host != "" {
-			c.fetch(arg{text: host, known: r.known})
+			c.through(arg{text: host, known: r.known})
+		}
+	}
+}
+
+// through says that what is fetched comes from a machine that the line names instead of
+// the usual one: a registry, a proxy, a remote. What it is asked for it learns.
+func (c *invoked) through(a arg) {
+	c.zone(ZoneExternal, "names another registry, proxy or remote")
+	c.send(a)
+}
+
+// throughAll is through for several.
+func (c *invoked) throughAll(args []arg) {
+	for _, a := range args {
+		if a.text != "" || !a.known {
+			c.through(a)
 		}
 	}
 }

@@ -1,29 +1,63 @@
 package permit
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // Variables that change what programs do, by what they do. Names that end in * stand
 // for all that begin so.
-const (
-	loadingVariables = "LD_* DYLD_* BASH_ENV ENV ZDOTDIR FPATH BASH_LOADABLES_PATH BASH_FUNC_* PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONINSPECT PYTHONBREAKPOINT " +
+var (
+	loadingNames = newNameList("LD_* DYLD_* BASH_ENV ENV ZDOTDIR FPATH BASH_LOADABLES_PATH BASH_FUNC_* PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONINSPECT PYTHONBREAKPOINT " +
 		"PYTHONWARNINGS PYTHONPLATLIBDIR PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB NODE_PATH NODE_REPL_EXTERNAL_MODULE LUA_PATH* LUA_CPATH* LUA_INIT* PHPRC PHP_INI_SCAN_DIR " +
 		"R_PROFILE R_PROFILE_USER R_ENVIRON* JULIA_LOAD_PATH JULIA_DEPOT_PATH GCONV_PATH GLIBC_TUNABLES OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES GTK_MODULES GTK_PATH " +
 		"QT_PLUGIN_PATH VIMINIT EXINIT MYVIMRC VIM VIMRUNTIME EMACSLOADPATH ERL_FLAGS ERL_AFLAGS ERL_ZFLAGS ELIXIR_ERL_OPTIONS TCLLIBPATH GUILE_LOAD_PATH " +
-		"_JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS CORECLR_* COR_* GIO_EXTRA_MODULES PKG_CONFIG"
-	shellVariables    = "PATH IFS CDPATH PS0 PS4 PROMPT_COMMAND SHELLOPTS BASHOPTS SHELL GLOBIGNORE EXECIGNORE HISTFILE HOME TMPDIR PWD OLDPWD XDG_CONFIG_HOME XDG_CONFIG_DIRS"
-	steeringVariables = "LESSOPEN LESSCLOSE LESSKEY* LESSEDIT MANOPT FCEDIT SUDO_ASKPASS SSH_ASKPASS GIT_ASKPASS RSYNC_RSH RSYNC_PROXY RSYNC_CONNECT_PROG CVS_RSH SVN_SSH " +
+		"_JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS CORECLR_* COR_* GIO_EXTRA_MODULES PKG_CONFIG TEXTDOMAIN* NLSPATH")
+	rewordingNames = newNameList("PATH IFS CDPATH PS0 PS4 PROMPT_COMMAND SHELLOPTS BASHOPTS SHELL GLOBIGNORE EXECIGNORE HISTFILE HOME TMPDIR PWD OLDPWD XDG_CONFIG_HOME XDG_CONFIG_DIRS " +
+		"POSIXLY_CORRECT _POSIX2_VERSION")
+	steeringNames = newNameList("LESSOPEN LESSCLOSE LESSKEY* LESSEDIT MANOPT FCEDIT SUDO_ASKPASS SSH_ASKPASS GIT_ASKPASS RSYNC_RSH RSYNC_PROXY RSYNC_CONNECT_PROG CVS_RSH SVN_SSH " +
 		"RIPGREP_CONFIG_PATH TAR_OPTIONS TAPE RMT CURL_HOME WGETRC NETRC INPUTRC MAKEFLAGS MFLAGS MAKEFILES GNUMAKEFLAGS RUSTC RUSTDOC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER " +
-		"CARGO_BUILD_RUSTC* CARGO_HOME GOROOT GOTOOLDIR GOENV GOBIN GOCACHEPROG GOVCS GOAUTH CMAKE_*_LAUNCHER DOCKER_HOST DOCKER_CONFIG KUBECONFIG PIP_CONFIG_FILE PIP_INDEX_URL " +
+		"CARGO_BUILD_RUSTC* CARGO_HOME RUSTUP_* GOROOT GOTOOLDIR GOENV GOBIN GOCACHEPROG GOVCS GOAUTH CMAKE_*_LAUNCHER DOCKER_HOST DOCKER_CONFIG KUBECONFIG PIP_CONFIG_FILE PIP_INDEX_URL " +
 		"PIP_EXTRA_INDEX_URL PIP_TARGET UV_INDEX* UV_DEFAULT_INDEX NPM_CONFIG_* npm_config_* YARN_* BROWSER GNUPGHOME SQLITE_HISTORY PSQLRC PGPASSFILE MYSQL_HOME " +
-		"TERMINFO TERMCAP LOCPATH GREP_OPTIONS FZF_* SKIM_* ZIPOPT UNZIP WATCH_INTERVAL SYSTEMD_EDITOR ANSIBLE_* AWS_CONFIG_FILE AWS_ENDPOINT_URL* AWS_SHARED_CREDENTIALS_FILE"
-	gitVariables = "GIT_SSH GIT_SSH_* GIT_EXTERNAL_DIFF GIT_CONFIG* GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR " +
+		"TERMINFO TERMCAP LOCPATH GREP_OPTIONS FZF_* SKIM_* ZIPOPT UNZIP WATCH_INTERVAL SYSTEMD_EDITOR ANSIBLE_* AWS_CONFIG_FILE AWS_ENDPOINT_URL* AWS_SHARED_CREDENTIALS_FILE")
+	gitNamesOfVariables = newNameList("GIT_SSH GIT_SSH_* GIT_EXTERNAL_DIFF GIT_CONFIG* GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR " +
 		"GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_PROXY_COMMAND GIT_ALLOW_PROTOCOL GIT_PROTOCOL_FROM_USER GIT_ATTR_* GIT_REPLACE_REF_BASE GIT_NAMESPACE GIT_SHELL_PATH GIT_CURL_* " +
-		"GIT_HTTP_PROXY_* GIT_SSL_* GIT_BROWSER GIT_QUARANTINE_PATH GIT_DEFAULT_*"
+		"GIT_HTTP_PROXY_* GIT_SSL_* GIT_BROWSER GIT_QUARANTINE_PATH GIT_DEFAULT_*")
+	compilerNames = newNameList("CC CXX CPP LD AR AS NM FC RANLIB STRIP HOSTCC HOSTCXX")
+	flagNames     = newNameList("GOFLAGS RUSTFLAGS RUSTDOCFLAGS CGO_LDFLAGS CGO_CFLAGS LDFLAGS CFLAGS CXXFLAGS CPPFLAGS CGO_CXXFLAGS CGO_CPPFLAGS")
+	registryNames = newNameList("GOPROXY GOSUMDB GONOSUMDB GONOSUMCHECK GONOPROXY GOPRIVATE GOINSECURE CARGO_REGISTRIES_* CARGO_REGISTRY_* CARGO_NET_* CARGO_SOURCE_* CARGO_HTTP_*")
+	// familiarNames are variables of the environment that make no program run, load or
+	// write anything, whatever they hold. Names that neither this list nor another has
+	// may do that in a program that nobody thought of.
+	familiarNames = newNameList("LANG LANGUAGE LC_* TZ TERM COLORTERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE USER LOGNAME DEBIAN_FRONTEND NODE_ENV RAILS_ENV " +
+		"RACK_ENV APP_ENV MIX_ENV GO111MODULE GOOS GOARCH GOARM GOAMD64 CGO_ENABLED GOMAXPROCS GOGC GOMEMLIMIT GOTRACEBACK RUST_LOG RUST_BACKTRACE CARGO_TERM_COLOR CARGO_INCREMENTAL " +
+		"PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONHASHSEED GIT_TERMINAL_PROMPT GIT_AUTHOR_* GIT_COMMITTER_* GIT_OPTIONAL_LOCKS GIT_MERGE_AUTOEDIT " +
+		"GIT_LFS_SKIP_SMUDGE GIT_TRACE* PAGER *_PAGER MANPAGER EDITOR VISUAL *_EDITOR LS_COLORS GREP_COLORS GREP_COLOR LESS LESSCHARSET JQ_COLORS BAT_THEME BLOCKSIZE BLOCK_SIZE TIME_STYLE QUOTING_STYLE")
 )
 
-// hazardousVariable reports whether setting a variable, in front of a command or for
-// the rest of a line, can change what commands do, and why. The value decides where a
-// harmless one is usual.
+// hazardOf says what setting a variable, in front of a command or for the rest of a line,
+// can do. The value decides where a harmless one is usual.
+func hazardOf(name string, value arg) hazard {
+	number := value.known && !value.pattern && value.text != "" && isInteger(value.text)
+	switch {
+	case isOwn(name) && !idleNames.has(name) && (!number || !countingNames.has(name)):
+		return hazard{ZoneMachine, "the shell itself reads it, and may run what it says", true}
+	case rewordingNames.has(name):
+		return hazard{ZoneMachine, "it changes what the words of the line mean", oneOf(name, "PATH IFS CDPATH GLOBIGNORE EXECIGNORE POSIXLY_CORRECT HOME TMPDIR")}
+	}
+	why, bad := hazardousVariable(name, value)
+	switch {
+	case !bad:
+		return hazard{}
+	case registryNames.has(name):
+		return hazard{zone: ZoneExternal, why: why}
+	default:
+		return hazard{zone: ZoneMachine, why: why}
+	}
+}
+
+// hazardousVariable reports whether a variable can change what programs do, and why.
 func hazardousVariable(name string, value arg) (why string, bad bool) {
 	plain := value.known && value.text == ""
 	switch {
@@ -40,42 +74,34 @@ func hazardousVariable(name string, value arg) (why string, bad bool) {
 			"--trace-deprecation --trace-uncaught --enable-source-maps --unhandled-rejections --experimental-vm-modules --no-experimental-fetch --dns-result-order")
 	case name == "JAVA_TOOL_OPTIONS" || name == "MAVEN_OPTS" || name == "GRADLE_OPTS" || name == "JAVA_OPTS":
 		return "java loads what it names", !value.known || strings.ContainsAny(value.text, "@;|&$`") || strings.Contains(value.text, "agent") || strings.Contains(value.text, "OnError") ||
-			strings.Contains(value.text, "OnOutOfMemory")
-	case name == "GOFLAGS" || name == "RUSTFLAGS" || name == "RUSTDOCFLAGS" || name == "CGO_LDFLAGS" || name == "CGO_CFLAGS" || name == "LDFLAGS" || name == "CFLAGS":
+			strings.Contains(value.text, "OnOutOfMemory") || strings.Contains(value.text, "VMOptionsFile") || strings.Contains(value.text, "XX:Flags")
+	case flagNames.has(name):
 		return "the compiler runs what it names", !value.known || runsFromFlags(value.text)
-	case oneOf(name, "CC CXX CPP LD AR AS NM FC RANLIB STRIP HOSTCC HOSTCXX"):
+	case compilerNames.has(name):
 		return "builds run it", !isCompiler(value)
+	case registryNames.has(name):
+		return "it names another registry, or trusts one more than others", !value.known || !oneOf(value.text, "off direct https://proxy.golang.org https://proxy.golang.org,direct sum.golang.org")
 	case strings.HasPrefix(name, "GIT_TRACE"):
 		return "git writes to the file that it names", !value.known || strings.Contains(value.text, "/")
 	case oneOf(name, "GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM") && value.known && oneOf(value.text, "/dev/null 1 0 true false"):
 		return "", false
 	case strings.HasPrefix(name, "CARGO_TARGET_") && name != "CARGO_TARGET_DIR":
 		return "cargo runs what it names", true
-	}
-	switch {
-	case listed(name, shellVariables):
-		return "it changes what the words of the line mean", true
-	case listed(name, loadingVariables):
+	case loadingNames.has(name):
 		return "programs load code from where it says", true
-	case listed(name, gitVariables):
+	case gitNamesOfVariables.has(name):
 		return "it changes what git does, or runs", true
-	case listed(name, steeringVariables):
+	case steeringNames.has(name):
 		return "programs run, or do, what it says", true
 	default:
 		return "", false
 	}
 }
 
-// listed reports whether a name is in a list, or begins like a name there that ends
-// in *.
-func listed(name, list string) bool {
-	for entry := range strings.FieldsSeq(list) {
-		before, after, many := strings.Cut(entry, "*")
-		if name == entry || many && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
-			return true
-		}
-	}
-	return false
+// isUnfamiliar reports whether a variable of the environment may steer a program in a way
+// that nobody thought of. Names in small letters are taken for the text's own.
+func isUnfamiliar(name string) bool {
+	return name != "" && name == strings.ToUpper(name) && !familiarNames.has(name) && !isOwn(name)
 }
 
 // isPlainPager reports whether a pager shows texts and nothing else.
@@ -150,5 +176,8 @@ func isCompiler(value arg) bool {
 			return false
 		}
 	}
-	return len(fields) == 0 || !oneOf(fields[0], "sh bash env rm curl wget python python3 perl node eval exec")
+	if len(fields) > 0 && strings.Contains(fields[0], "/") && !slices.Contains(programDirectories, path.Dir(fields[0])) {
+		return false
+	}
+	return len(fields) == 0 || !oneOf(path.Base(fields[0]), "sh bash env rm curl wget python python3 perl node eval exec")
 }

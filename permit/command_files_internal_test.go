@@ -61,7 +61,7 @@ func TestFileCommands(t *testing.T) {
 		{`mkfifo pipe; fallocate -l 1M img`, 1, ""},
 		{`mknod x c 1 3`, 5, ""},
 		{`rename foo bar ./*.txt`, 1, ""},
-		{`rename foo bar *.txt`, 2, ""},
+		{`rename foo bar *.txt`, 1, ""},
 		{`rename 's/a/b/e' *.txt`, 5, ""},
 	})
 }
@@ -127,7 +127,7 @@ func TestCopyCommands(t *testing.T) {
 		{`rsync -a OUT/ dst/`, 5, "shell.outside"},
 		{`rsync -a src/ OUT/`, 5, "shell.outside"},
 		{`rsync -n src/ OUT/`, 5, "shell.outside"},
-		{`rsync *.txt dst/`, 2, ""},
+		{`rsync *.txt dst/`, 1, ""},
 		{`rsync src/belay.yaml .`, 5, "self.files"},
 		{`rsync host.example.com:x/belay.yaml .`, 5, "self.files"},
 		{`rsync 'host.example.com:x/*' .`, 5, ""},
@@ -151,7 +151,7 @@ func TestArchiveCommands(t *testing.T) {
 		{`tar xPf x.tar`, 5, ""},
 		{`tar czf out.tgz /etc`, 5, "shell.outside"},
 		{`tar czf out.tgz -C / etc`, 5, "shell.outside"},
-		{`tar cf out.tar *`, 2, ""},
+		{`tar cf out.tar *`, 1, ""},
 		{`tar cf out.tar ./*`, 1, ""},
 		{`tar cf x --checkpoint=1 --checkpoint-action=exec=id src`, 5, ""},
 		{`tar xf x.tar --to-command='rm -rf /'`, 6, "destructive.files"},

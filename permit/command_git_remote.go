@@ -36,7 +36,12 @@ func (g *git) reach(list string) *options {
 	o := g.options(g.args, list)
 	g.zone(ZoneNetwork, "fetches from the network")
 	if len(o.rest) > 0 {
-		g.remote(o.rest[0], ZoneNetwork)
+		least := ZoneNetwork
+		if oneOf(g.verb, "fetch pull fetch-pack request-pull") && (strings.Contains(o.rest[0].text, "://") || isRemote(o.rest[0])) {
+			least = ZoneExternal // the other side learns which commits are here
+			g.zone(least, "names another registry, proxy or remote")
+		}
+		g.remote(o.rest[0], least)
 	}
 	for _, u := range o.values("bundle-uri") {
 		g.fetch(u)

@@ -25,7 +25,8 @@ func javaCommand(c *invoked) {
 	}
 	o := c.options(c.args, "+*-cp= classpath= class-path= p= module-path= m=. module=. jar=. add-opens= add-exports= add-modules= add-reads= upgrade-module-path= d= describe-module= source= version showversion help")
 	for _, a := range c.args {
-		if strings.HasPrefix(a.text, "-javaagent") || strings.HasPrefix(a.text, "-agent") || strings.HasPrefix(a.text, "-XX:On") || strings.HasPrefix(a.text, "@") {
+		if strings.HasPrefix(a.text, "-javaagent") || strings.HasPrefix(a.text, "-agent") || strings.HasPrefix(a.text, "-XX:On") || strings.HasPrefix(a.text, "-XX:VMOptionsFile") ||
+			strings.HasPrefix(a.text, "-XX:Flags") || strings.HasPrefix(a.text, "@") {
 			c.unknown("java loads or runs what " + shown(a.text) + " names")
 		}
 	}
@@ -54,6 +55,7 @@ func mavenCommand(c *invoked) {
 	}
 	o := c.options(c.args, "* f=< file=< s=< settings=< gs=< global-settings=< t=< toolchains=< l=> log-file=> D= define= P= activate-profiles= pl= projects= T= threads= rf= resume-from= b= builder=")
 	c.zone(ZoneBuild, "builds or runs the project")
+	c.javaRoute(o.values("D", "define"))
 	for _, goal := range o.rest {
 		switch plugin, _, _ := strings.Cut(goal.text, ":"); {
 		case goal.text == "deploy" || plugin == "release" || strings.HasSuffix(goal.text, ":deploy") || strings.HasSuffix(goal.text, "deploy-file"):
@@ -68,6 +70,16 @@ func mavenCommand(c *invoked) {
 	}
 }
 
+// javaRoute says that properties of java name another registry or a proxy.
+func (c *invoked) javaRoute(properties []arg) {
+	for _, p := range properties {
+		name, value, _ := strings.Cut(p.text, "=")
+		if strings.Contains(strings.ToLower(name), "proxyhost") || strings.Contains(value, "://") {
+			c.through(arg{text: value, known: p.known})
+		}
+	}
+}
+
 func gradleCommand(c *invoked) {
 	if asksOnly(c) {
 		return
@@ -75,6 +87,7 @@ func gradleCommand(c *invoked) {
 	o := c.options(c.args, "* b=< build-file=< c=< settings-file=< p= project-dir= I=< init-script=< g=> gradle-user-home=> x= exclude-task= D= P= include-build=< project-cache-dir=> tests= "+
 		"system-prop= project-prop= max-workers= console=")
 	c.zone(ZoneBuild, "builds or runs the project")
+	c.javaRoute(o.values("D", "P", "system-prop", "project-prop"))
 	for _, dir := range o.values("p", "project-dir") {
 		c.code(dir)
 	}

@@ -115,7 +115,7 @@ func nodeCommand(c *invoked) {
 }
 
 // packageOptions are those of npm, pnpm and yarn that reach further than the project.
-const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=! shell=! node-options=! userconfig=! globalconfig=! git=! registry= w= workspace= F= filter= tag= loglevel= " +
+const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=! shell=! node-options=! userconfig=! globalconfig=! git=! registry= proxy= https-proxy= w= workspace= F= filter= tag= loglevel= " +
 	"ignore-workspace-root-check reporter= modules-folder=> cache-folder=> cache=> editor=! viewer=! init-module=!"
 
 // packager takes the words of a package manager apart. It returns the command, the
@@ -144,8 +144,11 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 	for _, dir := range o.values("prefix", "C", "cwd", "dir") {
 		c.code(dir)
 	}
-	for _, r := range o.values("registry") {
-		c.fetch(r)
+	c.throughAll(o.values("registry", "proxy", "https-proxy"))
+	for _, a := range c.args { // --@scope:registry=…
+		if name, value, ok := strings.Cut(a.text, "="); ok && strings.HasPrefix(name, "--@") {
+			c.through(arg{text: value, known: a.known})
+		}
 	}
 	return verb, words, o
 }
@@ -168,7 +171,9 @@ func npmCommand(c *invoked) {
 		"install-test", "it", "install-ci-test", "cit", "outdated", "view", "info", "show", "v", "search", "find", "s", "se", "audit", "ping", "doctor", "fund", "whoami", "diff":
 		c.installs()
 		c.packages(words)
-	case "ls", "list", "la", "ll", "root", "bin", "help", "help-search", "explain", "why", "query", "completion", "sbom":
+	case "ls", "list", "la", "ll", "root", "bin", "explain", "why", "query", "completion", "sbom":
+	case "help", "help-search":
+		c.zone(ZoneBuild, "the project says which program shows the help")
 	case "config", "c", "get", "set":
 		if verb == "set" || verb != "get" && !oneOf(word(words, 0), "get list ls") {
 			c.zone(ZoneMachine, "changes the user's settings of npm")
@@ -195,7 +200,7 @@ func (c *invoked) packages(words []arg) {
 	for _, a := range words {
 		switch {
 		case strings.Contains(a.text, "://"):
-			c.fetch(a)
+			c.through(a)
 		case isOutward(a) || strings.HasPrefix(a.text, "file:"):
 			c.read(arg{text: strings.TrimPrefix(a.text, "file:"), known: a.known})
 		}
@@ -244,7 +249,8 @@ func (c *invoked) isInstalled(words []arg) bool {
 }
 
 func pnpmCommand(c *invoked) {
-	if asksOnly(c) {
+	c.zone(ZoneBuild, "runs .pnpmfile.cjs of the project, or the pnpm that it names")
+	if isQuestion(c) {
 		return
 	}
 	verb, words, o := c.packager()
@@ -269,7 +275,8 @@ func pnpmCommand(c *invoked) {
 }
 
 func yarnCommand(c *invoked) {
-	if asksOnly(c) {
+	c.zone(ZoneBuild, "runs the yarn that .yarnrc.yml of the project names")
+	if isQuestion(c) {
 		return
 	}
 	verb, words, o := c.packager()
@@ -310,6 +317,8 @@ func bunCommand(c *invoked) {
 		}
 	case "install", "i", "add", "a", "update", "outdated", "audit", "info", "ci":
 		c.installs()
+		c.throughAll(parseOptions(words, "* registry=").values("registry"))
+		c.packages(words)
 		if parseOptions(words, "*").has("g", "global") {
 			c.zone(ZoneMachine, "changes which programs there are")
 		}
@@ -350,6 +359,9 @@ func denoCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(words)
 	case "lint", "doc", "info", "types", "completions":
+		if verb == "lint" {
+			c.zone(ZoneBuild, "runs the plugins that the project names")
+		}
 		c.packages(words)
 		c.readAll(words)
 	case "cache", "add", "install", "i", "outdated", "update", "vendor":

@@ -5,6 +5,7 @@ func packageCommands(t table) {
 	fetches := func(c *invoked) {
 		c.known(c.args)
 		c.installs()
+		c.throughAll(parseOptions(c.args, "* s= source= p= http-proxy= repository= repository-url=").values("s", "source", "http-proxy", "repository", "repository-url"))
 	}
 	builds := at(ZoneBuild, "builds or runs the project")
 	publishes := at(ZoneExternal, "publishes")
@@ -18,22 +19,22 @@ func packageCommands(t table) {
 		"list env environment contents dependency which specification help": harmless,
 		"install update fetch search outdated":                              fetches, "build": builds, "push yank owner": publishes, "uninstall cleanup": machine,
 	}))
-	t.add("bundle bundler", byVerb("", other, map[string]judge{
-		"list show info check platform help licenses": harmless,
+	t.add("bundle bundler", byVerb("", runsProject(other), map[string]judge{
+		"list show info check platform help licenses": builds, // the Gemfile is a program
 		"install update add outdated lock":            fetches, "remove clean init": builds, "exec": wrapper("+*", 0), "config": machine,
 	}))
 	t.add("composer", byVerb("d= working-dir= ", builds, map[string]judge{
-		"show info licenses validate depends why help list about":     harmless,
+		"show info licenses validate depends why help list about":     builds, // with the plugins of the project
 		"install update require create-project outdated search audit": fetches, "global self-update config": machine, "exec": wrapper("+*", 0),
 	}))
-	t.add("pod", byVerb("", other, map[string]judge{"install update repo outdated search": fetches, "trunk": publishes, "lib spec": builds, "list env help": harmless}))
-	t.add("mix", byVerb("", builds, map[string]judge{"deps.get deps.update local.hex archive.install hex.outdated": fetches, "hex.publish": publishes, "help": harmless}))
+	t.add("pod", byVerb("", other, map[string]judge{"install update repo outdated search": fetches, "trunk": publishes, "lib spec list env help": builds}))
+	t.add("mix", byVerb("", builds, map[string]judge{"deps.get deps.update local.hex archive.install hex.outdated": fetches, "hex.publish": publishes, "help": builds}))
 	t.add("rebar3 lein sbt stack cabal opam flutter dart", byVerb("", builds, map[string]judge{
-		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs what is typed"), "version help": harmless, "exec": wrapper("+*", 0),
+		"deps get upgrade update install pub": fetches, "upload publish deploy": publishes, "repl ghci console": opaque("runs what is typed"), "exec": wrapper("+*", 0),
 	}))
 	t.add("nuget", byVerb("", other, map[string]judge{"restore install list search": fetches, "push delete": publishes, "help": harmless}))
 	t.add("dotnet", byVerb("", builds, map[string]judge{
-		"restore add list": fetches, "nuget": publishes, "tool workload": machine, "--info --list-sdks --list-runtimes help": harmless, "script fsi": opaque("runs code that is not in a file of the project"),
+		"restore add list": fetches, "nuget": publishes, "tool workload": machine, "--info --list-sdks --list-runtimes help": builds, "script fsi": opaque("runs code that is not in a file of the project"),
 	}))
 	t.add("rspec rubocop standardrb brakeman phpunit phpstan psalm phpcs php-cs-fixer pest busted luacheck luarocks credo ktlint detekt swiftlint swiftformat hlint ormolu", builds)
 	t.add("apt apt-get aptitude dnf yum zypper pacman yay apk brew port snap flatpak emerge xbps-install pkg pkgin opkg nix-env nix-channel guix winget choco scoop", systemPackages)
@@ -49,6 +50,15 @@ func packageCommands(t table) {
 			c.child(text)
 		}
 	})
+}
+
+// runsProject is for programs that run code of the project whatever they are told, even
+// if they are asked for their version.
+func runsProject(j judge) judge {
+	return func(c *invoked) {
+		c.zone(ZoneBuild, "runs code of the project")
+		j(c)
+	}
 }
 
 // systemPackages is a package manager of the system. Questions are harmless.

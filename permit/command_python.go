@@ -103,9 +103,7 @@ func pipCommand(c *invoked) {
 	o := c.options(c.args, "* r=< requirement=< c=< constraint=< e=< editable=< t=> target=> root=> prefix=> src=> i= index-url= extra-index-url= f= find-links= d=> dest=> w=> wheel-dir=> proxy= "+
 		"python=! cache-dir=> log=> report=> cert=< client-cert=< trusted-host= user break-system-packages format= timeout= retries= no-binary= only-binary= platform= python-version= "+
 		"implementation= abi= global-option= config-settings= C= upgrade-strategy= use-feature= use-deprecated= exists-action= path= exclude= group= config-setting=")
-	for _, u := range o.values("i", "index-url", "extra-index-url", "proxy") {
-		c.fetch(u)
-	}
+	c.throughAll(o.values("i", "index-url", "extra-index-url", "proxy", "trusted-host"))
 	for _, u := range o.values("f", "find-links") {
 		c.packages([]arg{u})
 	}
@@ -167,9 +165,7 @@ func pythonFormatter(c *invoked) {
 
 // projectCommand is a manager of projects: poetry and its like.
 func projectCommand(c *invoked) {
-	if asksOnly(c) {
-		return
-	}
+	c.zone(ZoneBuild, "loads plugins that the project names")
 	o := c.options(c.args, "+*C= directory= P= project= p=")
 	for _, dir := range o.values("C", "directory", "P", "project", "p") {
 		c.code(dir)
@@ -212,8 +208,12 @@ func uvCommand(c *invoked) {
 		c.code(dir)
 	}
 	words := o.from(1)
+	const indexes = "* index= default-index= i= index-url= extra-index-url= allow-insecure-host="
+	c.throughAll(append(o.values("index", "default-index", "i", "index-url", "extra-index-url"), parseOptions(words, indexes).values("index", "default-index", "i", "index-url", "extra-index-url", "allow-insecure-host")...))
 	switch verb := word(o.rest, 0); verb {
-	case "", "tree", "version", "help":
+	case "", "version", "help":
+	case "tree":
+		c.zone(ZoneBuild, "builds packages to know what they depend on")
 	case "run":
 		r := c.options(words, "+*with= with-editable= with-requirements= p= python= env-file=< extra= group= package= directory= project= m module s script")
 		if r.has("with", "with-editable", "with-requirements") {
@@ -268,7 +268,11 @@ func condaCommand(c *invoked) {
 		c.exec(c.options(o.from(1), "+*n= name= p= prefix= cwd=<").rest)
 	case "install", "create", "update", "upgrade":
 		c.installs()
-		c.options(o.from(1), "* n= name= p=> prefix=> f=< file=< c= channel=")
+		for _, channel := range c.options(o.from(1), "* n= name= p=> prefix=> f=< file=< c= channel=").values("c", "channel") {
+			if !channel.known || !oneOf(channel.text, "defaults conda-forge bioconda") {
+				c.through(channel)
+			}
+		}
 	default:
 		c.zone(ZoneMachine, "changes which programs there are")
 	}

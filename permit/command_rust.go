@@ -13,6 +13,7 @@ func rustCommands(t table) {
 		builder("compiles the project", "* o=> out-dir=> C= L= l= crate-name= crate-type= edition= cfg= emit= extern= test-args= persist-doctests=> runtool=$ test-runtool=$")(c)
 	})
 	t.add("rustfmt", func(c *invoked) {
+		c.zone(ZoneBuild, loadsToolchain)
 		if o := c.options(c.args, "* config-path=< config= edition= emit= check"); o.has("check") {
 			c.readAll(o.rest)
 		} else {
@@ -21,17 +22,20 @@ func rustCommands(t table) {
 		}
 	})
 	t.add("rustup", byVerb("", at(ZoneMachine, "changes the machine's compilers"), map[string]judge{
-		"show which doc help": harmless,
-		"check":               at(ZoneNetwork, "fetches from the network"),
-		"run":                 wrapper("+* install", 1),
+		"which doc help": harmless,
+		"show":           at(ZoneBuild, loadsToolchain),
+		"check":          at(ZoneNetwork, "fetches from the network"),
+		"run":            wrapper("+* install", 1),
 	}))
 }
 
+// loadsToolchain says why every command of Rust counts as a build: rust-toolchain.toml
+// can name a directory of the project to take the programs from.
+const loadsToolchain = "the project says which compiler is run"
+
 // cargoCommand is cargo: a command and its words.
 func cargoCommand(c *invoked) {
-	if asksOnly(c) {
-		return
-	}
+	c.zone(ZoneBuild, loadsToolchain)
 	args := c.args
 	if strings.HasPrefix(word(args, 0), "+") { // a toolchain
 		args = args[1:]
@@ -66,9 +70,7 @@ func cargoCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 	case "add", "update", "fetch", "install", "search", "vendor", "info", "outdated", "audit", "deny", "generate", "binstall", "upgrade":
 		c.installs()
-		for _, a := range o.values("git", "index") {
-			c.fetch(a)
-		}
+		c.throughAll(o.values("git", "index", "registry"))
 	case "publish", "yank", "owner", "release":
 		c.publishes("publishes")
 	case "login", "logout", "uninstall":

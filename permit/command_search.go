@@ -95,6 +95,7 @@ func (c *invoked) runOnEach(run, starts []arg, named bool) {
 			found = under(start, literal("{}"))
 			found.below = true
 		}
+		found.taken = new(bool)
 		words := make([]arg, 0, len(run)+1)
 		given := false
 		for _, a := range run {
@@ -131,7 +132,7 @@ func standIn(a, found arg) (w arg, is, part bool) {
 		return found, true, false
 	case strings.Contains(a.text, "{}"):
 		if dir, rest, _ := strings.Cut(a.text, "{}"); strings.Trim(dir+rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") == "" {
-			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern, tree: found.tree && rest == "", below: found.below}, true, false
+			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern, tree: found.tree && rest == "", below: found.below, taken: found.taken}, true, false
 		}
 		return a, true, true
 	default:

@@ -4,8 +4,8 @@ import "strings"
 
 // shellCommands run shell scripts.
 func shellCommands(t table) {
-	t.add("sh bash dash zsh ksh mksh ash rbash yash posh", shellCommand)
-	t.add("fish csh tcsh nu xonsh elvish pwsh powershell rc es", foreignShellCommand)
+	t.add("sh bash dash ash rbash posh", shellCommand)
+	t.add("zsh ksh mksh yash fish csh tcsh nu xonsh elvish pwsh powershell rc es", foreignShellCommand)
 	t.add("eval", func(c *invoked) {
 		if len(c.args) > 0 {
 			c.script(spaced(c.args))
@@ -35,6 +35,8 @@ func shellCommand(c *invoked) {
 	}
 	o := c.options(args, "+c i l r s D a b e f h k m n o= p t u v x B C E H O= P T login norc noprofile posix restricted verbose version help noediting debugger dump-strings dump-po-strings "+
 		"rcfile=! init-file=! wordexp pretty-print no-globalrcs no-rcs emulate= q d g w y 1 2 3 4 5 6 7 8 9 I G Y")
+	c.shellOptions(len(c.args) - len(o.rest))
+	plain := c.name != "bash" && c.name != "rbash"
 	words := o.rest
 	if len(words) > 0 && words[0].known && words[0].text == "-" {
 		words = words[1:]
@@ -48,12 +50,13 @@ func shellCommand(c *invoked) {
 		if o.has("n") && words[0].known {
 			return
 		}
-		c.childWith(words[0], append([]arg{}, words[min(2, len(words)):]...)) // the second is $0
+		words[0].use()
+		c.childWith(words[0], append([]arg{}, words[min(2, len(words)):]...), plain) // the second is $0
 	case o.has("s") || len(words) == 0 || isStdin(words[0]):
 		switch {
 		case o.has("n"):
 		case c.stdin.known:
-			c.child(c.stdin)
+			c.childWith(c.stdin, nil, plain)
 		case c.piped:
 			c.unknown("a shell runs what it is given, and it cannot be told what that is")
 		default:
@@ -64,6 +67,30 @@ func shellCommand(c *invoked) {
 	default:
 		c.code(words[0])
 		c.touchAll(words[1:])
+	}
+}
+
+// shellOptions judges the options of a shell, which are the first words, as set does.
+func (c *invoked) shellOptions(words int) {
+	for i, a := range c.args[:max(words, 0)] {
+		switch text := a.text; {
+		case !a.known || len(text) < 2 || strings.HasPrefix(text, "--"):
+		case text[0] != '-' && text[0] != '+':
+		default:
+			for _, letter := range text[1:] {
+				switch value := word(c.args, i+1); letter {
+				case 'c', 'i', 'l', 'r', 's', 'D': // how it is started
+				case 'o':
+					c.shellOption(literal(text[:1] + "o " + value))
+				case 'O':
+					if !oneOf(value, plainShopts) {
+						c.unknown("words mean something else with the option " + shown(value) + " of the shell")
+					}
+				default:
+					c.shellOption(literal(text[:1] + string(letter)))
+				}
+			}
+		}
 	}
 }
 
@@ -123,7 +150,7 @@ func trapCommand(c *invoked) {
 		return
 	}
 	c.apart(func() {
-		c.vars, c.patterns, c.params, c.soiled = nil, nil, nil, true
+		c.vars, c.patterns, c.params, c.fileParam, c.soiled = nil, nil, nil, fileParam{}, true
 		c.text(args[0])
 	})
 	if len(args) != 2 || !oneOf(word(args, 1), "EXIT 0") {

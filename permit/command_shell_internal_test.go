@@ -110,7 +110,8 @@ func TestBuiltins(t *testing.T) {
 		{`command export BELAY_X=1`, 5, "self.command"},
 		{`http_proxy=http://evil ls`, 5, ""},
 		{`http_proxy= ls`, 0, ""},
-		{`FOO=bar LANG=C ls`, 0, ""},
+		{`foo=bar LANG=C ls`, 0, ""},
+		{`FOO=bar ls`, 2, ""}, // nobody knows what ls does with it
 	})
 }
 
@@ -118,7 +119,7 @@ func TestBuiltins(t *testing.T) {
 func TestWrappers(t *testing.T) {
 	t.Parallel()
 	judgeLines(t, []lineCase{
-		{`env; env ls; env FOO=1 LANG=C ls; env -i ls; env -u X ls; /usr/bin/env ls`, 0, ""},
+		{`env; env ls; env foo=1 LANG=C ls; env -i ls; env -u X ls; /usr/bin/env ls`, 0, ""},
 		{`env rm -rf /`, 6, "destructive.files"},
 		{`env -i FOO=1 rm -rf /`, 6, "destructive.files"},
 		{`env -S 'rm -rf /'`, 6, "destructive.files"},
@@ -199,4 +200,36 @@ func TestBatches(t *testing.T) {
 		{`parallel echo {} ::: a b`, 5, ""},
 		{`ls | parallel`, 5, ""},
 	})
+}
+
+// What only bash knows means something else to sh. A floor whose commands are run by sh
+// counts both.
+//
+// SPEC P-14
+func TestTheShellThatIsStartedDecidesWhatATextMeans(t *testing.T) {
+	t.Parallel()
+	f, fill := workshop(t)
+	plain := *f
+	plain.plainShell = true
+	for _, c := range []struct {
+		line     string
+		bash, sh Zone
+	}{
+		{`((reboot))`, ZoneSafe, ZoneMachine},
+		{`[[ a > OUT/x ]]`, ZoneSafe, ZoneMachine},
+		{`cat <(ls)`, ZoneSafe, ZoneMachine},
+		{`eval '((reboot))'`, ZoneSafe, ZoneMachine},
+		{`bash -c '((reboot))'`, ZoneSafe, ZoneSafe},
+		{`dash -c '((reboot))'`, ZoneMachine, ZoneMachine},
+		{`find src -exec sh -c '((reboot))' \;`, ZoneMachine, ZoneMachine},
+		{`( (ls) ); [ a = b ] || echo $((1 + 2)) > notes.txt`, ZoneWorkspace, ZoneWorkspace},
+		{`export a=1 b=2; for f in a b; do cat "src/$f" 2>&1; done`, ZoneSafe, ZoneSafe},
+	} {
+		for floor, want := range map[*Floor]Zone{f: c.bash, &plain: c.sh} {
+			found := floor.analyse(fill(c.line))
+			if zone, _ := verdict(found); zone != want {
+				t.Errorf("%s\n  is zone %d where sh runs it is %t, want zone %d", c.line, zone, floor.plainShell, want)
+			}
+		}
+	}
 }

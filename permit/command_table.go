@@ -52,7 +52,7 @@ func (c *invoked) few(words []arg) []arg {
 }
 
 // harmless judges commands that do no harm, whatever they are given.
-func harmless(*invoked) {}
+func harmless(c *invoked) { c.usesAll() }
 
 // at judges commands that are in a zone, whatever they are given.
 func at(z Zone, why string) judge {
@@ -105,8 +105,13 @@ func writer(list string) judge {
 }
 
 // asksOnly reports whether a command was started to say its version or to explain
-// itself, and nothing else.
-func asksOnly(c *invoked) bool {
+// itself, and nothing else. That is harmless only for programs that load nothing from
+// the project before they answer: rustc asks rust-toolchain.toml which compiler to run,
+// yarn runs the file that .yarnrc.yml names, mvn starts java with .mvn/jvm.config.
+func asksOnly(c *invoked) bool { return answersAlone[c.name] && isQuestion(c) }
+
+// isQuestion reports whether a command was asked for its version or its help.
+func isQuestion(c *invoked) bool {
 	if len(c.args) != 1 || !c.args[0].known {
 		return false
 	}
@@ -117,6 +122,18 @@ func asksOnly(c *invoked) bool {
 		return false
 	}
 }
+
+// answersAlone are programs that say their version, or explain themselves, without
+// loading anything from the project.
+var answersAlone = wordSet("ls dir vdir eza exa lsd lsattr cloc tokei scc tree du cat head tail grep rg ag fd find sed awk tar zip unzip curl wget git go gofmt gofumpt goimports golines gci golangci-lint staticcheck gopls " +
+	"revive errcheck gosec ginkgo stringer mockgen wire sqlc protoc-gen-go benchstat gotestsum dlv gcc cc g++ c++ clang clang++ tcc gfortran ld lld mold as nasm yasm strip objcopy clang-tidy cppcheck zig swift swiftc ghc " +
+	"ocamlc ocamlopt nim crystal protoc buf flatc thrift capnp hugo make gmake bmake remake ninja samu just task cmake ctest meson gperf bison yacc flex lex m4 autoconf automake node nodejs deno bun tsc eslint prettier " +
+	"esbuild rollup vite stylelint biome oxlint swc playwright python python2 python3 pypy pypy3 pip pip3 pip2 ipython ipython3 jupyter mypy pyright bandit black ruff isort autopep8 yapf autoflake pyupgrade docformatter " +
+	"coverage uv uvx twine virtualenv perl perl5 ruby gem php php8 php7 lua luajit Rscript julia elixir iex erl tclsh guile racket sbcl clisp ocaml swipl gnuplot octave expect gdb lldb java javac javap javadoc jdeps kotlinc scalac " +
+	"nix nix-shell nix-build nix-store apt apt-get aptitude dnf yum zypper pacman apk brew port snap flatpak dpkg rpm docker podman buildah kubectl helm terraform tofu psql mysql sqlite3 redis-cli mongosh aws gcloud az gh glab " +
+	"parallel tmux screen zellij vi vim nvim view emacs nano pico joe micro kak hx helix nc ncat netcat socat nmap tcpdump tshark npx bunx openssl gpg gpg2 age ffmpeg ffprobe " +
+	"convert magick identify pdftotext dot systemctl service mount docker-compose podman-compose skopeo nerdctl kustomize kind minikube k3d eksctl argocd flux istioctl packer goose migrate dbmate atlas hey wrk ab k6 vegeta " +
+	"gsutil s3cmd bq pgcli mariadb duckdb valkey-cli sqlite fish csh tcsh xonsh elvish powershell bash sh dash zsh ksh fish nu pwsh ssh rsync")
 
 // under is a path below another.
 func under(dir, name arg) arg {

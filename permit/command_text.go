@@ -91,6 +91,7 @@ func textCommands(t table) {
 // testCommand is test and [. With -v bash looks a variable up, and evaluates the
 // index behind its name meanwhile.
 func testCommand(c *invoked) {
+	c.usesAll()
 	for i, a := range c.args {
 		if i > 0 && word(c.args, i-1) == "-v" && (!a.known || !c.isVariable(a.text) && strings.ContainsAny(a.text, "[$`")) {
 			c.unknown("the index of a variable is evaluated")
@@ -102,6 +103,7 @@ func testCommand(c *invoked) {
 var writesCount = regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
 
 func printfCommand(c *invoked) {
+	c.usesAll()
 	switch first := word(c.args, 0); {
 	case first == "-v":
 		c.sets(c.args[1:min(2, len(c.args))])
@@ -112,7 +114,15 @@ func printfCommand(c *invoked) {
 		return
 	}
 	if strings.Contains(spaced(c.args).text, "%") && writesCount.MatchString(spaced(c.args).text) {
-		c.forget(arg{}) // %n sets a variable
+		c.unknown("%n sets a variable")
+		c.lose("a variable was set that cannot be told")
+	}
+}
+
+// fills says that the command makes arrays of variables.
+func (c *invoked) fills(names []arg) {
+	for _, n := range names {
+		c.arrays = c.arrays.with(n.text, true)
 	}
 }
 
@@ -123,8 +133,8 @@ func (c *invoked) sets(names []arg) {
 			c.unknown("it cannot be told which variable is set")
 		}
 		name, _, _ := strings.Cut(n.text, "[")
-		if why, bad := hazardousVariable(name, arg{}); bad && n.known {
-			c.unknown(why)
+		if h := hazardOf(name, arg{}); h.zone > ZoneSafe && n.known {
+			c.unknown(h.why)
 			c.lost = "what " + name + " says was changed"
 		}
 	}

@@ -9,6 +9,9 @@ func wgetCommands(t table) {
 		o := c.options(c.args, "* o=> out=> d=> dir=> l=> log=> i=! input-file=! conf-path=! on-download-complete=$ on-download-start=$ on-download-error=$ on-download-stop=$ on-download-pause=$ "+
 			"on-bt-download-complete=$ all-proxy=! http-proxy=! https-proxy=! enable-rpc=?! save-session=> s= x= j= k= n= header= U= user-agent= load-cookies=< save-cookies=> H=")
 		c.zone(ZoneNetwork, "fetches from the network")
+		if o.has("load-cookies") {
+			c.zone(ZoneExternal, "sends a file")
+		}
 		for _, u := range o.rest {
 			c.fetch(u)
 			c.write(arg{text: fileOfURL(u.text), known: u.known})
@@ -18,6 +21,9 @@ func wgetCommands(t table) {
 		o := c.options(c.args, "* exec=$ o=> output=> P=> paths=> config-location=! config-locations=! a=< batch-file=< f= format= cookies=< cookies-from-browser=! downloader=! external-downloader=! proxy=! "+
 			"plugin-dirs=! ffmpeg-location=!")
 		c.zone(ZoneNetwork, "fetches from the network")
+		if o.has("cookies") {
+			c.zone(ZoneExternal, "sends a file")
+		}
 		for _, u := range o.rest {
 			c.fetch(u)
 		}
@@ -45,7 +51,7 @@ func wgetCommand(c *invoked) {
 		c.read(f)
 	}
 	method, given := o.value("method")
-	if o.has("post-data", "post-file", "body-data", "body-file") || given && !oneOf(strings.ToUpper(method.text), "GET HEAD OPTIONS") {
+	if o.has("post-data", "post-file", "body-data", "body-file", "load-cookies") || given && !oneOf(strings.ToUpper(method.text), "GET HEAD OPTIONS") {
 		zone, why = ZoneExternal, "sends to the network"
 	}
 	c.zone(zone, why)

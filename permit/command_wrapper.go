@@ -84,7 +84,7 @@ func machineWrapper(list string, words int) judge {
 
 // envCommand is env: variables, and a command.
 func envCommand(c *invoked) {
-	o := c.options(c.args, "+i ignore-environment u= unset= 0 null C= chdir= S= split-string= v debug a= argv0= block-signal=? default-signal=? ignore-signal=? list-signal-handling P=! L=! U=!")
+	o := c.options(c.args, "+i ignore-environment u= unset= 0 null C= chdir= S= split-string= v debug a=! argv0=! block-signal=? default-signal=? ignore-signal=? list-signal-handling P=! L=! U=!")
 	words := o.rest
 	if len(words) > 0 && words[0].known && words[0].text == "-" {
 		words = words[1:]
@@ -104,20 +104,32 @@ func envCommand(c *invoked) {
 		}
 		words = append(split, words...)
 	}
+	c.apart(func() {
+		run := func() { c.exec(c.environ(words)) }
+		if dir, ok := o.value("C", "chdir"); ok {
+			c.in(dir, run)
+			return
+		}
+		run()
+	})
+}
+
+// environ says that the words which are assignments are variables of the command behind
+// them. It returns the command.
+func (c *invoked) environ(words []arg) []arg {
 	for len(words) > 0 && strings.Contains(words[0].text, "=") {
-		name, value, _ := strings.Cut(words[0].text, "=")
-		c.setting(name, arg{text: value, known: words[0].known})
-		if name == "PATH" && len(words) > 1 {
-			c.unknown("what PATH says was changed")
+		w := words[0]
+		name, value, _ := strings.Cut(w.text, "=")
+		v := arg{text: value, known: w.isText()}
+		w.use()
+		c.setting(name, v)
+		c.exports(name)
+		if !v.known || !isInteger(value) {
+			c.soil(name) // a shell that is run may compute with it
 		}
 		words = words[1:]
 	}
-	run := func() { c.exec(words) }
-	if dir, ok := o.value("C", "chdir"); ok {
-		c.in(dir, run)
-		return
-	}
-	run()
+	return words
 }
 
 func prlimitCommand(c *invoked) {
@@ -206,11 +218,7 @@ func sudoCommand(c *invoked) {
 	o := c.options(c.args, "+A b B C= D= E e g= H h=? i K k l n N P p= R= r= S s T= t= U= u= V v a= c= L user= group= login shell chdir= preserve-env=? non-interactive stdin edit list "+
 		"remove-timestamp reset-timestamp validate background prompt= host= close-from= role= type= chroot= command-timeout= other-user= disable-internal-agent keep-cwd")
 	words := o.rest
-	for len(words) > 0 && strings.Contains(words[0].text, "=") && !strings.Contains(words[0].text, "/") {
-		name, value, _ := strings.Cut(words[0].text, "=")
-		c.setting(name, arg{text: value, known: words[0].known})
-		words = words[1:]
-	}
+	words = c.environ(words)
 	switch {
 	case o.has("e", "edit"):
 		c.writeAll(words)

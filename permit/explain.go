@@ -66,6 +66,7 @@ type Finding struct {
 	owner  int      // the finding of the command that does it, from 1; 0 for none
 	does   effect   // to a path
 	tree   string   // the directory that it may reach all of, as subjects are written; nothing if there is none
+	apart  bool     // the command runs in another directory than the project, or with variables of the line's own
 }
 
 // Opinion is what a guard, a protection, a rule or the mode says about a call.
@@ -79,8 +80,6 @@ type Opinion struct {
 	// Where is the file and line of a rule. It is no part of By: a yes for a rule holds
 	// when a line is added above it.
 	Where string `json:"where,omitempty"`
-
-	pattern string // of a rule
 }
 
 // Network reports whether the call was understood to use the network, or might: what
@@ -89,6 +88,26 @@ func (e *Explanation) Network() bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
 		return f.Zone >= ZoneNetwork && f.Kind != KindRead && f.Kind != KindWrite
 	})
+}
+
+// Agent reports whether the call may use the agent that holds the user's keys for ssh: git
+// or ssh reach another machine, and nothing in the call runs code or cannot be told.
+func (e *Explanation) Agent() bool {
+	reaches := false
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		switch {
+		case f.opaque, f.code, f.Kind == KindUnknown, f.Kind == KindTool:
+			return false
+		case f.Kind != KindCommand || f.Zone < ZoneNetwork:
+		case f.trust && len(f.words) > 0 && oneOf(base(f.words[0]), "git ssh scp sftp rsync"):
+			reaches = true
+		case f.words == nil && f.Protection != "": // it says more about another finding
+		default:
+			return false
+		}
+	}
+	return reaches
 }
 
 // Outside reports whether the call was understood to change the machine beyond the

@@ -39,6 +39,9 @@ type Options struct {
 	// tools that have one count as not confined. Without one their zone rises by
 	// one. Defaults to false.
 	Sandboxed bool
+	// Shell is the program that runs the commands of the tool shell: bash, or another that
+	// knows what sh has to know. Defaults to bash.
+	Shell string
 	// Home is the user's home directory. Defaults to that of the process.
 	Home string
 	// Temp is the directory for temporary files. Defaults to that of the process.
@@ -53,6 +56,7 @@ type Floor struct {
 	home, temp root
 	protected  []root
 	sandboxed  bool
+	plainShell bool // commands are not run by bash
 	commands   map[string]judge
 	tools      *profiles
 	guards     []guard
@@ -74,6 +78,7 @@ func New(project string, opts *Options) (*Floor, error) {
 	if f.mode == (Mode{}) {
 		f.mode = Standard
 	}
+	f.plainShell = o.Shell != "" && filepath.Base(o.Shell) != "bash"
 	f.commands["cd"], f.commands["pushd"], f.commands["popd"] = changeDirectory, changeDirectory, popDirectory
 	var problems []error
 	place := func(dir string) root {

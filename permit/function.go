@@ -148,16 +148,16 @@ func (a *analysis) enter(name string, args []arg, body *syntax.Stmt, stdin arg, 
 	}
 	a.deeper(name, func() {
 		a.calls = append(a.calls, name)
-		params := a.params
-		a.params = plainWords(args)
-		if slices.ContainsFunc(args, func(w arg) bool { return w.pattern || w.pipe || w.tree }) {
+		params, file := a.params, a.fileParam
+		a.params, a.fileParam = plainWords(args), fileParam{}
+		if slices.ContainsFunc(args, func(w arg) bool { return !w.isText() }) {
 			a.params = nil
 		}
 		before := a.state
 		a.leaving(func() { a.statement(body, stdin, piped) })
 		a.drop(body) // it may be local
 		a.join(&before)
-		a.params = params
+		a.params, a.fileParam = params, file
 		a.calls = a.calls[:len(a.calls)-1]
 	})
 }

@@ -276,7 +276,7 @@ func (c *coverage) spread(findings []Finding) {
 
 // heed notes what a rule says that matches a subject, or something below it.
 func (e *Explanation) heed(r *rule, subject, below string) {
-	o := Opinion{By: "rule " + r.String(), Decision: r.decision(), About: subject, Reason: r.Reason, Where: r.Where, pattern: r.Pattern}
+	o := Opinion{By: "rule " + r.String(), Decision: r.decision(), About: subject, Reason: r.Reason, Where: r.Where}
 	if o.Allows = r.Decision == RuleAllow; !o.Allows && o.Reason == "" {
 		o.Reason = fmt.Sprintf("%s: the rule says %s", shown(subject), r.Decision)
 		if below != "" {
@@ -445,6 +445,9 @@ func (p *urlPattern) matches(raw string, strict bool) bool {
 	}
 	if strict && (u.User != nil || !strings.EqualFold(u.Hostname(), r.host) && r.host != "" || u.Opaque != "") {
 		return false
+	}
+	if port := u.Port(); strict && port != "" && !strings.Contains(p.host, ":") && (u.Scheme != "https" || port != "443") && (u.Scheme != "http" || port != "80") {
+		return false // another port is another service
 	}
 	switch {
 	case p.scheme != "" && !strings.EqualFold(p.scheme, u.Scheme) && (strict || u.Scheme != ""):

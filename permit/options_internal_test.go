@@ -227,9 +227,9 @@ func TestVariablesThatChangeCommandsAreHazards(t *testing.T) {
 		{"PORT=80", false},
 	} {
 		name, text, _ := strings.Cut(c.set, "=")
-		why, bad := hazardousVariable(name, arg{text: text, known: !strings.HasPrefix(text, "$")})
-		if bad != c.bad || bad && why == "" {
-			t.Errorf("%s: hazardous is %t (%s), want %t", c.set, bad, why, c.bad)
+		h := hazardOf(name, arg{text: text, known: !strings.HasPrefix(text, "$")})
+		if bad := h.zone > ZoneSafe; bad != c.bad || bad && h.why == "" {
+			t.Errorf("%s: hazardous is %t (%s), want %t", c.set, bad, h.why, c.bad)
 		}
 	}
 }

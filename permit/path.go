@@ -20,6 +20,9 @@ func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 	case r.Op == syntax.WordHdoc:
 		return a.value(r.Word), true
 	}
+	if (r.Op == syntax.DplIn || r.Op == syntax.DplOut) && r.Word.Lit() == "" && a.numeric(r.Word) {
+		return arg{}, false // a descriptor
+	}
 	targets := a.fields(r.Word)
 	if len(targets) != 1 {
 		a.doubt(a.written(r.Word), "it cannot be told where this leads")
@@ -52,6 +55,7 @@ func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 
 // path notes that something is done to a path, as a command sees it.
 func (a *analysis) path(w arg, do effect) {
+	w.use()
 	switch {
 	case w.pipe, w.known && w.text == "-" && do == reads:
 		return
@@ -98,6 +102,7 @@ func (a *analysis) path(w arg, do effect) {
 
 // mayTouch notes that something may be done to a path, if that matters.
 func (a *analysis) mayTouch(w arg) {
+	w.use()
 	if w.text == "" || strings.ContainsAny(w.text, "\n\x00") {
 		return
 	}

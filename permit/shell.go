@@ -43,16 +43,43 @@ type analysis struct {
 	names names    // what the pipe hands over that the statement at hand reads
 	looks int      // how many files were looked at for the sake of patterns
 	src   string
+	// posix says that the text at hand is run by sh. That is dash on one machine and
+	// bash on the next.
+	posix bool
 }
 
 // analyse says what a shell does with a command, started in the project.
 func (f *Floor) analyse(command string) []Finding {
-	a := &analysis{floor: f, state: state{dirs: []string{f.project.path}}}
+	a := &analysis{floor: f, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
 	a.parse(command)
+	a.keepApart()
 	if len(a.found) > mostFindings {
 		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command does too much to be told"})
 	}
 	return a.found
+}
+
+// keepApart raises code of the project that runs in one line with something that uses the
+// network. It could be what was fetched, and it would have the network too: the line is
+// one process.
+func (a *analysis) keepApart() {
+	fetches := false
+	var wraps []int // commands that run the one that uses the network, such as python -m pip
+	for i := range a.found {
+		f := &a.found[i]
+		if f.Kind != KindCommand && f.Kind != KindURL || f.Zone != ZoneNetwork && f.Zone != ZoneExternal {
+			continue
+		}
+		fetches = true
+		for owner := f.owner; owner > 0; owner = a.found[owner-1].owner {
+			wraps = append(wraps, owner-1)
+		}
+	}
+	for i := range a.found {
+		if f := &a.found[i]; fetches && f.code && f.Zone == ZoneBuild && !slices.Contains(wraps, i) {
+			f.Zone, f.Why = ZoneMachine, "it would run with the network that the rest of the line uses: run them one after the other, as two commands"
+		}
+	}
 }
 
 // add notes a finding.
@@ -70,7 +97,7 @@ func (a *analysis) doubt(subject, why string) {
 
 // text goes through what a shell is given to run.
 func (a *analysis) text(script arg) {
-	if !script.known {
+	if !script.isText() {
 		a.doubt(script.text, "a shell runs what cannot be told from here")
 		a.lose("a text was run that cannot be told")
 		return
@@ -104,6 +131,14 @@ func (a *analysis) parse(script string) {
 		return
 	}
 	a.src = script
+	if a.posix && bashOnly(file) {
+		plain, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "")
+		if err != nil {
+			a.doubt(script, "it is not known how sh takes this: use bash")
+		} else {
+			a.apart(func() { a.statements(plain.Stmts) })
+		}
+	}
 	a.statements(file.Stmts)
 }
 
@@ -171,7 +206,9 @@ func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {
 			stdin, piped, a.names = in, true, noNames
 		}
 		if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-			a.count(strings.Trim(r.N.Value, "{}")) // the descriptor that it gets
+			name := strings.Trim(r.N.Value, "{}")
+			a.hazard(name, arg{text: "a descriptor"})
+			a.count(name)
 		}
 	}
 	defer func() { a.names = names }()
@@ -221,6 +258,11 @@ func (a *analysis) coprocess(c *syntax.CoprocClause) {
 	a.forks = true
 	a.apart(func() { a.statement(c.Stmt, arg{}, true) })
 	a.forks = forks
+	if !name.known {
+		a.lose("it cannot be told which variable was set")
+	}
+	a.hazard(name.text, arg{text: "descriptors"})
+	a.hazard(name.text+"_PID", arg{text: "a number"})
 	a.forget(name, arg{text: name.text + "_PID", known: name.known})
 }
 

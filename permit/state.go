@@ -24,13 +24,17 @@ type state struct {
 	dirty  *tree[bool]
 	soiled bool
 	// integers are the variables whose values are computed when they are set, and keyed
-	// those whose indexes are not.
-	integers, keyed *tree[bool]
+	// those whose indexes are not. arrays are those that may be arrays: declare takes a
+	// text in parentheses for a list of words to expand if they are.
+	integers, keyed, arrays *tree[bool]
 	// blind says that no variable is known from here on: a name may mean another.
 	blind bool
 	// params are the words that the function at hand was called with; nil if they are
 	// not known.
 	params []string
+	// fileParam is the number of the parameter that names of files take the place of, and
+	// what they look like: find has a shell run a text with {}. Its zero value is none.
+	fileParam fileParam
 	// funcs are the functions. One that has several bodies, because it depends which of
 	// them the shell has come to, is a choice of them, and one in maybe may be none.
 	funcs functions
@@ -38,10 +42,19 @@ type state struct {
 	// frozen are variables that are read-only: to set one fails, and the shell may go
 	// on.
 	frozen *tree[bool]
+	// exported is a variable that programs are given which may steer one in a way that
+	// nobody thought of.
+	exported string
+	// moved is what may have put other files, and links, in the place of those that are
+	// there now. Where paths lead is not known behind it.
+	moved string
 	// lost says that commands may mean anything: PATH was changed, or a text was run
 	// that is not known.
 	lost string
 }
+
+// fileParam is a parameter that stands for files below a directory.
+type fileParam struct{ number, pattern string }
 
 // join is the state after one of two ways was taken. It reports whether that says less
 // than before.
@@ -51,9 +64,13 @@ func (s *state) join(other *state) (less bool) {
 	s.deep = united(s.deep, other.deep)
 	s.dirty, s.soiled = united(s.dirty, other.dirty), s.soiled || other.soiled
 	s.integers, s.keyed = united(s.integers, other.integers), common(s.keyed, other.keyed)
+	s.arrays = united(s.arrays, other.arrays)
 	s.blind = s.blind || other.blind
 	if !slices.Equal(s.params, other.params) || (s.params == nil) != (other.params == nil) {
 		s.params = nil
+	}
+	if s.fileParam != other.fileParam {
+		s.fileParam = fileParam{}
 	}
 	more := s.joinFunctions(other)
 	s.frozen = united(s.frozen, other.frozen)
@@ -61,8 +78,14 @@ func (s *state) join(other *state) (less bool) {
 	if s.lost == "" {
 		s.lost = other.lost
 	}
+	if s.exported == "" {
+		s.exported = other.exported
+	}
+	if s.moved == "" {
+		s.moved = other.moved
+	}
 	return more || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.soiled != before.soiled ||
-		s.integers != before.integers || s.keyed != before.keyed || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost ||
+		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved ||
 		changed(s, &before) || (s.params == nil) != (before.params == nil)
 }
 
@@ -145,23 +168,9 @@ func (a *analysis) forget(names ...arg) {
 // lose says that from here on anything may be meant.
 func (a *analysis) lose(why string) {
 	a.darken()
-	a.params, a.dirs, a.lost = nil, nil, why
+	a.params, a.fileParam, a.dirs, a.lost = nil, fileParam{}, nil, why
 }
 
 func changed(a, b *state) bool {
 	return !slices.Equal(a.dirs, b.dirs) || (a.dirs == nil) != (b.dirs == nil)
-}
-
-// ownVariables are those that the shell sets by itself. A text may set them too, and
-// cannot be told by that what they are.
-const ownVariables = "_ BASH BASHOPTS BASHPID BASH_* COLUMNS COMP_* COMPREPLY COPROC* DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO LINES MAPFILE " +
-	"OLDPWD OPTARG OPTIND PIPESTATUS PPID PWD RANDOM READLINE_* REPLY SECONDS SHELLOPTS SRANDOM UID"
-
-// countingVariables are those among them that hold numbers, whatever they are set to.
-const countingVariables = "BASHPID COLUMNS EPOCHSECONDS EUID HISTCMD LINENO LINES OPTIND PPID RANDOM SECONDS SRANDOM UID BASH_SUBSHELL PIPESTATUS"
-
-// isOwn reports whether the shell sets a variable by itself. Names in small letters are
-// the text's own.
-func isOwn(name string) bool {
-	return name != "" && (name[0] == '_' && len(name) == 1 || name[0] >= 'A' && name[0] <= 'Z' && listed(name, ownVariables))
 }

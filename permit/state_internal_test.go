@@ -187,7 +187,7 @@ func TestWhatStandsInTheProject(t *testing.T) {
 		{`docker pull 169.254.169.254/x`, 5, "net.metadata"},
 		{`go get github.com/x/y@latest`, 3, ""},
 		{`docker pull ghcr.io/x/y:1`, 3, ""},
-		{`GOPROXY=https://goproxy.example.com go get x`, 3, ""},
+		{`GOPROXY=https://goproxy.example.com go get x`, 4, ""},
 		{`hugo --minify`, 2, ""},
 	})
 }

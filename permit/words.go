@@ -14,9 +14,10 @@ func (a *analysis) words(list []*syntax.Word) []arg {
 	for _, w := range list {
 		args = append(args, a.fields(w)...)
 	}
-	for _, w := range args {
-		if w.pattern {
-			a.listed(w)
+	for i := range args {
+		if args[i].pattern {
+			args[i].taken = new(bool)
+			a.listed(args[i])
 		}
 	}
 	return args
@@ -109,7 +110,7 @@ func (a *analysis) resolve(w *syntax.Word, split bool) []arg {
 // patternOf is the pattern that a word stands for which is nothing but the variable of
 // a loop over one.
 func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
-	if a.patterns == nil || len(w.Parts) != 1 {
+	if a.patterns == nil && a.fileParam.pattern == "" || len(w.Parts) != 1 {
 		return arg{}, false
 	}
 	part := w.Parts[0]
@@ -119,6 +120,9 @@ func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
 	p, ok := part.(*syntax.ParamExp)
 	if !ok || p.Param == nil || !plainParam(p) {
 		return arg{}, false
+	}
+	if p.Param.Value == a.fileParam.number {
+		return arg{text: a.fileParam.pattern, known: true, pattern: true, below: true}, true
 	}
 	text, ok := a.patterns.get(p.Param.Value)
 	return arg{text: text, known: true, pattern: true, below: a.deep.has(p.Param.Value)}, ok

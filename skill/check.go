@@ -116,6 +116,9 @@ func (c *checking) directory(rel, name string, level int) {
 			c.addf(file, 1, "the file is called %s: call it %s", entries[at].Name(), skillFile)
 		}
 		c.skill(file, name)
+		for _, o := range besides(c.t, rel, entries[at].Name()).outside {
+			c.addf(o.rel, 1, "%s", o.message())
+		}
 		return
 	}
 	if level >= deepest {

@@ -41,7 +41,9 @@ type ShellOptions struct {
 	// CREDENTIAL, CRED, AUTH, AUTHORIZATION, COOKIE or DSN, be it in the plural or with
 	// a number. PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are not taken for one.
 	// PAGER, GIT_PAGER, GIT_TERMINAL_PROMPT and TERM are set so that nothing waits for
-	// a person.
+	// a person. Variables with which a shell starts in another state than a fresh one,
+	// such as BASH_ENV and exported functions, are removed in any case: whoever reads a
+	// command to judge it could not know what its words mean.
 	Env []string
 	// Keep names variables that are passed on though they look like secrets, as
 	// path.Match takes them: GITHUB_TOKEN, NPM_*. Defaults to none.
@@ -242,15 +244,28 @@ var quiet = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "TER
 
 func (s *shell) environment() []string {
 	if s.opts.Env != nil {
-		return s.opts.Env
+		return slices.DeleteFunc(slices.Clone(s.opts.Env), startsShells)
 	}
 	var env []string
 	for _, variable := range os.Environ() {
-		if name, value, _ := strings.Cut(variable, "="); !looksSecret(name, value) || s.keeps(name) {
+		name, value, _ := strings.Cut(variable, "=")
+		if !startsShells(variable) && (!looksSecret(name, value) || s.keeps(name)) {
 			env = append(env, variable)
 		}
 	}
 	return append(env, quiet...)
+}
+
+// startsShells reports whether a variable, KEY=value, has a shell run something before
+// the command, or take its words for something else than a fresh shell would.
+func startsShells(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	switch name {
+	case "BASH_ENV", "ENV", "ZDOTDIR", "SHELLOPTS", "BASHOPTS", "BASH_COMPAT", "CDPATH", "GLOBIGNORE", "EXECIGNORE", "IFS", "PS4", "POSIXLY_CORRECT":
+		return true
+	default:
+		return strings.HasPrefix(name, "BASH_FUNC_")
+	}
 }
 
 func (s *shell) keeps(name string) bool {

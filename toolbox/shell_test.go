@@ -160,6 +160,35 @@ func TestShellWithholdsURLsWithPasswords(t *testing.T) { //nolint:paralleltest /
 	}
 }
 
+// A command means what it says: the environment cannot have the shell run something
+// before it, or give its words another meaning.
+//
+// SPEC P-14
+func TestShellStartsFresh(t *testing.T) { //nolint:paralleltest // it sets variables
+	dir := t.TempDir()
+	before := filepath.Join(dir, "before.sh")
+	if err := os.WriteFile(before, []byte("echo ran before\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hostile := []string{
+		"BASH_ENV=" + before, "ENV=" + before, "SHELLOPTS=xtrace", "PS4=$(echo traced)", "CDPATH=" + dir, "POSIXLY_CORRECT=1",
+		"BASH_FUNC_true%%=() { echo a function; }",
+	}
+	for _, variable := range hostile {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+	}
+	for rule, env := range map[string][]string{
+		"by the environment of the process": nil,
+		"by options":                        append([]string{"PATH=" + os.Getenv("PATH")}, hostile...),
+	} {
+		k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{Env: env}})
+		if text := k.call("shell", in{"command": "true; echo said; bash -c 'true; echo again'"}).Text; text != "said\nagain\n" {
+			t.Errorf("%s: the command said %q", rule, text)
+		}
+	}
+}
+
 func TestShellThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{Shell: "belay-no-such-shell"}})

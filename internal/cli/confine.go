@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -60,6 +61,10 @@ func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.
 	if err != nil {
 		return err
 	}
+	stores, err := storeVariables(cache, e)
+	if err != nil {
+		return err
+	}
 	policy := f.policy(e)
 	git := seeRepository(f.settings.Project)
 	policy.Protect = append(policy.Protect, git.steering()...)
@@ -69,7 +74,7 @@ func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.
 		return fmt.Errorf("it cannot be confined: %w", err)
 	}
 	run.Argv = argv
-	run.Env = append(run.Env, cacheVariables(cache)...)
+	run.Env = append(append(run.Env, cacheVariables(cache)...), stores...)
 	run.Note = "it ran in a sandbox: only the project and temporary files can be changed"
 	if !policy.Network {
 		run.Note += ", and there is no network"
@@ -128,11 +133,8 @@ func (f *floor) policy(e *permit.Explanation) sandbox.Policy {
 		Hide:    keyFiles(s),
 		Network: e.Network(),
 	}
-	if p.Network {
-		p.Write = append(p.Write, present(packageStores())...)
-		if agent := os.Getenv("SSH_AUTH_SOCK"); filepath.IsAbs(agent) {
-			p.Sockets = append(p.Sockets, agent)
-		}
+	if agent := os.Getenv("SSH_AUTH_SOCK"); e.Agent() && filepath.IsAbs(agent) {
+		p.Sockets = append(p.Sockets, agent)
 	}
 	return p
 }
@@ -183,26 +185,87 @@ func makesRepository(f permit.Finding) bool {
 	return f.Kind == permit.KindCommand && (f.Subject == "git init" || strings.HasPrefix(f.Subject, "git init ") || strings.HasPrefix(f.Subject, "git clone "))
 }
 
-// packageStores are where package tools keep what they fetched, for builds to find it
-// later. Programs that such a tool installs, and its settings, are not among them.
-func packageStores() []string {
-	home, err := os.UserHomeDir()
+// storeVariables point package tools at stores of the project's own for what they fetch:
+// a package that runs code when it is installed must not change what builds outside the
+// sandbox use. A store is made by the first command that fetches into it, and used by all
+// confined commands from then on. Until then builds read the user's store.
+func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
+	root, err := os.OpenRoot(cache) // confined commands may have put links there
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("make a place for packages: %w", err)
 	}
-	modules := os.Getenv("GOMODCACHE")
-	if modules == "" {
-		path, _, _ := strings.Cut(os.Getenv("GOPATH"), string(filepath.ListSeparator))
-		if path == "" {
-			path = filepath.Join(home, "go")
+	defer root.Close() //nolint:errcheck // nothing is left to be written
+	var env []string
+	modules, err := makeStore(root, "go-mod", fetches(e, "go"))
+	if err != nil {
+		return nil, err
+	}
+	if modules {
+		env = append(env, "GOMODCACHE="+filepath.Join(cache, "go-mod"))
+		proxy := "file://" + filepath.ToSlash(filepath.Join(userModules(), "cache", "download")) // what is there need not be fetched again
+		if e.Network() {
+			env = append(env, "GOPROXY="+proxy+","+cmp.Or(os.Getenv("GOPROXY"), "https://proxy.golang.org,direct"))
+		} else {
+			env = append(env, "GOPROXY="+proxy, "GONOPROXY=none")
 		}
-		modules = filepath.Join(path, "pkg", "mod")
 	}
-	cargo := os.Getenv("CARGO_HOME")
-	if cargo == "" {
-		cargo = filepath.Join(home, ".cargo")
+	crates, err := makeStore(root, "cargo", fetches(e, "cargo"))
+	if err != nil {
+		return nil, err
 	}
-	return []string{modules, filepath.Join(cargo, "registry"), filepath.Join(cargo, "git")}
+	if crates {
+		env = append(env, "CARGO_HOME="+filepath.Join(cache, "cargo"))
+	}
+	return env, nil
+}
+
+// fetches reports whether a program was understood to fetch something.
+func fetches(e *permit.Explanation, program string) bool {
+	return slices.ContainsFunc(e.Findings, func(f permit.Finding) bool {
+		name, _, _ := strings.Cut(f.Subject, " ")
+		return f.Kind == permit.KindCommand && f.Zone >= permit.ZoneNetwork && filepath.Base(name) == program
+	})
+}
+
+// makeStore reports whether there is a store, and makes it if it is wanted. A new store of
+// crates gets the user's settings of cargo, which say where crates come from.
+func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
+	if _, err := cache.Lstat(name); err == nil || !wanted {
+		return err == nil, nil
+	}
+	if err := cache.Mkdir(name, 0o700); err != nil {
+		return false, fmt.Errorf("make a place for packages: %w", err)
+	}
+	home, err := os.UserHomeDir()
+	if name != "cargo" || err != nil {
+		return true, nil //nolint:nilerr // without a home there are no settings
+	}
+	for _, file := range []string{"config.toml", "config"} {
+		data, err := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), file)) //nolint:gosec // the settings of the user who runs it
+		if err != nil {
+			continue // there are none
+		}
+		if err := cache.WriteFile(filepath.Join(name, file), data, 0o600); err != nil {
+			return false, fmt.Errorf("make a place for packages: %w", err)
+		}
+	}
+	return true, nil
+}
+
+// userModules is where the user's own builds keep modules of Go.
+func userModules() string {
+	if modules := os.Getenv("GOMODCACHE"); modules != "" {
+		return modules
+	}
+	path, _, _ := strings.Cut(os.Getenv("GOPATH"), string(filepath.ListSeparator))
+	if path == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		path = filepath.Join(home, "go")
+	}
+	return filepath.Join(path, "pkg", "mod")
 }
 
 // cacheVariables point what keeps caches at a directory of its own.

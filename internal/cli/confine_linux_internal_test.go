@@ -317,3 +317,67 @@ func TestPrivateCacheIsPrivate(t *testing.T) {
 		})
 	}
 }
+
+// Network is for a purpose: what is fetched goes into stores of the project's own, and the
+// agent that holds the user's keys is there for git and ssh alone.
+//
+// SPEC P-15
+func TestNetworkIsForAPurpose(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "agent")
+	t.Setenv("SSH_AUTH_SOCK", agent)
+	t.Setenv("GOMODCACHE", t.TempDir())
+	r := newRoom(t, "", map[string]string{"go.mod": "module example.com/x\n"})
+	for _, c := range []struct {
+		command        string
+		network, agent bool
+	}{
+		{"git push origin main", true, true},
+		{"git pull --rebase && git status", true, true},
+		{"git clone git@a.example:x/y.git", true, true},
+		{"ssh a.example uptime", true, true},
+		{"scp a.txt a.example:", true, true},
+		{"rsync -a src a.example:x", true, true},
+		{"npm install", true, false},
+		{"pip install requests", true, false},
+		{"go mod download", true, false},
+		{"curl https://a.example", true, false},
+		{"git push origin main && npm test", true, false},
+		{"git pull; ./install.sh", true, false},
+		{"git push origin main; npm install", true, false},
+		{"git submodule foreach 'make'; git pull", true, false},
+		{"git -c core.sshCommand=./evil pull", true, false},
+		{"git push origin \"$X\"", true, false},
+		{"python3 -c 'import socket'", true, false},
+		{"go test ./...", false, false},
+		{"ls", false, false},
+	} {
+		input, err := json.Marshal(map[string]any{"command": c.command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := r.floor.policy(r.floor.Explain(t.Context(), "shell", input))
+		if policy.Network != c.network || (len(policy.Sockets) > 0) != c.agent {
+			t.Errorf("%s: network %t, sockets %v, want network %t, agent %t", c.command, policy.Network, policy.Sockets, c.network, c.agent)
+		}
+		if below(os.Getenv("GOMODCACHE"), policy.Write) && !below(os.Getenv("GOMODCACHE"), []string{os.TempDir()}) {
+			t.Errorf("%s: the user's modules can be changed: %v", c.command, policy.Write)
+		}
+	}
+	if r.floor.box == nil {
+		t.Skip("this machine has no sandbox")
+	}
+	cache, err := privateCache(r.floor.settings.Project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(command, want string) {
+		t.Helper()
+		if _, result := r.run(command); !strings.Contains(result.Text, want) {
+			t.Errorf("%s says %q, want %q in it", command, result.Text, want)
+		}
+	}
+	says(`echo "modules $GOMODCACHE"`, "modules "+os.Getenv("GOMODCACHE"))
+	says(`go mod download; echo "modules $GOMODCACHE"`, "modules "+filepath.Join(cache, "go-mod"))
+	says(`echo "modules $GOMODCACHE, $GOPROXY"`, "modules "+filepath.Join(cache, "go-mod")+", file://"+os.Getenv("GOMODCACHE")+"/cache/download")
+	says(`echo "crates $CARGO_HOME"`, "crates "+os.Getenv("CARGO_HOME"))
+}

@@ -54,6 +54,7 @@ func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*fl
 	o.Roots = append(present(o.Roots), spill)
 	o.Protect = ownFiles(s)
 	o.Sandboxed = f.box != nil
+	o.Shell = shellProgram()
 	o.Tools = withProfiles(o.Tools)
 	keys, err := keyGuard(s, o)
 	if err != nil {

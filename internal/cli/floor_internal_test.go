@@ -202,13 +202,13 @@ func TestAdvice(t *testing.T) {
 	f := floorFor(t, load(t, ""))
 	q := belay.Question{Approval: belay.Approval{Session: "s", Turn: "t", Call: "1", Tool: "shell"}, Input: json.RawMessage(`{"command":"git push origin main"}`)}
 	a := f.advise(t.Context(), q)
-	if !strings.HasPrefix(a.Reach, "zone 4 external: changes something elsewhere") && !strings.HasPrefix(a.Reach, "zone 5") || a.Pattern != "shell(git push *)" {
+	if !strings.HasPrefix(a.Reach, "zone 4 external: changes something elsewhere") && !strings.HasPrefix(a.Reach, "zone 5") || a.Pattern != "shell(git push origin main)" {
 		t.Errorf("%+v", a)
 	}
 	for pattern, want := range map[string]string{
 		"shell(git push *)":           "",
 		"shell(git push origin main)": "",
-		"shell(ls *)":                 `"shell(ls *)" does not cover this call: "shell(git push *)" does`,
+		"shell(ls *)":                 `"shell(ls *)" does not cover this call: "shell(git push origin main)" does`,
 		"shell(":                      "the parenthesis is not closed",
 	} {
 		if err := a.Check(pattern); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

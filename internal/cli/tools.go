@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func openTools(settings *config.Loaded, floor *floor, spill string) (tools []bel
 		}
 		roots = append(roots, root)
 	}
-	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Confine: withoutKeys(settings, floor.confine)}})
+	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Shell: shellProgram(), Confine: withoutKeys(settings, floor.confine)}})
 	if settings.Tools == nil {
 		return all, closeTools, nil
 	}
@@ -51,6 +52,15 @@ func openTools(settings *config.Loaded, floor *floor, spill string) (tools []bel
 		return nil, nil, errors.Join(err, closeTools())
 	}
 	return tools, closeTools, nil
+}
+
+// shellProgram is what runs commands: bash if there is one, else sh. The floor is given
+// the same, because some texts mean one thing to bash and another to sh.
+func shellProgram() string {
+	if _, err := exec.LookPath("bash"); err == nil {
+		return "bash"
+	}
+	return "sh"
 }
 
 // unknownTools says which tools the settings name and there are not.

@@ -104,14 +104,14 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 
 // Some servers that speak Chat take descriptions of 1,024 characters. The rest goes into
 // the schema. No word is torn apart, and none is lost.
-func TestLongDescriptionsAreKept(t *testing.T) {
+func TestLongDescriptionsAreKept(t *testing.T) { //nolint:tparallel // its parts share a server
 	t.Parallel()
 	const goesOn, goneOn = " … (continued in the description of the parameters)", "(continued) … "
 	words := func(n int) string { return strings.TrimSpace(strings.Repeat("word ", n)) }
 	server := providertest.NewChat(t, nil)
 	model := open(server, &openai.Options{API: openai.Chat})
-	for _, test := range []struct{ rule, text, ends, begins string }{
-		{"between sentences", words(150) + ". Then this. " + words(300), "Then this.", "word word"},
+	for _, test := range []struct{ rule, text, ends, begins string }{ //nolint:paralleltest // they share a server
+		{"between sentences", words(150) + ". Then this. " + words(300), "Then this.", "word "},
 		{"between lines", words(190) + "!\nThen " + words(300), "word!", "Then word"},
 		{"between words where no sentence ends", words(400), "word", "word"},
 		{"between words where a sentence ended long ago", "Look. " + words(400), "word", "word"},
@@ -123,7 +123,9 @@ func TestLongDescriptionsAreKept(t *testing.T) {
 			req := hello()
 			req.Tools = []belay.ToolDeclaration{{Name: "look", Description: test.text}, {Name: "see", Description: test.text, InputSchema: json.RawMessage(`{"type":"object","properties":{},"description":"mine"}`)}}
 			for i, tool := range ask(t, server, model, req).Tools {
-				var schema struct{ Description string }
+				var schema struct {
+					Description string `json:"description"`
+				}
 				if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
 					t.Fatal(err)
 				}

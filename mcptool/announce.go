@@ -11,18 +11,18 @@ const (
 	catchingUp = 2 * time.Second
 )
 
-// announce notes that the server has announced other tools, and has them listed. It is
-// called when the announcement is read, before anything that the server sent behind it.
+// announce counts an announcement of other tools and has them listed. It runs when the
+// announcement is read, before anything that the server sent after it.
 func (l *link) announce() {
 	l.announced.Add(1)
 	l.stir()
 	select {
 	case l.changed <- struct{}{}:
-	default: // it is about to be looked at
+	default: // a listing is already due
 	}
 }
 
-// stir wakes those who wait for the list of tools.
+// stir wakes everyone who waits for the list of tools.
 func (l *link) stir() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,33 +30,34 @@ func (l *link) stir() {
 	l.stirred = make(chan struct{})
 }
 
-// stirs is closed with the next news about the list of tools.
+// stirs returns a channel that the next stir closes.
 func (l *link) stirs() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stirred
 }
 
-// called notes the end of a call that may have changed the list of tools, which is listed
-// again then. Some servers announce the change only behind the result: the official Go SDK
-// does so 10 ms later. announced is how many announcements there were when the call began.
+// called has the tools listed again after a call, which may have changed them. Some servers
+// announce a change only after the result: the official Go SDK waits 10 ms. announced is
+// how many announcements there were when the call began.
 func (l *link) called(announced int64) {
 	info := l.now.Load().info
 	if info == nil || info.Capabilities == nil || info.Capabilities.Tools == nil || !info.Capabilities.Tools.ListChanged {
-		return // it never changes them, or never says so
+		return // it does not announce changes
 	}
 	l.urgent.Store(true)
 	if l.announced.Load() == announced {
 		l.announce()
 		return
 	}
-	select { // it was announced, but may have been put off
+	select { // it was announced, but the listing may be delayed
 	case l.changed <- struct{}{}:
 	default:
 	}
 }
 
-// catchUp waits, for a while, until the tools are listed that were announced so far.
+// catchUp waits until the tools that were announced so far are listed, or the server is
+// gone, or catchingUp is over.
 func (l *link) catchUp(over <-chan struct{}) {
 	announced := l.announced.Load()
 	if l.listed.Load() >= announced {

@@ -11,28 +11,29 @@ import (
 	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/belay-run/belay"
 )
 
 const (
-	// mostFields is how many things a server may ask for at a time.
+	// mostFields is how many fields a server may ask for at a time.
 	mostFields = 20
 	// mostQuestion bounds the text of a question, in characters.
 	mostQuestion = 4_000
-	// mostPut is how often a question is put before it counts as not answered.
-	mostPut = 3
+	// mostTries is how often the user may answer a question before it counts as not answered.
+	mostTries = 3
 )
 
 // The answers to a server's question.
 const (
 	accepted  = "accept"
-	declined  = "decline"
-	cancelled = "cancel" // nobody answered
+	declined  = "decline" // the user does not answer it, or there is no user
+	cancelled = "cancel"  // the call ended before there was an answer
 )
 
-// openCall is a call that is under way, and that a person can be asked for.
+// openCall is a call that is under way and whose user can be asked.
 type openCall struct {
 	ctx     context.Context //nolint:containedctx // it is the call's
 	session string
@@ -42,7 +43,7 @@ type openCall struct {
 // openCallKey is the key of the call in the context of its requests.
 type openCallKey struct{}
 
-// opens notes that a call is under way, until the function is called that it returns.
+// opens adds a call to those that are under way. The function that it returns removes it.
 func (l *link) opens(c *openCall) (closes func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,8 +55,8 @@ func (l *link) opens(c *openCall) (closes func()) {
 	}
 }
 
-// asker is the call that a question of the server belongs to. The protocol does not say:
-// if calls of several sessions are under way, nobody knows whom to ask.
+// asker finds the call that a question of the server belongs to. Older versions of the
+// protocol do not say it: if calls of several sessions are under way, there is none.
 func (l *link) asker(ctx context.Context) (*openCall, error) {
 	if c, ok := ctx.Value(openCallKey{}).(*openCall); ok {
 		return c, nil
@@ -74,35 +75,46 @@ func (l *link) asker(ctx context.Context) (*openCall, error) {
 	return last, nil
 }
 
-// elicit puts a question of the server to the person whose session calls one of its tools.
+// elicit asks the user a question of the server. It asks the user of the session that calls
+// one of the server's tools.
 func (l *link) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	refuse := func(action string, why error) (*mcp.ElicitResult, error) {
+		l.logger.Warn("mcp server asks a question and gets no answer", "server", l.name, "answer", action, "error", l.redacted(why))
+		return &mcp.ElicitResult{Action: action}, nil
+	}
+	if r.Params.Mode == "url" { // Belay does not say that it can do this
+		return refuse(declined, errors.New("it wants the user to open an address, which Belay does not support"))
+	}
 	c, err := l.asker(ctx)
 	if err != nil {
-		l.logger.Warn("mcp server asks and nobody can answer", "server", l.name, "error", err)
-		return &mcp.ElicitResult{Action: cancelled}, nil
+		return refuse(declined, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
-	f, err := readForm(l.name, l.spec.redact.Replace(r.Params.Message), r.Params.RequestedSchema)
+	f, err := readForm(l.name, r.Params.Message, r.Params.RequestedSchema)
 	if err != nil {
-		return nil, err
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
-	answer, err := f.fill(ctx, c.ask)
-	if err != nil {
-		l.logger.Warn("mcp server asks and nobody answers", "server", l.name, "error", err)
-		return &mcp.ElicitResult{Action: cancelled}, nil
+	answer, err := f.fill(ctx, func(ctx context.Context, question string) (string, error) {
+		return c.ask(ctx, l.spec.known.Replace(question))
+	})
+	switch {
+	case errors.Is(err, belay.ErrNobody):
+		return refuse(declined, err)
+	case err != nil:
+		return refuse(cancelled, err)
 	}
 	return answer, nil
 }
 
-// form is what a server asks for.
+// form is what a server asks for: a message, and the fields of an answer.
 type form struct {
 	server, message string
 	fields          []field
 }
 
-// field is one of the things that it asks for.
+// field is a field of an answer.
 type field struct {
 	name     string
 	required bool
@@ -111,13 +123,13 @@ type field struct {
 	options  []option
 }
 
-// option is an answer to choose: the words that are shown, and the value that is sent.
+// option is an answer that the user can choose: what the user sees, and what is sent.
 type option struct {
 	words string
 	value any
 }
 
-// readForm reads a question.
+// readForm reads the question of a server.
 func readForm(server, message string, requested any) (*form, error) {
 	f := &form{server: server, message: cutText(printable(message), mostQuestion)}
 	data, err := json.Marshal(requested)
@@ -141,7 +153,7 @@ func readForm(server, message string, requested any) (*form, error) {
 		}
 		f.fields = append(f.fields, field{name: name, required: slices.Contains(schema.Required, name), schema: property, fits: resolved, options: optionsOf(property)})
 	}
-	slices.SortFunc(f.fields, func(a, b field) int { // those that must be filled in first, as the server lists them
+	slices.SortFunc(f.fields, func(a, b field) int { // required fields come first, in the server's order
 		if a.required && b.required {
 			return slices.Index(schema.Required, a.name) - slices.Index(schema.Required, b.name)
 		}
@@ -153,12 +165,12 @@ func readForm(server, message string, requested any) (*form, error) {
 	return f, nil
 }
 
-// optionsOf are the answers that a field has to choose from.
+// optionsOf are the options of a field.
 func optionsOf(s *jsonschema.Schema) (options []option) {
 	if s.Type == "boolean" {
 		return []option{{"yes", true}, {"no", false}}
 	}
-	var names []string // an older way to word them
+	var names []string // an older way to write titles
 	if raw, err := json.Marshal(s.Extra["enumNames"]); err == nil {
 		_ = json.Unmarshal(raw, &names) // without names the values are shown
 	}
@@ -182,7 +194,7 @@ func optionsOf(s *jsonschema.Schema) (options []option) {
 	return options
 }
 
-// fill puts the questions of a form, one after the other.
+// fill asks for the fields of a form, one after the other.
 func (f *form) fill(ctx context.Context, ask func(context.Context, string) (string, error)) (*mcp.ElicitResult, error) {
 	if len(f.fields) == 0 {
 		f.fields = []field{{name: "confirm", required: true, schema: new(jsonschema.Schema), options: []option{{"yes", true}, {"no", false}}}}
@@ -207,10 +219,10 @@ func (f *form) fill(ctx context.Context, ask func(context.Context, string) (stri
 	return &mcp.ElicitResult{Action: accepted, Content: content}, nil
 }
 
-// put asks for one field until the answer fits. No answer is nil.
+// put asks for one field until the answer is valid. Nil: there is no answer.
 func (f *form) put(ctx context.Context, one *field, ask func(context.Context, string) (string, error)) (any, error) {
 	question := f.question(one)
-	for range mostPut {
+	for range mostTries {
 		said, err := ask(ctx, question)
 		if err != nil {
 			return nil, err
@@ -222,12 +234,12 @@ func (f *form) put(ctx context.Context, one *field, ask func(context.Context, st
 		if err == nil {
 			return answer, nil
 		}
-		question = fmt.Sprintf("%q does not fit: %s\n%s", said, err, f.question(one))
+		question = fmt.Sprintf("The answer %q is not valid: %s\n%s", said, err, f.question(one))
 	}
 	return nil, nil
 }
 
-// question is what a person is shown for a field.
+// question is what the user sees for a field.
 func (f *form) question(one *field) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server %s asks: %s", f.server, f.message)
@@ -238,7 +250,7 @@ func (f *form) question(one *field) string {
 		}
 	}
 	if !one.required {
-		b.WriteString("\n(you may leave it empty)")
+		b.WriteString("\n(optional: an empty answer skips it)")
 	}
 	for i, o := range one.options {
 		fmt.Fprintf(&b, "\n  %d. %s", i+1, printable(o.words))
@@ -246,7 +258,7 @@ func (f *form) question(one *field) string {
 	return b.String()
 }
 
-// read makes a value of what was said.
+// read makes a value of an answer.
 func (one *field) read(said string) (any, error) {
 	if len(one.options) > 0 {
 		return one.choose(said)
@@ -256,7 +268,7 @@ func (one *field) read(said string) (any, error) {
 	case "integer", "number":
 		number, err := strconv.ParseFloat(said, 64)
 		if err != nil {
-			return nil, errors.New("a number is wanted")
+			return nil, errors.New("it must be a number")
 		}
 		value = number
 	case "array":
@@ -272,7 +284,7 @@ func (one *field) read(said string) (any, error) {
 	return value, nil
 }
 
-// choose finds an option by its words, its value or its number.
+// choose finds an option by its text, its value or its number.
 func (one *field) choose(said string) (any, error) {
 	for _, o := range one.options {
 		if strings.EqualFold(o.words, said) || strings.EqualFold(fmt.Sprint(o.value), said) {
@@ -282,11 +294,10 @@ func (one *field) choose(said string) (any, error) {
 	if n, err := strconv.Atoi(said); err == nil && n >= 1 && n <= len(one.options) {
 		return one.options[n-1].value, nil
 	}
-	return nil, fmt.Errorf("choose one of the options, by its words or its number")
+	return nil, errors.New("choose one of the options by its text or its number")
 }
 
-// printable is a text of a server without characters that change how a terminal shows what
-// follows.
+// printable is a text of a server without control characters: a terminal obeys those.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {
@@ -296,9 +307,9 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// asks is how a person is asked for a call.
+// asks returns the function that asks the user of a call.
 func asks(call *belay.Invocation) func(ctx context.Context, question string) (string, error) {
 	return func(ctx context.Context, question string) (string, error) {
-		return call.Controls().Ask(ctx, question) // which says so if there is nobody
+		return call.Controls().Ask(ctx, question)
 	}
 }

@@ -13,10 +13,9 @@ import (
 // lastInitialize is the newest version of the protocol that begins with initialize.
 const lastInitialize = "2025-11-25"
 
-// begin starts the server and greets it. Nearly all servers know initialize, and some of
-// them ignore the newer server/discover, or end when they get it. So initialize comes
-// first, and server/discover only if a server refuses that. Such a server gets it at once
-// the next time.
+// begin starts the server and does the handshake. Nearly all servers know initialize. Some
+// ignore the newer server/discover, or exit when they get it. So initialize comes first.
+// Only a server that refuses it gets server/discover. The next start then begins with that.
 func (l *link) begin() (*life, error) {
 	if l.discovers {
 		f, _, err := l.greet("") // which falls back to initialize
@@ -34,9 +33,9 @@ func (l *link) begin() (*life, error) {
 	return nil, err
 }
 
-// greet starts the server and greets it in a version of the protocol. The newest, which is
-// that of an empty text, begins with server/discover. It reports whether the server
-// answered and refused to begin so.
+// greet starts the server and does the handshake of a version of the protocol. An empty
+// version is the newest, which begins with server/discover. It reports whether the server
+// answered that it does not know this handshake.
 func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	f = &life{over: make(chan struct{}), broken: make(chan error, 1)}
 	argv := slices.Clone(l.spec.argv)
@@ -52,7 +51,7 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	if l.spec.url != "" {
 		transport = newHTTP(l.spec, answers)
 	} else {
-		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, redact: l.spec.redact}, l.grace)
+		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, spec: l.spec}, l.grace)
 		f.pipe.announced = l.announce
 		transport = f.pipe
 		defer context.AfterFunc(ctx, func() { f.pipe.stop(context.Cause(ctx)) })()
@@ -86,7 +85,7 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	return f, false, nil
 }
 
-// stillborn ends a child with which there is no session, and says why there is none.
+// stillborn ends a child whose handshake failed, and returns why it failed.
 func (p *pipe) stillborn(err error) error {
 	if p.stdin == nil {
 		return err

@@ -39,7 +39,8 @@ const (
 // says.
 func serveRaw(how string) int {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
-	added := false
+	added, listed := false, false
+	var caller json.RawMessage // the id of the call that asks a question
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var m message
@@ -60,6 +61,33 @@ func serveRaw(how string) int {
 			result(rawDiscovered)
 		case how == "refuses everything":
 			say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no licence for %s"}}`, m.ID, m.Method)
+		case rawQuestions[how] != "" && m.Method == "tools/call":
+			caller = m.ID
+			say(`{"jsonrpc":"2.0","id":"question","method":"elicitation/create","params":%s}`, os.ExpandEnv(rawQuestions[how]))
+		case caller != nil && m.Method == "": // the answer to it
+			m.ID = caller
+			text, err := json.Marshal(in.Text())
+			if err != nil {
+				return 1
+			}
+			result(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, text))
+		case rawAnswers[how][m.Method] != "":
+			result(os.ExpandEnv(rawAnswers[how][m.Method]))
+		case rawErrors[how][m.Method] != "" && (how != "leaks when it lists again" || listed):
+			text, err := json.Marshal(os.ExpandEnv(rawErrors[how][m.Method]))
+			if err != nil {
+				return 1
+			}
+			say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`, m.ID, text)
+		case how == "leaks when it lists again" && m.Method == "tools/list":
+			listed = true
+			result(rawTools)
+			say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		case how == "odd notifications" && m.Method == "tools/call":
+			for _, notification := range oddNotifications {
+				say("%s", notification)
+			}
+			result(rawResult)
 		case m.Method == "initialize":
 			result(rawInitialized)
 		case m.Method == "tools/list" && added:
@@ -147,6 +175,11 @@ func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 	case s.how == "knows discover alone" && m.Method == "server/discover":
 		result(rawDiscovered)
+	case rawAnswers[s.how][m.Method] != "":
+		result(rawAnswers[s.how][m.Method])
+	case m.Method == "initialize" && s.how == "leaks what it was sent":
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%q}}`, m.ID, fmt.Sprint("not welcome: ", r.Header, r.URL))
 	case m.Method == "initialize":
 		result(rawInitialized)
 	case m.Method == "tools/list":
@@ -223,15 +256,19 @@ var strangeContent = map[string]string{
 	"odd annotations": `{"content":[{"type":"text","text":"said","annotations":"loud"}]}`,
 	"an error":        `{"isError":true,"content":[{"type":"hologram"}]}`,
 	"structured":      `{"structuredContent":{"n":1},"content":[{"type":"hologram"}]}`,
+	"escapes":         `{"content":[{"type":"hologram","html":"<b>&amp;\u003c</b>"}]}`,
+	"long":            `{"content":[{"type":"hologram","data":"` + strings.Repeat("A", 20_000) + `"}]}`,
 	"no list":         `{"content":"no list"}`,
 	"odd questions":   `{"inputRequests":{"a":{"method":"odd"}}}`,
 	"no object":       `"done"`,
 }
 
-const noResult = `MCP server "raw" answered something that is no result of a tool. Whether the call had an effect is not known.`
+const noResult = `MCP server "raw" answered with a result that Belay cannot read. Whether the call had an effect is not known.`
 
-// What a server puts into a result and nobody knows is passed on as text, and the server
-// stays.
+// unread is the text for content that Belay cannot read.
+func unread(content string) string { return "[content that Belay cannot read: " + content + "]" }
+
+// Content that Belay does not know is passed on as text, and the server stays up.
 //
 // SPEC E-09
 func TestStrangeContent(t *testing.T) {
@@ -244,14 +281,16 @@ func TestStrangeContent(t *testing.T) {
 			var log records
 			e := open(t, quick(mcptool.Options{Logger: log.logger()}), start(t))
 			for what, want := range map[string]string{
-				"unknown type":    "before\n" + `{"type":"hologram","data":"QUJD","depth":3}` + "\nafter",
-				"no type":         `{"text":"untyped"}`,
-				"null":            "null\nafter",
-				"a text":          `"plain"`,
-				"no base64":       `{"type":"image","mimeType":"image/png","data":"***"}` + "\nafter",
-				"odd annotations": `{"type":"text","text":"said","annotations":"loud"}`,
-				"an error":        `{"type":"hologram"}`,
-				"structured":      `{"type":"hologram"}`,
+				"unknown type":    "before\n" + unread(`{"type":"hologram","data":"QUJD","depth":3}`) + "\nafter",
+				"no type":         unread(`{"text":"untyped"}`),
+				"null":            unread("null") + "\nafter",
+				"a text":          unread(`"plain"`),
+				"no base64":       unread(`{"type":"image","mimeType":"image/png","data":"***"}`) + "\nafter",
+				"odd annotations": "said",
+				"an error":        unread(`{"type":"hologram"}`),
+				"structured":      unread(`{"type":"hologram"}`),
+				"escapes":         unread(`{"type":"hologram","html":"<b>&amp;\u003c</b>"}`),
+				"long":            unread(`{"data":"` + strings.Repeat("A", 475) + ` … (the rest is left out)","type":"hologram"}`),
 				"no list":         noResult,
 				"odd questions":   noResult,
 				"no object":       noResult,

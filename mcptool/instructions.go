@@ -56,11 +56,10 @@ func (m *mount) instructions() string {
 	if info == nil {
 		return ""
 	}
-	return cutText(strings.TrimSpace(m.link.spec.redact.Replace(info.Instructions)), mostInstructions)
+	return cutText(strings.TrimSpace(m.link.spec.known.Replace(info.Instructions)), mostInstructions)
 }
 
-// cutText is a text of at most so many characters. What is longer ends behind a word,
-// with a mark.
+// cutText cuts a text to a number of characters. It cuts after a word and adds a mark.
 func cutText(text string, most int) string {
 	const mark = " … (the rest is left out)"
 	if utf8.RuneCountInString(text) <= most {

@@ -138,6 +138,9 @@ func (t *serverTool) listPrompts(ctx context.Context, f *life) (belay.Result, er
 		}
 		about := []string{p.Description}
 		for _, a := range p.Arguments {
+			if a == nil {
+				continue
+			}
 			word := "argument " + a.Name
 			if a.Required {
 				word += " (required)"
@@ -162,6 +165,9 @@ func (e *entries) add(id, name, about string) bool {
 	if len(*e) == mostEntries {
 		*e = append(*e, fmt.Sprintf("There are more than %d: the rest are left out.", mostEntries))
 		return false
+	}
+	if id == "" {
+		return true // nobody could ask for it
 	}
 	line := "- " + id
 	if name != "" && name != id {

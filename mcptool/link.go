@@ -272,6 +272,7 @@ func (f *life) err() error {
 // breaks says that a call found a session broken. It has no more calls from then on.
 func (l *link) breaks(f *life, err error) {
 	l.current.CompareAndSwap(f, nil)
+	l.stir()
 	select {
 	case f.broken <- err:
 	default: // it is known already
@@ -292,6 +293,7 @@ func (f *life) watch() {
 // bury ends a life and returns when nothing is left of it.
 func (l *link) bury(f *life, why error) {
 	l.current.Store(nil)
+	l.stir()
 	f.cancel(why) // calls under way are told to the server as cancelled
 	if f.pipe != nil {
 		_ = pipeEnd{f.pipe}.Close() // it has no errors
@@ -316,13 +318,14 @@ func (l *link) ready(f *life, v *view) {
 	l.show(v)
 }
 
-// redacted is an error without the secrets that the server was given, for logs and people.
+// redacted is an error without secrets, for logs and people.
 func (l *link) redacted(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := err.Error(); l.spec.redact.Replace(text) != text {
-		return errors.New(l.spec.redact.Replace(text))
+	text := err.Error()
+	if hidden := l.spec.hide(text); hidden != text {
+		return errors.New(hidden)
 	}
 	return err
 }

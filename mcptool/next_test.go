@@ -275,16 +275,16 @@ func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 		want         string
 		asked        []string // the beginning of each question
 	}{
-		{"each field is asked for, those that are required first", pizza, []string{"large", "2", "yes"}, false, `accept {"count":2,"extra":true,"size":"l"}`, []string{"MCP server pizza asks: Which pizza? [2J\nsize\n  1. Small\n  2. Large", "MCP server pizza asks: Which pizza? [2J\ncount: how many\n(you may leave it empty)", "MCP server pizza asks: Which pizza? [2J\nextra\n(you may leave it empty)\n  1. yes\n  2. no"}},
+		{"each field is asked for, those that are required first", pizza, []string{"large", "2", "yes"}, false, `accept {"count":2,"extra":true,"size":"l"}`, []string{"MCP server pizza asks: Which pizza? [2J\nsize\n  1. Small\n  2. Large", "MCP server pizza asks: Which pizza? [2J\ncount: how many\n(optional: an empty answer skips it)", "MCP server pizza asks: Which pizza? [2J\nextra\n(optional: an empty answer skips it)\n  1. yes\n  2. no"}},
 		{"an option can be chosen by its number or its value", pizza, []string{"1", "", "no"}, false, `accept {"extra":false,"size":"s"}`, nil},
-		{"an answer that does not fit is asked for again", pizza, []string{"huge", "S", "12", "3", ""}, false, `accept {"count":3,"size":"s"}`, []string{"MCP", `"huge" does not fit: choose one of the options`, "MCP", `"12" does not fit: `, "MCP"}},
+		{"an answer that does not fit is asked for again", pizza, []string{"huge", "S", "12", "3", ""}, false, `accept {"count":3,"size":"s"}`, []string{"MCP", `The answer "huge" is not valid: choose one of the options`, "MCP", `The answer "12" is not valid: `, "MCP"}},
 		{"what is required and not answered is declined", pizza, []string{""}, false, `decline null`, nil},
 		{"a question that is never answered well is declined", pizza, []string{"x", "y", "z"}, false, `decline null`, nil},
 		{"a question without fields wants a yes", `{"type":"object","properties":{}}`, []string{"yes"}, false, `accept null`, []string{"MCP server pizza asks: Which pizza? [2J\n  1. yes\n  2. no"}},
 		{"and a no declines it", `{"type":"object","properties":{}}`, []string{"no"}, false, `decline null`, nil},
 		{"titles name the options", `{"type":"object","required":["s"],"properties":{"s":{"type":"string","oneOf":[{"const":"a","title":"The first"},{"const":"b","title":"The second"}]}}}`, []string{"the FIRST"}, false, `accept {"s":"a"}`, []string{"MCP server pizza asks: Which pizza? [2J\n  1. The first\n  2. The second"}},
 		{"text is taken as it is", `{"type":"object","required":["s"],"properties":{"s":{"type":"string","maxLength":3}}}`, []string{"long", "abc"}, false, `accept {"s":"abc"}`, nil},
-		{"with nobody to ask it is cancelled", pizza, nil, true, `cancel null`, nil},
+		{"with nobody to ask it is declined", pizza, nil, true, `decline null`, nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			p := &person{answers: test.answers}
@@ -339,7 +339,7 @@ func TestElicitationOfOneSessionIsNotShownToAnother(t *testing.T) { //nolint:par
 	p := &person{answers: []string{"abc"}}
 	asked := requests(t, e, belay.Options{Asker: p}, scripted.Call{Tool: "pizza__order", Input: `{"text":"{\"type\":\"object\",\"required\":[\"s\"],\"properties\":{\"s\":{\"type\":\"string\"}}}"}`})
 	results := asked[1].Messages[len(asked[1].Messages)-1]
-	if got := results.Parts[0].Result.Text; got != "cancel null" || len(p.asked)+len(other.asked) > 0 {
+	if got := results.Parts[0].Result.Text; got != "decline null" || len(p.asked)+len(other.asked) > 0 {
 		t.Errorf("the server was answered %q, and %d users were asked", got, len(p.asked)+len(other.asked))
 	}
 	goOn()

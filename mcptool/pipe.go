@@ -320,7 +320,7 @@ func (p output) message(line []byte) error {
 // garbage is why a server is stopped that prints something else than messages.
 func (p output) garbage(line []byte) error {
 	const shown = 80
-	text := p.stderr.redact.Replace(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would be left
+	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would be left
 	if runes := []rune(text); len(runes) > shown {
 		text = string(runes[:shown]) + "…"
 	}

@@ -6,90 +6,232 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// codeUnreadable is the code of an error that takes the place of a result which cannot be
-// read.
-const codeUnreadable = -32097
+const (
+	// codeUnreadable is the code of the error that replaces a result which nobody can read.
+	codeUnreadable = -32097
+	// mostUnknown is how long unknown content may be, in bytes, before its long texts are
+	// cut to mostUnknownText characters.
+	mostUnknown     = 16 << 10
+	mostUnknownText = 500
+)
 
-// readable returns a message of a server in a form that the SDK reads. The SDK refuses a
-// whole result for one piece of content that it does not know or that is malformed. Here
-// such a piece becomes text: the JSON that the server wrote. A result that cannot be read
-// at all becomes an error. Other messages stay as they are.
+// list is a list in a result of the protocol.
+type list struct {
+	field string
+	// into makes a value of the type that the SDK decodes the result into.
+	into func() any
+	// mend returns an entry that the SDK can read in place of one that it cannot.
+	mend func(l *list, entry json.RawMessage) json.RawMessage
+}
+
+// lists are all lists whose entries the SDK decodes. One bad entry makes the SDK refuse the
+// whole result.
+var lists = []*list{
+	{"content", func() any { return new(mcp.CallToolResult) }, func(_ *list, piece json.RawMessage) json.RawMessage { return mendContent(piece) }},
+	{"messages", func() any { return new(mcp.GetPromptResult) }, (*list).mendMessage},
+	{"contents", func() any { return new(mcp.ReadResourceResult) }, (*list).mendResource},
+	{"tools", func() any { return new(mcp.ListToolsResult) }, (*list).mendTool},
+	{"resources", func() any { return new(mcp.ListResourcesResult) }, (*list).mendEntry},
+	{"resourceTemplates", func() any { return new(mcp.ListResourceTemplatesResult) }, (*list).mendEntry},
+	{"prompts", func() any { return new(mcp.ListPromptsResult) }, (*list).mendEntry},
+}
+
+// readable returns a message of a server in a form that the SDK can read. It replaces the
+// entries of lists that the SDK cannot read. A result that it cannot mend becomes an error.
+// It does not change other messages.
 func readable(message []byte) []byte {
-	if !bytes.Contains(message, []byte(`"result"`)) || isReadable(message) {
-		return message
-	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(message, &fields) != nil || fields["result"] == nil {
+	if !bytes.Contains(message, []byte(`"result"`)) || json.Unmarshal(message, &fields) != nil || fields["result"] == nil {
 		return message // it is no answer, or no message at all
 	}
-	fields["result"] = withText(fields["result"])
-	if fixed := encoded(fields); isReadable(fixed) {
-		return fixed
+	result, changed := mended(fields["result"])
+	switch {
+	case result == nil:
+		delete(fields, "result")
+		fields["error"] = encoded(map[string]any{"code": codeUnreadable, "message": "the result has a form that the protocol does not know"})
+	case changed:
+		fields["result"] = result
+	default:
+		return message
 	}
-	delete(fields, "result")
-	fields["error"] = encoded(map[string]any{"code": codeUnreadable, "message": "it is not a result that the protocol knows"})
 	return encoded(fields)
 }
 
-// isReadable reports whether the SDK can read the result of a message as that of a tool and
-// as a prompt. Results of other requests share no field with those.
-func isReadable(message []byte) bool {
-	var tool struct {
-		Result mcp.CallToolResult `json:"result"`
-	}
-	var prompt struct {
-		Result mcp.GetPromptResult `json:"result"`
-	}
-	return json.Unmarshal(message, &tool) == nil && (!bytes.Contains(message, []byte(`"messages"`)) || json.Unmarshal(message, &prompt) == nil)
-}
-
-// withText is the result of a tool, or a prompt, with text for what the SDK cannot read.
-func withText(result json.RawMessage) json.RawMessage {
+// mended returns a result that the SDK can read, and whether it differs from the one that
+// the server sent. Nil: the result cannot be mended.
+func mended(result json.RawMessage) (out json.RawMessage, changed bool) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(result, &fields) != nil {
-		return result
+	if json.Unmarshal(result, &fields) != nil || fields == nil {
+		return nil, false
 	}
-	var content []json.RawMessage
-	if json.Unmarshal(fields["content"], &content) == nil {
-		for i := range content {
-			content[i] = asText(content[i])
-		}
-		fields["content"] = encoded(content)
+	if isRead(result, fields) && !bytes.Contains(result, []byte("null")) {
+		return result, false // as nearly all are
 	}
-	var messages []map[string]json.RawMessage
-	if json.Unmarshal(fields["messages"], &messages) == nil {
-		for _, m := range messages {
-			if m != nil {
-				m["content"] = asText(m["content"])
-			}
+	for _, l := range lists {
+		if fields[l.field] != nil && l.mends(fields) {
+			changed = true
 		}
-		fields["messages"] = encoded(messages)
+	}
+	if changed {
+		result = encoded(fields)
+	}
+	if !isRead(result, fields) {
+		return nil, false
+	}
+	return result, changed
+}
+
+// isRead reports whether the SDK can read a result with these fields. Which request it
+// answers is not known here: a result without a list is read as that of a tool.
+func isRead(result json.RawMessage, fields map[string]json.RawMessage) bool {
+	for i, l := range lists {
+		if (i == 0 || fields[l.field] != nil) && json.Unmarshal(result, l.into()) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// mends replaces the entries of a list that the SDK cannot read, and reports whether there
+// were any.
+func (l *list) mends(fields map[string]json.RawMessage) (changed bool) {
+	var entries []json.RawMessage
+	if json.Unmarshal(fields[l.field], &entries) != nil {
+		return false
+	}
+	for i, entry := range entries {
+		if !l.reads(entry) {
+			entries[i], changed = l.mend(l, entry), true
+		}
+	}
+	if changed {
+		fields[l.field] = encoded(entries)
+	}
+	return changed
+}
+
+// reads reports whether the SDK can read an entry. It reads null as a nil pointer, which
+// nobody expects.
+func (l *list) reads(entry json.RawMessage) bool {
+	return !bytes.Equal(bytes.TrimSpace(entry), []byte("null")) && json.Unmarshal(encoded(map[string][]json.RawMessage{l.field: {entry}}), l.into()) == nil
+}
+
+// only returns an entry with those of the named fields that the SDK can read.
+func (l *list) only(entry json.RawMessage, names ...string) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(entry, &fields) // an entry that is no object has no fields
+	kept := make(map[string]json.RawMessage)
+	for _, name := range names {
+		if fields[name] == nil {
+			continue
+		}
+		if kept[name] = fields[name]; !l.reads(encoded(kept)) {
+			delete(kept, name)
+		}
+	}
+	return kept
+}
+
+// mendContent drops what is not needed to show a piece of content. If that does not help,
+// text takes its place.
+func mendContent(piece json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(piece, &fields) == nil && fields != nil {
+		for _, name := range []string{"annotations", "icons", "_meta"} {
+			delete(fields, name)
+		}
+		plain := encoded(fields)
+		if json.Unmarshal(encoded(map[string][]json.RawMessage{"content": {plain}}), new(mcp.CallToolResult)) == nil {
+			return plain
+		}
+	}
+	return encoded(map[string]string{"type": "text", "text": unknownContent(piece)})
+}
+
+// mendMessage makes a message of a prompt readable.
+func (l *list) mendMessage(message json.RawMessage) json.RawMessage {
+	fields := l.only(message, "role", "content")
+	if fields["role"] == nil {
+		fields["role"] = json.RawMessage(`"user"`)
+	}
+	if fields["content"] == nil {
+		var odd struct {
+			Content json.RawMessage `json:"content"`
+		}
+		_ = json.Unmarshal(message, &odd) // then there is no content
+		if odd.Content == nil {
+			odd.Content = message
+		}
+		fields["content"] = mendContent(odd.Content)
 	}
 	return encoded(fields)
 }
 
-// asText is a piece of content, or text in its place if the SDK cannot read it.
-func asText(piece json.RawMessage) json.RawMessage {
-	if len(piece) == 0 {
-		piece = json.RawMessage("null")
+// mendResource makes a part of a resource readable.
+func (l *list) mendResource(part json.RawMessage) json.RawMessage {
+	fields := l.only(part, "uri", "mimeType", "text", "blob")
+	if fields["text"] == nil && fields["blob"] == nil {
+		fields["text"] = encoded(unknownContent(part))
 	}
-	if json.Unmarshal(encoded(map[string][]json.RawMessage{"content": {piece}}), new(mcp.CallToolResult)) == nil {
-		return piece
-	}
-	return encoded(map[string]string{"type": "text", "text": string(piece)})
+	return encoded(fields)
 }
 
-// encoded is a value as JSON. Values that were JSON, and texts, always have a form.
+// mendTool keeps what a tool needs. Its annotations may be what cannot be read, so the tool
+// counts as destructive.
+func (l *list) mendTool(tool json.RawMessage) json.RawMessage {
+	fields := l.only(tool, "name", "title", "description", "inputSchema")
+	fields["annotations"] = json.RawMessage(`{"destructiveHint":true}`)
+	return encoded(fields)
+}
+
+// mendEntry keeps what the entry of a list needs: its address or name, and its description.
+func (l *list) mendEntry(entry json.RawMessage) json.RawMessage {
+	return encoded(l.only(entry, "uri", "uriTemplate", "name", "title", "description", "mimeType"))
+}
+
+// unknownContent is the text for content that nobody here can read: its JSON, in which long
+// texts are cut.
+func unknownContent(piece json.RawMessage) string {
+	var value any
+	if len(piece) > mostUnknown && json.Unmarshal(piece, &value) == nil {
+		piece = encoded(shorter(value))
+	}
+	return "[content that Belay cannot read: " + cutText(string(piece), mostUnknown) + "]"
+}
+
+// shorter is a JSON value in which long texts are cut.
+func shorter(value any) any {
+	switch v := value.(type) {
+	case string:
+		if utf8.RuneCountInString(v) > mostUnknownText {
+			return cutText(v, mostUnknownText)
+		}
+	case []any:
+		for i := range v {
+			v[i] = shorter(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = shorter(v[name])
+		}
+	}
+	return value
+}
+
+// encoded is a value as JSON. Values that were JSON, and texts, always have a JSON form.
 func encoded(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		panic(err)
 	}
-	return data
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // readableBody is the body of an answer with one message.

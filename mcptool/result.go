@@ -15,7 +15,7 @@ import (
 // the model where there is nothing else.
 func (t *serverTool) result(r *mcp.CallToolResult) belay.Result {
 	if r.NeedsInput() {
-		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q wants to be told more before it answers, which Belay does not do.", t.server))
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q asks for more input in a form that Belay does not know.", t.server))
 	}
 	var out belay.Result
 	var texts []string

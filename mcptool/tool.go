@@ -114,10 +114,14 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 		return t.unavailable(context.Cause(f.ctx), unknownEffect), nil //nolint:nilerr // the result tells
 	case answered && answer.Code == codeUnreadable:
 		t.link.deaths.Store(0)
-		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered something that is no result of a tool.%s", t.server, unknownEffect)), nil
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered with a result that Belay cannot read.%s", t.server, unknownEffect)), nil
 	case answered && answer.Code != codeRejected && answer.Code != codeClosing:
 		t.link.deaths.Store(0)
 		return belay.Failed(classOf(answer.Code), fmt.Sprintf("MCP server %q answered: %s", t.server, t.spoken(answer.Message))), nil
+	}
+	if strings.Contains(err.Error(), "multi-round-trip: exceeded") { // it has no type
+		t.link.deaths.Store(0)
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q asks for more input again and again and gives no result.%s", t.server, unknownEffect)), nil
 	}
 	if f.pipe != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)) {
 		select {
@@ -139,7 +143,7 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 // spoken is the text of an error, without secrets and not for ever.
 func (t *serverTool) spoken(text string) string {
 	const most = 4_000
-	text = t.link.spec.redact.Replace(text)
+	text = t.link.spec.hide(text)
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"
 	}
@@ -161,7 +165,7 @@ func classOf(code int64) belay.ResultClass {
 func (t *serverTool) unavailable(why error, effect string) belay.Result {
 	reason := "it is not ready"
 	if why != nil {
-		reason = strings.TrimRight(t.link.spec.redact.Replace(why.Error()), ".")
+		reason = strings.TrimRight(t.link.spec.hide(why.Error()), ".")
 	}
 	return belay.Failed(belay.ClassUnavailable,
 		fmt.Sprintf("MCP server %q is not available: %s.%s Belay keeps trying to reach it: go on without it, or try again later.", t.server, reason, effect))

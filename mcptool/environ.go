@@ -145,6 +145,9 @@ func literals(s *Server) (secrets []string) {
 	return secrets
 }
 
+// htmlSafe escapes what some encoders of JSON escape, that of Go among them.
+var htmlSafe = strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`)
+
 // redactor takes secrets out of a text: their values, each line of them, since logs are
 // written line by line, and their escaped forms.
 func redactor(secrets []string) *strings.Replacer {
@@ -155,8 +158,11 @@ func redactor(secrets []string) *strings.Replacer {
 		}
 	}
 	for _, s := range secrets {
-		quoted, _ := strings.CutPrefix(strings.TrimSuffix(string(encoded(s)), `"`), `"`)
-		secrets = append(secrets, quoted, url.QueryEscape(s), url.PathEscape(s))
+		secrets = append(secrets, url.QueryEscape(s), url.PathEscape(s))
+		quoted := string(encoded(s))
+		for _, form := range []string{quoted, htmlSafe.Replace(quoted)} { // encoders of JSON differ
+			secrets = append(secrets, form[1:len(form)-1])
+		}
 	}
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string

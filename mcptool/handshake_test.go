@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -39,6 +40,13 @@ const (
 // says.
 func serveRaw(how string) int {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
+	secret := os.Getenv("SECRET")
+	quoted, _ := json.Marshal(secret) // a text always has a JSON form
+	for name, value := range map[string]string{"ESCAPED": url.QueryEscape(secret), "QUOTED": string(quoted)} {
+		if os.Setenv(name, value) != nil {
+			return 1
+		}
+	}
 	added, listed := false, false
 	var caller json.RawMessage // the id of the call that asks a question
 	in := bufio.NewScanner(os.Stdin)
@@ -53,6 +61,8 @@ func serveRaw(how string) int {
 		switch {
 		case how == "exits on discover" && m.Method == "server/discover":
 			fmt.Fprintln(os.Stderr, "what is that?")
+			return 1
+		case how == "exits on initialize" && m.Method == "initialize", m.Method == "tools/call" && m.Params.Arguments.Text == "die":
 			return 1
 		case how == "ignores discover" && m.Method == "server/discover":
 		case how == "knows discover alone" && m.Method == "initialize":
@@ -169,7 +179,7 @@ func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.how == "ignores discover" && m.Method == "server/discover":
 		<-r.Context().Done()
-	case s.how == "drops discover" && m.Method == "server/discover":
+	case s.how == "drops discover" && m.Method == "server/discover", s.how == "drops calls" && m.Method == "tools/call":
 		panic(http.ErrAbortHandler)
 	case s.how == "knows discover alone" && m.Method == "initialize":
 		http.Error(w, "bad request", http.StatusBadRequest)

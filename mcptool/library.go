@@ -162,7 +162,10 @@ type entries []string
 
 // add adds a line, and reports whether there is room for more.
 func (e *entries) add(id, name, about string) bool {
-	if len(*e) == mostEntries {
+	switch {
+	case len(*e) > mostEntries:
+		return false
+	case len(*e) == mostEntries:
 		*e = append(*e, fmt.Sprintf("There are more than %d: the rest are left out.", mostEntries))
 		return false
 	}

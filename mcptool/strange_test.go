@@ -43,11 +43,13 @@ var (
 			"server/discover": rawDiscovered,
 			"tools/call":      `{"resultType":"input_required","inputRequests":{}}`,
 		},
+		"leaks in its instructions":   {"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"instructions":"Log in with ${SECRET}."}`},
 		"leaks in the name of a tool": {"tools/list": `{"tools":[{"name":"a ${SECRET}","inputSchema":"none"}]}`},
 	}
 	rawErrors = map[string]map[string]string{
 		"asks without end":          {"initialize": "that was long ago"},
 		"leaks in the handshake":    {"initialize": "no access with ${SECRET}", "server/discover": "no access with ${SECRET}"},
+		"leaks it escaped":          {"initialize": "no access with ${ESCAPED} or ${QUOTED}"},
 		"leaks when it lists":       {"tools/list": "no access with ${SECRET}"},
 		"leaks when it lists again": {"tools/list": "no access with ${SECRET}"},
 	}
@@ -218,6 +220,7 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 		log    string // a part of what is logged
 	}{
 		"a refused handshake":               {raw("leaks in the handshake", "${PASSWORD}"), down},
+		"a secret that is escaped":          {raw("leaks it escaped", "${PASSWORD}"), down},
 		"a refused list of tools":           {raw("leaks when it lists", "${PASSWORD}"), down},
 		"a later list of tools":             {raw("leaks when it lists again", "${PASSWORD}"), "mcp server does not list its tools"},
 		"a tool that is left out":           {raw("leaks in the name of a tool", "${PASSWORD2}"), "mcp tool is left out"},
@@ -262,6 +265,70 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 				t.Errorf("the log has no mark where the secret was: %s", told["log"])
 			}
 		})
+	}
+}
+
+// The result of a call that finds its server gone, and the prompt, show no secret either.
+//
+// SPEC E-09, C-11
+func TestSecretsAreNotShownToTheModel(t *testing.T) { //nolint:paralleltest // see TestHTTP
+	_, web := serveRawHTTP(t, "drops calls")
+	web.URL += "?apiKey=hunter-literal"
+	e := open(t, quick(mcptool.Options{Backoff: time.Hour}), web)
+	if r := call(t, e, "raw__echo", `{}`); r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, "apiKey=[REDACTED]") || strings.Contains(r.Text, "hunt") {
+		t.Errorf("the result is %+v", r)
+	}
+	opts := quick(mcptool.Options{Environ: append(os.Environ(), "PASSWORD=hunter-2-hunter")})
+	e = open(t, opts, child(t, "raw", "raw leaks in its instructions", map[string]string{"SECRET": "${PASSWORD}"}))
+	if prompt := requests(t, e, belay.Options{})[0].System; !strings.Contains(prompt, "Log in with [REDACTED].") || strings.Contains(prompt, "hunt") {
+		t.Errorf("the prompt is %s", prompt)
+	}
+}
+
+// A server that ends in the handshake is started once. One that knows only the newer
+// handshake is started twice the first time, and once when it is started again.
+//
+// SPEC E-09
+func TestAHandshakeIsNotTriedWithoutNeed(t *testing.T) {
+	t.Parallel()
+	desk := newDesk(t)
+	roll := map[string]string{rollVariable: desk.addr}
+	e := open(t, quick(mcptool.Options{Backoff: time.Hour}), child(t, "raw", "raw exits on initialize", roll))
+	await(t, e, "raw", inState(mcptool.StateDown))
+	desk.next()
+	desk.none()
+	e = open(t, quick(mcptool.Options{}), child(t, "raw", "raw knows discover alone", roll))
+	await(t, e, "raw", inState(mcptool.StateReady))
+	desk.next()
+	desk.next()
+	if r := call(t, e, "raw__echo", `{"text":"die"}`); r.Class != belay.ClassUnavailable {
+		t.Errorf("the result is %+v", r)
+	}
+	desk.next()
+	await(t, e, "raw", inState(mcptool.StateReady))
+	desk.none()
+}
+
+// A long list of resources is cut, and the result says so.
+//
+// SPEC E-09
+func TestListsOfResourcesAreBounded(t *testing.T) { //nolint:paralleltest // see TestHTTP
+	s := shelf()
+	for i := range 300 {
+		s.AddResource(&mcp.Resource{URI: fmt.Sprintf("note://x/%d", i), Name: "x", Description: strings.Repeat("word ", 200)}, nil)
+		s.AddPrompt(&mcp.Prompt{Name: fmt.Sprintf("x%d", i)}, nil)
+	}
+	e := open(t, quick(mcptool.Options{}), serveSDK(t, "shelf", s))
+	for _, tool := range []string{"shelf__read_resource", "shelf__get_prompt"} {
+		lines := strings.Split(call(t, e, tool, `{}`).Text, "\n")
+		if len(lines) != 201 || lines[200] != "There are more than 200: the rest are left out." {
+			t.Errorf("%s: there are %d lines, the last is %q", tool, len(lines), lines[len(lines)-1])
+		}
+		for _, line := range lines {
+			if len(line) > 600 {
+				t.Errorf("%s: a line has %d bytes", tool, len(line))
+			}
+		}
 	}
 }
 

@@ -37,11 +37,17 @@
 // tools stay and fail as unavailable, until it is back. A call that was under way fails as
 // unavailable, too, and the model is told that it may have had an effect. A server that is
 // slow to start holds up nobody for longer than [Options].Wait: its tools come when it is
-// ready. When a server's list of tools changes, agents see that in their next step.
+// ready. When a server's list of tools changes, the next request has the new tools.
 //
 // What a program prints to standard error is logged, up to a bound. One that prints
 // something else than messages to standard output, or a message of more than 16 MiB, is
 // stopped, and told so by its status.
+//
+// # Besides tools
+//
+// The instructions of a server are added to the prompt of agents that have its tools. A
+// server with resources brings the tool read_resource, and one with prompts get_prompt. A
+// question of a server is put to the user by the agent's Asker, and declined without one.
 //
 // # Concurrency
 //

@@ -1,12 +1,16 @@
 package mcptool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/redact"
 )
 
 // passed are the variables of the host that every server gets, besides LC_*.
@@ -111,8 +115,41 @@ func isVariable(name string) bool {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// redactor makes a copy of a text without what variables were filled in with, nor any
-// line of it: what servers print is told line by line.
+// literals are the secrets that a declaration holds itself, by the names of its variables,
+// headers and parameters of the address.
+func literals(s *Server) (secrets []string) {
+	const least = 8 // shorter values are common words
+	add := func(name, value string) {
+		if !redact.Name(name) || strings.Contains(value, "${") {
+			return
+		}
+		_, credentials, _ := strings.Cut(value, " ") // after a scheme such as Bearer
+		for _, secret := range []string{value, credentials} {
+			if len(secret) >= least {
+				secrets = append(secrets, secret)
+			}
+		}
+	}
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for name, value := range values {
+			add(name, value)
+		}
+	}
+	if address, err := url.Parse(s.URL); err == nil {
+		for name, values := range address.Query() {
+			for _, value := range values {
+				add(name, value)
+			}
+		}
+	}
+	return secrets
+}
+
+// htmlSafe escapes what some encoders of JSON escape, that of Go among them.
+var htmlSafe = strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`)
+
+// redactor takes secrets out of a text: their values, each line of them, since logs are
+// written line by line, and their escaped forms.
 func redactor(secrets []string) *strings.Replacer {
 	const least = 4 // shorter ones are in every text
 	for _, s := range secrets {
@@ -120,7 +157,14 @@ func redactor(secrets []string) *strings.Replacer {
 			secrets = append(secrets, strings.TrimSpace(line))
 		}
 	}
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	for _, s := range secrets {
+		secrets = append(secrets, url.QueryEscape(s), url.PathEscape(s))
+		quoted := string(encoded(s))
+		for _, form := range []string{quoted, htmlSafe.Replace(quoted)} { // encoders of JSON differ
+			secrets = append(secrets, form[1:len(form)-1])
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, s := range slices.Compact(secrets) {
 		if len(s) >= least {

@@ -333,7 +333,7 @@ func (m *mount) gather(e *Extension) {
 		if !m.server.wants(o.name) {
 			continue
 		}
-		if at := slices.IndexFunc(before, func(t *serverTool) bool { return t.offered.equal(o) }); at >= 0 {
+		if at := slices.IndexFunc(before, func(t *serverTool) bool { return t.equal(o) }); at >= 0 {
 			m.tools = append(m.tools, before[at])
 			continue
 		}
@@ -366,14 +366,29 @@ func (e *Extension) leave(m *mount) {
 	e.gone = append(slices.DeleteFunc(e.gone, (*link).isOver), m.link)
 }
 
-// StepTools are the tools of the servers, the same ones as long as they do not change.
-func (e *Extension) StepTools(string) []belay.Tool { return e.now.Load().tools }
+// StepTools are the tools of the servers, the same ones as long as they do not change. It
+// waits a moment for tools that a server has announced and that are not listed yet.
+func (e *Extension) StepTools(string) []belay.Tool {
+	e.mu.Lock()
+	mounts := e.mounts
+	e.mu.Unlock()
+	for _, m := range mounts {
+		if m.link != nil {
+			m.link.catchUp(e.over.Done())
+		}
+	}
+	return e.now.Load().tools
+}
 
-// Hooks brings a gate that has a person asked about each call of a tool that its server
-// calls destructive, whatever the floor would let run by itself. Annotations loosen
-// nothing: that a tool is called harmless changes nothing about who is asked.
+// Hooks brings two hooks. One is a gate that has a person asked about each call of a tool
+// that its server calls destructive, whatever the floor would let run by itself. Annotations
+// loosen nothing: that a tool is called harmless changes nothing about who is asked. The
+// other adds the instructions of the servers to the prompt.
 func (e *Extension) Hooks() []hook.Subscription {
-	return []hook.Subscription{belay.ToolPre.On("mcp.destructive", e.judge, &hook.Options{
+	instructions := belay.TurnPrePromptCompile.On("mcp.instructions", e.instruct, &hook.Options{
+		Description: "adds the instructions of MCP servers to the prompt", Version: "1", Capabilities: hook.CanAddSections, Visibility: hook.VisibleInDebug, NoInherit: true,
+	})
+	return []hook.Subscription{instructions, belay.ToolPre.On("mcp.destructive", e.judge, &hook.Options{
 		Description: "asks before a tool runs that its MCP server calls destructive", Version: "1",
 		Match: hook.Match{Tools: []string{"*" + separator + "*"}}, Visibility: hook.VisibleInDebug,
 		NoInherit: true, // a subagent with these tools has an extension of its own

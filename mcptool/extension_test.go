@@ -288,7 +288,7 @@ func TestAnOddServer(t *testing.T) {
 	if _, err := belay.New(belaytest.Script(), &belay.Options{Extensions: []belay.Extension{e}}); err != nil {
 		t.Errorf("the agent: %v", err)
 	}
-	if r := call(t, e, "odd__good", `{}`); r.Class != belay.ClassFailed || !strings.Contains(r.Text, "no result of a tool") {
+	if r := call(t, e, "odd__good", `{}`); r.Class != belay.ClassFailed || !strings.Contains(r.Text, "a result that Belay cannot read") {
 		t.Errorf("an answer that is no result: %+v", r)
 	}
 	if r := call(t, e, "odd__typeless", `{"text":"refuse"}`); r.Class != belay.ClassInvalid || !strings.Contains(r.Text, "not that text") {

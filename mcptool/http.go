@@ -5,18 +5,19 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // newHTTP makes the transport to an address.
-func newHTTP(s *spec) *mcp.StreamableClientTransport {
+func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 	return &mcp.StreamableClientTransport{
 		Endpoint:     s.url,
 		MaxEventSize: mostMessage,
 		MaxRetries:   2, // whoever keeps the server tries again by itself
 		HTTPClient: &http.Client{
-			Transport: &headed{headers: s.headers},
+			Transport: through,
 			CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 				return fmt.Errorf("it leads to %s, and headers are for the server that they were given for: write that address", r.URL.Redacted())
 			},
@@ -24,8 +25,14 @@ func newHTTP(s *spec) *mcp.StreamableClientTransport {
 	}
 }
 
-// headed adds headers to requests, and bounds what comes back.
-type headed struct{ headers map[string]string }
+// headed adds headers to requests, bounds what comes back and makes it readable.
+type headed struct {
+	headers map[string]string
+	// announced is called when the server announces other tools.
+	announced func()
+	// refused is set when a request was refused as one that the server does not know.
+	refused atomic.Bool
+}
 
 func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
@@ -38,8 +45,18 @@ func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("send a request: %w", err)
 	}
-	streams := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") && response.StatusCode/100 == 2
-	if !streams { // the events of a stream are bounded one by one; what a refusal says is read whole
+	switch response.StatusCode {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		h.refused.Store(true)
+	}
+	kind, success := response.Header.Get("Content-Type"), response.StatusCode/100 == 2
+	switch {
+	case success && strings.HasPrefix(kind, "text/event-stream"): // its events are bounded one by one
+		response.Body = newReadableEvents(response.Body, h.announced)
+	case success && strings.HasPrefix(kind, "application/json"):
+		response.Body = &readableBody{ReadCloser: &bounded{response.Body, mostMessage}}
+		response.ContentLength = -1 // it may become longer
+	default: // what a refusal says is read whole
 		response.Body = &bounded{response.Body, mostMessage}
 	}
 	return response, nil

@@ -21,7 +21,7 @@ const (
 type lines struct {
 	logger *slog.Logger
 	server string
-	redact *strings.Replacer
+	spec   *spec
 
 	mu      sync.Mutex
 	partial []byte
@@ -53,21 +53,21 @@ func (l *lines) add(part []byte) {
 }
 
 func (l *lines) flush() {
-	text := l.redact.Replace(strings.ToValidUTF8(string(bytes.TrimSpace(l.partial)), "?"))
+	text := l.spec.known.Replace(strings.ToValidUTF8(string(bytes.TrimSpace(l.partial)), "?"))
 	if l.partial = l.partial[:0]; cap(l.partial) > 2*longestLine {
 		l.partial = nil // seldom, and not worth keeping
 	}
 	if text == "" {
 		return
 	}
-	if len(text) > longestLine {
-		text = strings.ToValidUTF8(text[:longestLine], "") // without half a character at the end
+	if len(text) > mostHidden {
+		text = text[:mostHidden] // a server may print for ever
 	}
-	l.last = text
-	if l.logged >= mostLogged {
+	if l.last = text; l.logged >= mostLogged {
 		return
 	}
-	l.logger.Info("mcp server says", "server", l.server, "line", l.last)
+	text = l.shown()
+	l.logger.Info("mcp server says", "server", l.server, "line", text)
 	if l.logged += len(text); l.logged >= mostLogged {
 		l.logger.Warn("mcp server says too much: the rest is not logged", "server", l.server)
 	}
@@ -78,5 +78,14 @@ func (l *lines) lastLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flush()
-	return l.last
+	return l.shown()
+}
+
+// shown is the last line as people see it.
+func (l *lines) shown() string {
+	text := l.spec.hide(l.last)
+	if len(text) > longestLine {
+		text = strings.ToValidUTF8(text[:longestLine], "") // without half a character at the end
+	}
+	return text
 }

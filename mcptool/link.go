@@ -5,18 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay"
 )
 
 const (
@@ -65,10 +63,12 @@ type offered struct {
 	schema            json.RawMessage
 	readOnly          bool
 	destructive       bool
+	// read is how a tool of our own works, which the server does not have. Nil for its own.
+	read func(t *serverTool, ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error)
 }
 
 func (o *offered) equal(other *offered) bool {
-	return o.name == other.name && o.description == other.description && o.readOnly == other.readOnly && o.destructive == other.destructive &&
+	return (o.read == nil) == (other.read == nil) && o.name == other.name && o.description == other.description && o.readOnly == other.readOnly && o.destructive == other.destructive &&
 		string(o.schema) == string(other.schema)
 }
 
@@ -90,6 +90,8 @@ type link struct {
 	users int // that have it; guarded by the pool
 	held  int // by calls; likewise
 
+	discovers bool // it refuses initialize, and takes server/discover; used by run alone
+
 	now     atomic.Pointer[view]
 	current atomic.Pointer[life] // nil while there is none
 	deaths  atomic.Int64         // since a call succeeded
@@ -98,14 +100,21 @@ type link struct {
 	calls    atomic.Uint64
 	progress sync.Map // by token: func(*mcp.ProgressNotificationParams)
 
+	// How many changes of its tools the server has announced, and how many of them were
+	// known when the tools were last listed.
+	announced, listed atomic.Int64
+	urgent            atomic.Bool // the next look at the tools is not put off
+
 	mu       sync.Mutex
 	watchers map[*mount]func()
+	stirred  chan struct{} // closed with the next news about the list of tools
+	open     []*openCall   // the calls under way, the oldest first
 }
 
 func newLink(name string, start time.Duration, s *spec, opts *Options) *link {
 	l := &link{
 		name: name, spec: s, logger: opts.Logger, start: cmp.Or(start, opts.Start), grace: opts.Grace, pause: opts.Backoff,
-		done: make(chan struct{}), changed: make(chan struct{}, 1), watchers: make(map[*mount]func()),
+		done: make(chan struct{}), changed: make(chan struct{}, 1), watchers: make(map[*mount]func()), stirred: make(chan struct{}),
 	}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.now.Store(&view{state: StateStarting})
@@ -220,7 +229,8 @@ func (l *link) follow(f *life) error {
 		case <-l.ctx.Done():
 			return errClosed
 		case <-l.changed:
-			if pause := relisting - time.Since(last); pause > 0 { // it may be telling so all the time
+			urgent := l.urgent.Swap(false)
+			if pause := relisting - time.Since(last); pause > 0 && !urgent { // it may be saying so all the time
 				if later == nil {
 					later = time.After(pause)
 				}
@@ -262,73 +272,11 @@ func (f *life) err() error {
 // breaks says that a call found a session broken. It has no more calls from then on.
 func (l *link) breaks(f *life, err error) {
 	l.current.CompareAndSwap(f, nil)
+	l.stir()
 	select {
 	case f.broken <- err:
 	default: // it is known already
 	}
-}
-
-// begin starts the server and greets it.
-func (l *link) begin() (*life, error) {
-	f := &life{over: make(chan struct{}), broken: make(chan error, 1)}
-	argv := slices.Clone(l.spec.argv)
-	if l.spec.prepare != nil {
-		var err error
-		if argv, err = l.spec.prepare(l.ctx, argv); err != nil {
-			return nil, err
-		}
-	}
-	var transport mcp.Transport
-	if l.spec.url != "" {
-		transport = newHTTP(l.spec)
-	} else {
-		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, redact: l.spec.redact}, l.grace)
-		transport = f.pipe
-	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
-		Logger:       slog.New(slog.DiscardHandler),
-		Capabilities: &mcp.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-			select {
-			case l.changed <- struct{}{}:
-			default: // it is about to be looked at
-			}
-		},
-		ProgressNotificationHandler: l.progressed,
-	})
-	late := errors.New("it did not answer the handshake in time")
-	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, late)
-	defer cancel()
-	if f.pipe != nil {
-		defer context.AfterFunc(ctx, func() { f.pipe.stop(context.Cause(ctx)) })()
-	}
-	session, err := client.Connect(ctx, transport, nil)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		if f.pipe != nil {
-			return nil, f.pipe.stillborn(err)
-		}
-		return nil, httpReason(err)
-	}
-	f.session = session
-	f.ctx, f.cancel = context.WithCancelCause(context.Background())
-	go f.watch() // ends with the session
-	return f, nil
-}
-
-// stillborn ends a child with which there is no session, and says why there is none.
-func (p *pipe) stillborn(err error) error {
-	if p.stdin == nil {
-		return err
-	}
-	_ = pipeEnd{p}.Close() // it has no errors
-	<-p.over
-	if errors.Is(p.err, errClosed) { // it would have gone on
-		return err
-	}
-	return p.err
 }
 
 // watch waits for the end of a session.
@@ -345,6 +293,7 @@ func (f *life) watch() {
 // bury ends a life and returns when nothing is left of it.
 func (l *link) bury(f *life, why error) {
 	l.current.Store(nil)
+	l.stir()
 	f.cancel(why) // calls under way are told to the server as cancelled
 	if f.pipe != nil {
 		_ = pipeEnd{f.pipe}.Close() // it has no errors
@@ -363,115 +312,20 @@ func (l *link) bury(f *life, why error) {
 	}
 }
 
-// list asks for the tools and shows them.
-func (l *link) list(f *life, within time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(f.ctx, within, errors.New("it did not list its tools in time"))
-	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)()
-	v := &view{state: StateReady, info: f.session.InitializeResult()}
-	if caps := v.info.Capabilities; caps == nil || caps.Tools == nil {
-		l.ready(f, v) // it has none to offer
-		return nil
-	}
-	seen, declared := make(map[string]bool), 0
-	for tool, err := range f.session.Tools(ctx, nil) {
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return fmt.Errorf("it does not list its tools: %w", err)
-		case len(seen) == mostTools:
-			v.left = append(v.left, fmt.Errorf("it has more than %d tools: the rest are left out", mostTools))
-		case seen[tool.Name]:
-			v.left = append(v.left, fmt.Errorf("tool %q: it is listed twice", tool.Name))
-		}
-		if len(seen) == mostTools {
-			break
-		}
-		if seen[tool.Name] {
-			continue
-		}
-		seen[tool.Name] = true
-		o, err := offer(tool)
-		if err != nil {
-			v.left = append(v.left, fmt.Errorf("tool %q: %w", tool.Name, err))
-			continue
-		}
-		if declared += len(o.schema) + len(o.description); declared > mostDeclared {
-			v.left = append(v.left, fmt.Errorf("tool %q: the descriptions and schemas of its tools are more than %d KiB together: name those that are wanted under tools, or have it split", tool.Name, mostDeclared>>10))
-			break
-		}
-		v.tools = append(v.tools, o)
-	}
-	for i, left := range v.left {
-		v.left[i] = l.redacted(left)
-	}
-	slices.SortFunc(v.tools, func(a, b *offered) int { return strings.Compare(a.name, b.name) })
-	for _, problem := range v.left {
-		l.logger.Warn("mcp tool is left out", "server", l.name, "error", problem)
-	}
-	l.ready(f, v)
-	return nil
-}
-
 // ready shows the tools of a life, which can be called from then on.
 func (l *link) ready(f *life, v *view) {
 	l.current.Store(f)
 	l.show(v)
 }
 
-// offer reads the description of a tool. What an agent could not use is refused here: a
-// tool of one server must not keep an agent from having all others.
-func offer(t *mcp.Tool) (*offered, error) {
-	o := &offered{name: t.Name, description: cmp.Or(t.Description, t.Title)}
-	if runes := []rune(o.description); len(runes) > mostDescription {
-		o.description = string(runes[:mostDescription]) + "…"
-	}
-	if a := t.Annotations; a != nil {
-		o.destructive = a.DestructiveHint != nil && *a.DestructiveHint
-		o.readOnly = a.ReadOnlyHint && !o.destructive // what it says against itself counts
-	}
-	if t.Name == "" {
-		return nil, errors.New("it has no name")
-	}
-	fields, ok := t.InputSchema.(map[string]any)
-	if !ok && t.InputSchema != nil {
-		return nil, errors.New("its input schema is no object")
-	}
-	if fields == nil {
-		fields = map[string]any{}
-	}
-	if fields["type"] == nil {
-		fields["type"] = "object"
-	}
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("its input schema: %w", err)
-	}
-	if len(data) > mostSchema {
-		return nil, fmt.Errorf("its input schema: it is longer than %d KiB, and would be a part of every request", mostSchema>>10)
-	}
-	o.schema = data
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(data, &schema); err != nil {
-		return nil, fmt.Errorf("its input schema: %w", err)
-	}
-	if schema.Type != "object" {
-		return nil, errors.New("its input schema: its type must be object")
-	}
-	if _, err := schema.Resolve(nil); err != nil {
-		return nil, fmt.Errorf("its input schema: %w", err)
-	}
-	return o, nil
-}
-
-// redacted is an error without the secrets that the server was given, for logs and people.
+// redacted is an error without secrets, for logs and people.
 func (l *link) redacted(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := err.Error(); l.spec.redact.Replace(text) != text {
-		return errors.New(l.spec.redact.Replace(text))
+	text := err.Error()
+	if hidden := l.spec.hide(text); hidden != text {
+		return errors.New(hidden)
 	}
 	return err
 }

@@ -52,6 +52,9 @@ func serve(kind string) int {
 	if addr := os.Getenv(gateVariable); addr != "" {
 		pass(addr)
 	}
+	if how, raw := strings.CutPrefix(kind, "raw "); raw {
+		return serveRaw(how)
+	}
 	switch kind {
 	case "garbage":
 		_, _ = os.Stdout.WriteString("Server is running!\n")

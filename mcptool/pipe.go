@@ -53,6 +53,8 @@ type pipe struct {
 	err     error         // why; to be read when over
 	closed  chan struct{} // closed when nobody reads any more
 	closing sync.Once
+	// announced is called when the server announces other tools.
+	announced func()
 	// unanswered are the requests of the server that wait for an answer.
 	unanswered atomic.Int64
 }
@@ -293,7 +295,7 @@ func (p output) said(line []byte) error {
 }
 
 func (p output) message(line []byte) error {
-	m, err := jsonrpc.DecodeMessage(line)
+	m, err := jsonrpc.DecodeMessage(readable(line))
 	if err != nil {
 		return p.garbage(line)
 	}
@@ -305,6 +307,9 @@ func (p output) message(line []byte) error {
 			return errDeaf
 		}
 	}
+	if r, ok := m.(*jsonrpc.Request); ok && r.Method == listChanged {
+		p.announced()
+	}
 	select {
 	case p.read <- m:
 	case <-p.closed: // nobody reads any more
@@ -315,7 +320,7 @@ func (p output) message(line []byte) error {
 // garbage is why a server is stopped that prints something else than messages.
 func (p output) garbage(line []byte) error {
 	const shown = 80
-	text := p.stderr.redact.Replace(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would be left
+	text := p.stderr.spec.hide(strings.ToValidUTF8(string(line[:min(len(line), looked)]), "?")) // before it is cut, or a part of a secret would be left
 	if runes := []rune(text); len(runes) > shown {
 		text = string(runes[:shown]) + "…"
 	}

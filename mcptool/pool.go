@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/belay-run/belay/internal/redact"
 )
 
 // Pool is where extensions share servers: those with the same program, arguments,
@@ -27,7 +30,7 @@ type spec struct {
 	headers   map[string]string
 	apart     string
 	prepare   func(context.Context, []string) ([]string, error)
-	redact    *strings.Replacer
+	known     *strings.Replacer // takes the secrets out that the server was given
 }
 
 // resolve fills in what a server's declaration leaves open.
@@ -43,11 +46,25 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
-	out := &spec{url: s.URL, headers: headers, apart: s.Apart, prepare: s.Prepare, redact: redactor(append(secrets, more...))}
+	out := &spec{url: s.URL, headers: headers, apart: s.Apart, prepare: s.Prepare, known: redactor(slices.Concat(secrets, more, literals(s)))}
 	if s.Command != "" {
 		out.argv, out.env, out.dir = append([]string{s.Command}, s.Args...), env.of(variables), s.dir(dir)
 	}
 	return out, nil
+}
+
+// mostHidden is how much of a text is searched for what looks like a secret. The search is
+// slow. The rest of the text is left out.
+const mostHidden = 16 << 10
+
+// hide takes secrets out of a text for logs and people: those that the server was given, and
+// what looks like one.
+func (s *spec) hide(text string) string {
+	text = s.known.Replace(text)
+	if len(text) > mostHidden {
+		text = strings.ToValidUTF8(text[:mostHidden], "") + "…"
+	}
+	return redact.Text(text)
 }
 
 // key tells servers apart. It holds no secret.

@@ -15,7 +15,7 @@ import (
 // the model where there is nothing else.
 func (t *serverTool) result(r *mcp.CallToolResult) belay.Result {
 	if r.NeedsInput() {
-		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q wants to be told more before it answers, which Belay does not do.", t.server))
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q asks for more input in a form that Belay does not know.", t.server))
 	}
 	var out belay.Result
 	var texts []string
@@ -66,8 +66,12 @@ func content(c mcp.Content) (string, *belay.Media) {
 			text += ": " + c.Description
 		}
 		return text + "]", nil
-	default:
-		return fmt.Sprintf("[something that Belay does not know: %T]", c), nil
+	default: // of the protocol, but not for results
+		text, err := c.MarshalJSON()
+		if err != nil {
+			return fmt.Sprintf("[content of type %T that cannot be shown: %v]", c, err), nil
+		}
+		return string(text), nil
 	}
 }
 

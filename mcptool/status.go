@@ -99,7 +99,7 @@ func (m *mount) status() Status {
 	v := m.link.now.Load()
 	s.State, s.Left = v.state, v.left
 	if v.err != nil {
-		s.Err = errors.New(m.link.spec.redact.Replace(v.err.Error()))
+		s.Err = errors.New(m.link.spec.hide(v.err.Error()))
 	}
 	if v.info != nil && v.info.ServerInfo != nil {
 		s.Title, s.Version = v.info.ServerInfo.Name, v.info.ServerInfo.Version

@@ -44,6 +44,29 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 	if f == nil {
 		return t.unavailable(t.link.now.Load().err, ""), nil
 	}
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
+	defer context.AfterFunc(t.over, func() { cancel(errClosed) })()
+	if call.Controls() != nil {
+		open := &openCall{ctx: within, session: call.Session, ask: asks(call)}
+		within = context.WithValue(within, openCallKey{}, open)
+		defer t.link.opens(open)()
+	}
+	do := t.read
+	if do == nil {
+		do = (*serverTool).run
+	}
+	result, err := do(t, within, f, call)
+	if err == nil {
+		t.link.deaths.Store(0)
+		return result, nil
+	}
+	return t.failed(ctx, f, err)
+}
+
+// run has the server run one of its tools.
+func (t *serverTool) run(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
 	params := &mcp.CallToolParams{Name: t.name, Arguments: arguments(call.Input)}
 	if controls := call.Controls(); controls != nil {
 		token := t.link.token()
@@ -53,16 +76,14 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 		defer news.end()
 		defer t.link.progress.Delete(token)
 	}
-	within, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
-	defer context.AfterFunc(t.over, func() { cancel(errClosed) })()
-	result, err := f.session.CallTool(within, params)
-	if err == nil {
-		t.link.deaths.Store(0)
-		return t.result(result), nil
+	if !t.readOnly {
+		defer t.link.called(t.link.announced.Load())
 	}
-	return t.failed(ctx, f, err)
+	result, err := f.session.CallTool(ctx, params)
+	if err != nil {
+		return belay.Result{}, err //nolint:wrapcheck // the caller tells errors apart
+	}
+	return t.result(result), nil
 }
 
 // arguments are the input of a call.
@@ -75,15 +96,15 @@ func arguments(input json.RawMessage) any {
 
 const unknownEffect = " Whether the call had an effect is not known."
 
+// The codes of errors that are not a server's answer but the SDK's.
+const (
+	codeRejected = -32005 // by the transport
+	codeClosing  = -32004
+)
+
 // failed says what became of a call that has no result.
 func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Result, error) {
-	const (
-		rejected = -32005 // by the transport
-		closing  = -32004
-	)
 	answer, answered := errors.AsType[*jsonrpc.Error](err)
-	_, syntax := errors.AsType[*json.SyntaxError](err)
-	_, mistyped := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case ctx.Err() != nil:
 		return belay.Result{}, context.Cause(ctx)
@@ -91,11 +112,16 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 		return t.unavailable(errClosed, unknownEffect), nil //nolint:nilerr // the result tells
 	case f.ctx.Err() != nil:
 		return t.unavailable(context.Cause(f.ctx), unknownEffect), nil //nolint:nilerr // the result tells
-	case answered && answer.Code != rejected && answer.Code != closing:
+	case answered && answer.Code == codeUnreadable:
+		t.link.deaths.Store(0)
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered with a result that Belay cannot read.%s", t.server, unknownEffect)), nil
+	case answered && answer.Code != codeRejected && answer.Code != codeClosing:
 		t.link.deaths.Store(0)
 		return belay.Failed(classOf(answer.Code), fmt.Sprintf("MCP server %q answered: %s", t.server, t.spoken(answer.Message))), nil
-	case syntax || mistyped:
-		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q answered something that is no result of a tool.%s", t.server, unknownEffect)), nil
+	}
+	if strings.Contains(err.Error(), "multi-round-trip: exceeded") { // it has no type
+		t.link.deaths.Store(0)
+		return belay.Failed(belay.ClassFailed, fmt.Sprintf("MCP server %q asks for more input again and again and gives no result.%s", t.server, unknownEffect)), nil
 	}
 	if f.pipe != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)) {
 		select {
@@ -117,7 +143,7 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 // spoken is the text of an error, without secrets and not for ever.
 func (t *serverTool) spoken(text string) string {
 	const most = 4_000
-	text = t.link.spec.redact.Replace(text)
+	text = t.link.spec.hide(text)
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"
 	}
@@ -139,7 +165,7 @@ func classOf(code int64) belay.ResultClass {
 func (t *serverTool) unavailable(why error, effect string) belay.Result {
 	reason := "it is not ready"
 	if why != nil {
-		reason = strings.TrimRight(t.link.spec.redact.Replace(why.Error()), ".")
+		reason = strings.TrimRight(t.link.spec.hide(why.Error()), ".")
 	}
 	return belay.Failed(belay.ClassUnavailable,
 		fmt.Sprintf("MCP server %q is not available: %s.%s Belay keeps trying to reach it: go on without it, or try again later.", t.server, reason, effect))

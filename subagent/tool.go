@@ -147,7 +147,19 @@ func (e *Extension) delegate(ctx context.Context, call *belay.Invocation) (belay
 	}
 	result, err := encoded(done)
 	if !good {
-		result.IsError, result.Class = true, belay.ClassFailed
+		result.IsError, result.Class = true, classOf(done)
 	}
 	return result, err
+}
+
+// classOf is the class that all failed tasks share, or failed if they differ.
+func classOf(all []*answer) belay.ResultClass {
+	class := belay.ClassFailed
+	for i, a := range all {
+		if i > 0 && a.Class != class {
+			return belay.ClassFailed
+		}
+		class = a.Class
+	}
+	return class
 }

@@ -1,0 +1,81 @@
+package mcptool
+
+import (
+	"time"
+)
+
+const (
+	// listChanged is how a server announces that its tools have changed.
+	listChanged = "notifications/tools/list_changed"
+	// catchingUp is how long a request waits for a list of tools.
+	catchingUp = 2 * time.Second
+)
+
+// announce counts an announcement of other tools and has them listed. It runs when the
+// announcement is read, before anything that the server sent after it.
+func (l *link) announce() {
+	l.announced.Add(1)
+	l.stir()
+	select {
+	case l.changed <- struct{}{}:
+	default: // a listing is already due
+	}
+}
+
+// stir wakes everyone who waits for the list of tools.
+func (l *link) stir() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.stirred)
+	l.stirred = make(chan struct{})
+}
+
+// stirs returns a channel that the next stir closes.
+func (l *link) stirs() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stirred
+}
+
+// called has the tools listed again after a call, which may have changed them. Some servers
+// announce a change only after the result: the official Go SDK waits 10 ms. announced is
+// how many announcements there were when the call began.
+func (l *link) called(announced int64) {
+	info := l.now.Load().info
+	if info == nil || info.Capabilities == nil || info.Capabilities.Tools == nil || !info.Capabilities.Tools.ListChanged {
+		return // it does not announce changes
+	}
+	l.urgent.Store(true)
+	if l.announced.Load() == announced {
+		l.announce()
+		return
+	}
+	select { // it was announced, but the listing may be delayed
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// catchUp waits until the tools that were announced so far are listed, or the server is
+// gone, or catchingUp is over.
+func (l *link) catchUp(over <-chan struct{}) {
+	announced := l.announced.Load()
+	if l.listed.Load() >= announced {
+		return
+	}
+	timer := time.NewTimer(catchingUp)
+	defer timer.Stop()
+	for {
+		stirs := l.stirs() // before looking
+		if l.listed.Load() >= announced || l.current.Load() == nil {
+			return
+		}
+		select {
+		case <-stirs:
+		case <-timer.C:
+			return
+		case <-over:
+			return
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay"
+)
+
+const (
+	// mostFields is how many fields a server may ask for at a time.
+	mostFields = 20
+	// mostQuestion bounds the text of a question, in characters.
+	mostQuestion = 4_000
+	// mostTries is how often the user may answer a question before it counts as not answered.
+	mostTries = 3
+)
+
+// The answers to a server's question.
+const (
+	accepted  = "accept"
+	declined  = "decline" // the user does not answer it, or there is no user
+	cancelled = "cancel"  // the call ended before there was an answer
+)
+
+// openCall is a call that is under way and whose user can be asked.
+type openCall struct {
+	ctx     context.Context //nolint:containedctx // it is the call's
+	session string
+	ask     func(ctx context.Context, question string) (string, error)
+}
+
+// openCallKey is the key of the call in the context of its requests.
+type openCallKey struct{}
+
+// opens adds a call to those that are under way. The function that it returns removes it.
+func (l *link) opens(c *openCall) (closes func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = append(l.open, c)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open = slices.DeleteFunc(l.open, func(other *openCall) bool { return other == c })
+	}
+}
+
+// asker finds the call that a question of the server belongs to. Older versions of the
+// protocol do not say it: if calls of several sessions are under way, there is none.
+func (l *link) asker(ctx context.Context) (*openCall, error) {
+	if c, ok := ctx.Value(openCallKey{}).(*openCall); ok {
+		return c, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) == 0 {
+		return nil, errors.New("no call is under way")
+	}
+	last := l.open[len(l.open)-1]
+	for _, c := range l.open {
+		if c.session != last.session {
+			return nil, errors.New("calls of several sessions are under way")
+		}
+	}
+	return last, nil
+}
+
+// elicit asks the user a question of the server. It asks the user of the session that calls
+// one of the server's tools.
+func (l *link) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	refuse := func(action string, why error) (*mcp.ElicitResult, error) {
+		l.logger.Warn("mcp server asks a question and gets no answer", "server", l.name, "answer", action, "error", l.redacted(why))
+		return &mcp.ElicitResult{Action: action}, nil
+	}
+	if r.Params.Mode == "url" { // Belay does not say that it can do this
+		return refuse(declined, errors.New("it wants the user to open an address, which Belay does not support"))
+	}
+	c, err := l.asker(ctx)
+	if err != nil {
+		return refuse(declined, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
+	f, err := readForm(l.name, r.Params.Message, r.Params.RequestedSchema)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+	}
+	answer, err := f.fill(ctx, func(ctx context.Context, question string) (string, error) {
+		return c.ask(ctx, l.spec.known.Replace(question))
+	})
+	switch {
+	case errors.Is(err, belay.ErrNobody):
+		return refuse(declined, err)
+	case err != nil:
+		return refuse(cancelled, err)
+	}
+	return answer, nil
+}
+
+// form is what a server asks for: a message, and the fields of an answer.
+type form struct {
+	server, message string
+	fields          []field
+}
+
+// field is a field of an answer.
+type field struct {
+	name     string
+	required bool
+	schema   *jsonschema.Schema
+	fits     *jsonschema.Resolved
+	options  []option
+}
+
+// option is an answer that the user can choose: what the user sees, and what is sent.
+type option struct {
+	words string
+	value any
+}
+
+// readForm reads the question of a server.
+func readForm(server, message string, requested any) (*form, error) {
+	f := &form{server: server, message: cutText(printable(message), mostQuestion)}
+	data, err := json.Marshal(requested)
+	var schema jsonschema.Schema
+	if err == nil {
+		err = json.Unmarshal(data, &schema)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the requested schema: %w", err)
+	}
+	if len(schema.Properties) > mostFields {
+		return nil, fmt.Errorf("the requested schema has more than %d properties", mostFields)
+	}
+	for name, property := range schema.Properties {
+		if property == nil {
+			property = &jsonschema.Schema{Type: "string"}
+		}
+		resolved, err := property.Resolve(nil)
+		if err != nil {
+			return nil, fmt.Errorf("the requested schema: property %q: %w", name, err)
+		}
+		f.fields = append(f.fields, field{name: name, required: slices.Contains(schema.Required, name), schema: property, fits: resolved, options: optionsOf(property)})
+	}
+	slices.SortFunc(f.fields, func(a, b field) int { // required fields come first, in the server's order
+		if a.required && b.required {
+			return slices.Index(schema.Required, a.name) - slices.Index(schema.Required, b.name)
+		}
+		if a.required != b.required {
+			return map[bool]int{true: -1, false: 1}[a.required]
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return f, nil
+}
+
+// optionsOf are the options of a field.
+func optionsOf(s *jsonschema.Schema) (options []option) {
+	if s.Type == "boolean" {
+		return []option{{"yes", true}, {"no", false}}
+	}
+	var names []string // an older way to write titles
+	if raw, err := json.Marshal(s.Extra["enumNames"]); err == nil {
+		_ = json.Unmarshal(raw, &names) // without names the values are shown
+	}
+	for i, value := range s.Enum {
+		words := fmt.Sprint(value)
+		if i < len(names) && names[i] != "" {
+			words = names[i]
+		}
+		options = append(options, option{words, value})
+	}
+	for _, one := range s.OneOf {
+		if one.Const == nil {
+			continue
+		}
+		words := one.Title
+		if words == "" {
+			words = fmt.Sprint(*one.Const)
+		}
+		options = append(options, option{words, *one.Const})
+	}
+	return options
+}
+
+// fill asks for the fields of a form, one after the other.
+func (f *form) fill(ctx context.Context, ask func(context.Context, string) (string, error)) (*mcp.ElicitResult, error) {
+	if len(f.fields) == 0 {
+		f.fields = []field{{name: "confirm", required: true, schema: new(jsonschema.Schema), options: []option{{"yes", true}, {"no", false}}}}
+		answer, err := f.put(ctx, &f.fields[0], ask)
+		if err != nil || answer != true {
+			return &mcp.ElicitResult{Action: declined}, err
+		}
+		return &mcp.ElicitResult{Action: accepted}, nil
+	}
+	content := make(map[string]any)
+	for i := range f.fields {
+		answer, err := f.put(ctx, &f.fields[i], ask)
+		switch {
+		case err != nil:
+			return nil, err
+		case answer != nil:
+			content[f.fields[i].name] = answer
+		case f.fields[i].required:
+			return &mcp.ElicitResult{Action: declined}, nil
+		}
+	}
+	return &mcp.ElicitResult{Action: accepted, Content: content}, nil
+}
+
+// put asks for one field until the answer is valid. Nil: there is no answer.
+func (f *form) put(ctx context.Context, one *field, ask func(context.Context, string) (string, error)) (any, error) {
+	question := f.question(one)
+	for range mostTries {
+		said, err := ask(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		if said = strings.TrimSpace(said); said == "" {
+			return nil, nil
+		}
+		answer, err := one.read(said)
+		if err == nil {
+			return answer, nil
+		}
+		question = fmt.Sprintf("The answer %q is not valid: %s\n%s", said, err, f.question(one))
+	}
+	return nil, nil
+}
+
+// question is what the user sees for a field.
+func (f *form) question(one *field) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "MCP server %s asks: %s", f.server, f.message)
+	if len(f.fields) > 1 || one.schema.Title+one.schema.Description != "" {
+		b.WriteString("\n" + printable(one.name))
+		if about := strings.TrimSpace(strings.Join([]string{one.schema.Title, one.schema.Description}, " ")); about != "" {
+			b.WriteString(": " + cutText(printable(about), mostQuestion/10))
+		}
+	}
+	if !one.required {
+		b.WriteString("\n(optional: an empty answer skips it)")
+	}
+	for i, o := range one.options {
+		fmt.Fprintf(&b, "\n  %d. %s", i+1, printable(o.words))
+	}
+	return b.String()
+}
+
+// read makes a value of an answer.
+func (one *field) read(said string) (any, error) {
+	if len(one.options) > 0 {
+		return one.choose(said)
+	}
+	var value any = said
+	switch one.schema.Type {
+	case "integer", "number":
+		number, err := strconv.ParseFloat(said, 64)
+		if err != nil {
+			return nil, errors.New("it must be a number")
+		}
+		value = number
+	case "array":
+		var items []any
+		for item := range strings.SplitSeq(said, ",") {
+			items = append(items, strings.TrimSpace(item))
+		}
+		value = items
+	}
+	if err := one.fits.Validate(value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// choose finds an option by its text, its value or its number.
+func (one *field) choose(said string) (any, error) {
+	for _, o := range one.options {
+		if strings.EqualFold(o.words, said) || strings.EqualFold(fmt.Sprint(o.value), said) {
+			return o.value, nil
+		}
+	}
+	if n, err := strconv.Atoi(said); err == nil && n >= 1 && n <= len(one.options) {
+		return one.options[n-1].value, nil
+	}
+	return nil, errors.New("choose one of the options by its text or its number")
+}
+
+// printable is a text of a server without control characters: a terminal obeys those.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// asks returns the function that asks the user of a call.
+func asks(call *belay.Invocation) func(ctx context.Context, question string) (string, error) {
+	return func(ctx context.Context, question string) (string, error) {
+		return call.Controls().Ask(ctx, question)
+	}
+}

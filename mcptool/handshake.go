@@ -1,0 +1,99 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// lastInitialize is the newest version of the protocol that begins with initialize.
+const lastInitialize = "2025-11-25"
+
+// begin starts the server and does the handshake. Nearly all servers know initialize. Some
+// ignore the newer server/discover, or exit when they get it. So initialize comes first.
+// Only a server that refuses it gets server/discover. The next start then begins with that.
+func (l *link) begin() (*life, error) {
+	if l.discovers {
+		f, _, err := l.greet("") // which falls back to initialize
+		l.discovers = err == nil
+		return f, err
+	}
+	f, refused, err := l.greet(lastInitialize)
+	if !refused {
+		return f, err
+	}
+	if newer, _, second := l.greet(""); second == nil {
+		l.discovers = true
+		return newer, nil
+	}
+	return nil, err
+}
+
+// greet starts the server and does the handshake of a version of the protocol. An empty
+// version is the newest, which begins with server/discover. It reports whether the server
+// answered that it does not know this handshake.
+func (l *link) greet(protocol string) (f *life, refused bool, err error) {
+	f = &life{over: make(chan struct{}), broken: make(chan error, 1)}
+	argv := slices.Clone(l.spec.argv)
+	if l.spec.prepare != nil {
+		if argv, err = l.spec.prepare(l.ctx, argv); err != nil {
+			return nil, false, err
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, errors.New("it did not answer the handshake in time"))
+	defer cancel()
+	var transport mcp.Transport
+	answers := &headed{headers: l.spec.headers, announced: l.announce}
+	if l.spec.url != "" {
+		transport = newHTTP(l.spec, answers)
+	} else {
+		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, spec: l.spec}, l.grace)
+		f.pipe.announced = l.announce
+		transport = f.pipe
+		defer context.AfterFunc(ctx, func() { f.pipe.stop(context.Cause(ctx)) })()
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
+		Logger:       slog.New(slog.DiscardHandler),
+		Capabilities: &mcp.ClientCapabilities{},
+		ToolListChangedHandler: func(_ context.Context, r *mcp.ToolListChangedRequest) {
+			if r.Session.InitializeResult().ProtocolVersion > lastInitialize {
+				l.announce() // again: until now the SDK may have listed what it remembered
+			}
+		},
+		ProgressNotificationHandler: l.progressed,
+		ElicitationHandler:          l.elicit,
+	})
+	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		answer, answered := errors.AsType[*jsonrpc.Error](err)
+		refused = answered && answer.Code != codeRejected && answer.Code != codeClosing || answers.refused.Load()
+		if f.pipe != nil {
+			return nil, refused, f.pipe.stillborn(err)
+		}
+		return nil, refused, httpReason(err)
+	}
+	f.session = session
+	f.ctx, f.cancel = context.WithCancelCause(context.Background())
+	go f.watch() // ends with the session
+	return f, false, nil
+}
+
+// stillborn ends a child whose handshake failed, and returns why it failed.
+func (p *pipe) stillborn(err error) error {
+	if p.stdin == nil {
+		return err
+	}
+	_ = pipeEnd{p}.Close() // it has no errors
+	<-p.over
+	if errors.Is(p.err, errClosed) { // it would have gone on
+		return err
+	}
+	return p.err
+}

@@ -1,0 +1,77 @@
+package mcptool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+)
+
+// mostInstructions bounds what one server adds to the prompt, and mostInstructed what all
+// of them add, in characters.
+const (
+	mostInstructions = 2_000
+	mostInstructed   = 7_000
+)
+
+// instruct adds the instructions of the servers whose tools the agent has to the prompt.
+func (e *Extension) instruct(_ context.Context, turn belay.TurnSoFar) (belay.PromptSections, error) {
+	e.mu.Lock()
+	mounts := e.mounts
+	e.mu.Unlock()
+	tools := turn.Tools()
+	var body strings.Builder
+	var left []string
+	for _, m := range mounts {
+		text := m.instructions()
+		if text == "" || !slices.ContainsFunc(tools, m.server.Has) {
+			continue
+		}
+		part := fmt.Sprintf("Server %s says about its tools, which are called %s:\n\n%s\n\n", m.server.Name, ToolName(m.server.Name, "TOOL"), text)
+		if utf8.RuneCountInString(body.String())+utf8.RuneCountInString(part) > mostInstructed {
+			left = append(left, m.server.Name)
+			continue
+		}
+		body.WriteString(part)
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(&body, "The instructions of these servers are left out, because there are too many: %s.", strings.Join(left, ", "))
+	}
+	if body.Len() == 0 {
+		return belay.PromptSections{}, nil
+	}
+	return belay.PromptSections{Sections: []belay.PromptSection{{ID: "mcp.instructions", Title: "MCP servers", Body: strings.TrimSpace(body.String())}}}, nil
+}
+
+// instructions are those that the server gave when it was last ready, without its secrets.
+func (m *mount) instructions() string {
+	if m.link == nil {
+		return ""
+	}
+	info := m.link.now.Load().info
+	if info == nil {
+		return ""
+	}
+	return cutText(strings.TrimSpace(m.link.spec.known.Replace(info.Instructions)), mostInstructions)
+}
+
+// cutText cuts a text to a number of characters. It cuts after a word and adds a mark.
+func cutText(text string, most int) string {
+	const mark = " … (the rest is left out)"
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	end, room := 0, most-utf8.RuneCountInString(mark)
+	for range room {
+		_, n := utf8.DecodeRuneInString(text[end:])
+		end += n
+	}
+	if word := strings.LastIndexFunc(text[:end], unicode.IsSpace); word > end/2 {
+		end = word
+	}
+	return strings.TrimRightFunc(text[:end], unicode.IsSpace) + mark
+}

@@ -1,0 +1,191 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay"
+)
+
+// The tools by which a model reads what a server has besides tools. Their names follow that
+// of the server, as those of its own tools.
+const (
+	readResource = "read_resource"
+	getPrompt    = "get_prompt"
+)
+
+// mostEntries is how many resources or prompts are listed.
+const mostEntries = 200
+
+// library are the tools for the resources and prompts that a server has.
+func library(caps *mcp.ServerCapabilities) (tools []*offered) {
+	if caps == nil {
+		return nil
+	}
+	if caps.Resources != nil {
+		tools = append(tools, &offered{
+			name: readResource, readOnly: true, read: (*serverTool).readResource,
+			description: "Reads a resource of this MCP server, by its URI. Without a URI it lists the resources that there are.",
+			schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"uri":{"type":"string","description":"The URI of the resource. Leave it out to list them."}}}`),
+		})
+	}
+	if caps.Prompts != nil {
+		tools = append(tools, &offered{
+			name: getPrompt, readOnly: true, read: (*serverTool).getPrompt,
+			description: "Returns a prompt that this MCP server has prepared, by its name. Without a name it lists the prompts that there are, with their arguments.",
+			schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"name":{"type":"string","description":"The name of the prompt. Leave it out to list them."},` +
+				`"arguments":{"type":"object","additionalProperties":{"type":"string"},"description":"The arguments of the prompt."}}}`),
+		})
+	}
+	return tools
+}
+
+// readResource reads a resource, or lists them.
+func (t *serverTool) readResource(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
+	var in struct {
+		URI string `json:"uri"`
+	}
+	if err := call.Decode(&in); err != nil {
+		return belay.Failed(belay.ClassInvalid, err.Error()), nil
+	}
+	if in.URI == "" {
+		return t.listResources(ctx, f)
+	}
+	read, err := f.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: in.URI})
+	if err != nil {
+		return belay.Result{}, err
+	}
+	var out belay.Result
+	var texts []string
+	for _, c := range read.Contents {
+		text, media := resource(c)
+		if media != nil {
+			out.Media = append(out.Media, *media)
+		}
+		texts = append(texts, text)
+	}
+	if len(texts) == 0 {
+		texts = []string{"The resource is empty."}
+	}
+	out.Text = strings.Join(texts, "\n")
+	return out, nil
+}
+
+// listResources lists the resources of the server, and the templates of addresses for more.
+func (t *serverTool) listResources(ctx context.Context, f *life) (belay.Result, error) {
+	var all entries
+	for r, err := range f.session.Resources(ctx, nil) {
+		if err != nil {
+			return belay.Result{}, err
+		}
+		if !all.add(r.URI, r.Name, r.Description) {
+			break
+		}
+	}
+	for r, err := range f.session.ResourceTemplates(ctx, nil) {
+		if err != nil {
+			break // not every server has them
+		}
+		if !all.add(r.URITemplate, r.Name, r.Description) {
+			break
+		}
+	}
+	return all.result("This server has no resources now."), nil
+}
+
+// getPrompt returns a prompt, or lists them.
+func (t *serverTool) getPrompt(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
+	var in struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments"`
+	}
+	if err := call.Decode(&in); err != nil {
+		return belay.Failed(belay.ClassInvalid, err.Error()), nil
+	}
+	if in.Name == "" {
+		return t.listPrompts(ctx, f)
+	}
+	prompt, err := f.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
+	if err != nil {
+		return belay.Result{}, err
+	}
+	var out belay.Result
+	var texts []string
+	for _, m := range prompt.Messages {
+		text, media := content(m.Content)
+		if media != nil {
+			out.Media = append(out.Media, *media)
+		}
+		texts = append(texts, fmt.Sprintf("[%s]\n%s", m.Role, text))
+	}
+	if len(texts) == 0 {
+		texts = []string{"The prompt is empty."}
+	}
+	out.Text = strings.Join(texts, "\n\n")
+	return out, nil
+}
+
+// listPrompts lists the prompts of the server.
+func (t *serverTool) listPrompts(ctx context.Context, f *life) (belay.Result, error) {
+	var all entries
+	for p, err := range f.session.Prompts(ctx, nil) {
+		if err != nil {
+			return belay.Result{}, err
+		}
+		about := []string{p.Description}
+		for _, a := range p.Arguments {
+			if a == nil {
+				continue
+			}
+			word := "argument " + a.Name
+			if a.Required {
+				word += " (required)"
+			}
+			if a.Description != "" {
+				word += ": " + a.Description
+			}
+			about = append(about, word)
+		}
+		if !all.add(p.Name, p.Title, strings.Join(about, "; ")) {
+			break
+		}
+	}
+	return all.result("This server has no prompts now."), nil
+}
+
+// entries is a list for a model.
+type entries []string
+
+// add adds a line, and reports whether there is room for more.
+func (e *entries) add(id, name, about string) bool {
+	switch {
+	case len(*e) > mostEntries:
+		return false
+	case len(*e) == mostEntries:
+		*e = append(*e, fmt.Sprintf("There are more than %d: the rest are left out.", mostEntries))
+		return false
+	}
+	if id == "" {
+		return true // nobody could ask for it
+	}
+	line := "- " + id
+	if name != "" && name != id {
+		line += " (" + name + ")"
+	}
+	if about = strings.Trim(about, "; "); about != "" {
+		line += ": " + strings.ReplaceAll(cutText(about, 500), "\n", " ")
+	}
+	*e = append(*e, line)
+	return true
+}
+
+func (e entries) result(none string) belay.Result {
+	if len(e) == 0 {
+		return belay.Result{Text: none}
+	}
+	return belay.Result{Text: strings.Join(e, "\n")}
+}

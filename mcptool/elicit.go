@@ -245,7 +245,7 @@ func (f *form) question(one *field) string {
 	fmt.Fprintf(&b, "MCP server %s asks: %s", f.server, f.message)
 	if len(f.fields) > 1 || one.schema.Title+one.schema.Description != "" {
 		b.WriteString("\n" + printable(one.name))
-		if about := strings.TrimSpace(strings.Join([]string{one.schema.Title, one.schema.Description}, " ")); about != "" {
+		if about := strings.TrimSpace(one.schema.Title + " " + one.schema.Description); about != "" {
 			b.WriteString(": " + cutText(printable(about), mostQuestion/10))
 		}
 	}
@@ -279,7 +279,7 @@ func (one *field) read(said string) (any, error) {
 		value = items
 	}
 	if err := one.fits.Validate(value); err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // the user reads it
 	}
 	return value, nil
 }

@@ -9,9 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,7 +39,10 @@ const (
 func serveRaw(how string) int {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
 	secret := os.Getenv("SECRET")
-	quoted, _ := json.Marshal(secret) // a text always has a JSON form
+	quoted, err := json.Marshal(secret)
+	if err != nil {
+		return 1
+	}
 	for name, value := range map[string]string{"ESCAPED": url.QueryEscape(secret), "QUOTED": string(quoted)} {
 		if os.Setenv(name, value) != nil {
 			return 1
@@ -148,11 +149,7 @@ func TestAServerThatRefusesEveryHandshakeSaysWhy(t *testing.T) {
 }
 
 // rawHTTP is a server at an address that was written without an SDK.
-type rawHTTP struct {
-	how  string
-	mu   sync.Mutex
-	seen []string
-}
+type rawHTTP struct{ how string }
 
 func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -161,9 +158,6 @@ func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusMethodNotAllowed)
 		return
 	}
-	s.mu.Lock()
-	s.seen = append(s.seen, m.Method)
-	s.mu.Unlock()
 	if m.ID == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -205,30 +199,23 @@ func (s *rawHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *rawHTTP) methods() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.seen)
-}
-
 // serveRawHTTP starts such a server.
-func serveRawHTTP(t *testing.T, how string) (*rawHTTP, mcptool.Server) {
+func serveRawHTTP(t *testing.T, how string) mcptool.Server {
 	t.Helper()
-	raw := &rawHTTP{how: how}
-	server := httptest.NewServer(raw)
+	server := httptest.NewServer(&rawHTTP{how})
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	})
-	return raw, mcptool.Server{Name: "raw", URL: server.URL}
+	return mcptool.Server{Name: "raw", URL: server.URL}
 }
 
 // SPEC E-09
 func TestHandshakesByHTTP(t *testing.T) { //nolint:paralleltest // see TestHTTP
-	for _, how := range []string{"ignores discover", "drops discover", "knows discover alone"} {
+	for _, how := range []string{"ignores discover", "drops discover", "knows discover alone"} { //nolint:paralleltest // likewise
 		t.Run(how, func(t *testing.T) {
-			_, server := serveRawHTTP(t, how)
+			server := serveRawHTTP(t, how)
 			e := open(t, quick(mcptool.Options{Start: 2 * patience, Grace: time.Second}), server)
 			await(t, e, "raw", inState(mcptool.StateReady))
 			if r := call(t, e, "raw__echo", `{}`); r.IsError || r.Text != "echoed" {
@@ -281,11 +268,11 @@ func unread(content string) string { return "[content that Belay cannot read: " 
 // Content that Belay does not know is passed on as text, and the server stays up.
 //
 // SPEC E-09
-func TestStrangeContent(t *testing.T) {
-	for how, start := range map[string]func(t *testing.T) mcptool.Server{
+func TestStrangeContent(t *testing.T) { //nolint:paralleltest // see TestHTTP
+	for how, start := range map[string]func(t *testing.T) mcptool.Server{ //nolint:paralleltest // likewise
 		"over pipes":         func(t *testing.T) mcptool.Server { t.Helper(); return child(t, "raw", "raw strange content", nil) },
-		"by HTTP":            func(t *testing.T) mcptool.Server { t.Helper(); _, s := serveRawHTTP(t, "strange content"); return s },
-		"by HTTP, as events": func(t *testing.T) mcptool.Server { t.Helper(); _, s := serveRawHTTP(t, "strange events"); return s },
+		"by HTTP":            func(t *testing.T) mcptool.Server { t.Helper(); return serveRawHTTP(t, "strange content") },
+		"by HTTP, as events": func(t *testing.T) mcptool.Server { t.Helper(); return serveRawHTTP(t, "strange events") },
 	} {
 		t.Run(how, func(t *testing.T) {
 			var log records

@@ -57,7 +57,7 @@ func (t *serverTool) readResource(ctx context.Context, f *life, call *belay.Invo
 	}
 	read, err := f.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: in.URI})
 	if err != nil {
-		return belay.Result{}, err
+		return belay.Result{}, err //nolint:wrapcheck // the caller tells errors apart
 	}
 	var out belay.Result
 	var texts []string
@@ -111,7 +111,7 @@ func (t *serverTool) getPrompt(ctx context.Context, f *life, call *belay.Invocat
 	}
 	prompt, err := f.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
 	if err != nil {
-		return belay.Result{}, err
+		return belay.Result{}, err //nolint:wrapcheck // the caller tells errors apart
 	}
 	var out belay.Result
 	var texts []string
@@ -183,9 +183,9 @@ func (e *entries) add(id, name, about string) bool {
 	return true
 }
 
-func (e entries) result(none string) belay.Result {
-	if len(e) == 0 {
+func (e *entries) result(none string) belay.Result {
+	if len(*e) == 0 {
 		return belay.Result{Text: none}
 	}
-	return belay.Result{Text: strings.Join(e, "\n")}
+	return belay.Result{Text: strings.Join(*e, "\n")}
 }

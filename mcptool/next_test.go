@@ -73,8 +73,8 @@ func has(r belay.Request, name string) bool {
 // Tools that a server announces while it runs a call are in the request that follows.
 //
 // SPEC E-09, T-12
-func TestAnnouncedToolsAreInTheNextRequest(t *testing.T) {
-	for how, start := range map[string]struct {
+func TestAnnouncedToolsAreInTheNextRequest(t *testing.T) { //nolint:paralleltest // see TestHTTP
+	for how, start := range map[string]struct { //nolint:paralleltest // likewise
 		server      func(t *testing.T) mcptool.Server
 		tool, input string
 	}{
@@ -268,7 +268,7 @@ func curious() *mcp.Server {
 func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	const pizza = `{"type":"object","required":["size"],"properties":{"size":{"type":"string","enum":["s","l"],"enumNames":["Small","Large"]},"count":{"type":"integer","minimum":1,"maximum":9,"description":"how many"},"extra":{"type":"boolean"}}}`
 	e := open(t, quick(mcptool.Options{}), serveSDK(t, "pizza", curious()))
-	for _, test := range []struct {
+	for _, test := range []struct { //nolint:paralleltest // likewise
 		rule, schema string
 		answers      []string
 		nobody       bool

@@ -245,7 +245,7 @@ func (b *readableBody) Read(p []byte) (int, error) {
 	if b.message == nil {
 		whole, err := io.ReadAll(b.ReadCloser)
 		if err != nil {
-			return 0, err //nolint:wrapcheck // a reader passes on what it gets
+			return 0, err
 		}
 		b.message = bytes.NewReader(readable(whole))
 	}

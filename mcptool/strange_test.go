@@ -31,6 +31,15 @@ var (
 			"prompts/list":             `{"prompts":[null,{"name":"review","description":"Reviews.","arguments":[null,{"name":"what","required":"yes"}]},{"name":"plain","arguments":[null]}]}`,
 			"prompts/get":              `{"messages":[null,{"role":"user","content":{"type":"hologram"}},{"role":7,"content":{"type":"text","text":"said"}}]}`,
 		},
+		"lists of nothing": {
+			"initialize":               `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"prompts":{}}}`,
+			"tools/list":               `{"tools":[null]}`,
+			"resources/list":           `{"resources":[null]}`,
+			"resources/templates/list": `{"resourceTemplates":[null]}`,
+			"resources/read":           `{"contents":[null]}`,
+			"prompts/list":             `{"prompts":[null]}`,
+			"prompts/get":              `{"messages":[null]}`,
+		},
 		"unreadable lists": {
 			"initialize":     `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"prompts":{}}}`,
 			"resources/list": `{"resources":"none"}`,
@@ -50,6 +59,7 @@ var (
 		"asks without end":          {"initialize": "that was long ago"},
 		"leaks in the handshake":    {"initialize": "no access with ${SECRET}", "server/discover": "no access with ${SECRET}"},
 		"leaks it escaped":          {"initialize": "no access with ${ESCAPED} or ${QUOTED}"},
+		"leaks a token of its own":  {"initialize": "no access with Authorization: Bearer hunter-of-others"},
 		"leaks when it lists":       {"tools/list": "no access with ${SECRET}"},
 		"leaks when it lists again": {"tools/list": "no access with ${SECRET}"},
 	}
@@ -81,9 +91,9 @@ func manyProperties(n int) string {
 //
 // SPEC E-09
 func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
-	for how, start := range map[string]func(t *testing.T, kind string) mcptool.Server{
+	for how, start := range map[string]func(t *testing.T, kind string) mcptool.Server{ //nolint:paralleltest // likewise
 		"over pipes": func(t *testing.T, kind string) mcptool.Server { t.Helper(); return child(t, "raw", "raw "+kind, nil) },
-		"by HTTP":    func(t *testing.T, kind string) mcptool.Server { t.Helper(); _, s := serveRawHTTP(t, kind); return s },
+		"by HTTP":    func(t *testing.T, kind string) mcptool.Server { t.Helper(); return serveRawHTTP(t, kind) },
 	} {
 		t.Run(how, func(t *testing.T) {
 			var log records
@@ -108,6 +118,17 @@ func TestStrangeLists(t *testing.T) { //nolint:paralleltest // see TestHTTP
 				{"raw__get_prompt", `{"name":"review"}`, "[user]\n" + unread("null") + "\n\n[user]\n" + unread(`{"type":"hologram"}`) + "\n\n[user]\nsaid"},
 			} {
 				if r := call(t, e, test.tool, test.input); r.IsError || r.Text != test.want {
+					t.Errorf("%s %s: the result is %+v, want %q", test.tool, test.input, r, test.want)
+				}
+			}
+			nothing := open(t, opts, start(t, "lists of nothing"))
+			for _, test := range []struct{ tool, input, want string }{
+				{"raw__read_resource", `{}`, "This server has no resources now."},
+				{"raw__read_resource", `{"uri":"note://1"}`, "[resource ]\n" + unread("null")},
+				{"raw__get_prompt", `{}`, "This server has no prompts now."},
+				{"raw__get_prompt", `{"name":"review"}`, "[user]\n" + unread("null")},
+			} {
+				if r := call(t, nothing, test.tool, test.input); r.IsError || r.Text != test.want {
 					t.Errorf("%s %s: the result is %+v, want %q", test.tool, test.input, r, test.want)
 				}
 			}
@@ -209,18 +230,19 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 	web := func(headers map[string]string, query string) func(t *testing.T) mcptool.Server {
 		return func(t *testing.T) mcptool.Server {
 			t.Helper()
-			_, s := serveRawHTTP(t, "leaks what it was sent")
+			s := serveRawHTTP(t, "leaks what it was sent")
 			s.Headers = headers
 			s.URL += query
 			return s
 		}
 	}
-	for rule, test := range map[string]struct {
+	for rule, test := range map[string]struct { //nolint:paralleltest // likewise
 		server func(t *testing.T) mcptool.Server
 		log    string // a part of what is logged
 	}{
 		"a refused handshake":               {raw("leaks in the handshake", "${PASSWORD}"), down},
 		"a secret that is escaped":          {raw("leaks it escaped", "${PASSWORD}"), down},
+		"what looks like a secret":          {raw("leaks a token of its own", "${PASSWORD}"), down},
 		"a refused list of tools":           {raw("leaks when it lists", "${PASSWORD}"), down},
 		"a later list of tools":             {raw("leaks when it lists again", "${PASSWORD}"), "mcp server does not list its tools"},
 		"a tool that is left out":           {raw("leaks in the name of a tool", "${PASSWORD2}"), "mcp tool is left out"},
@@ -272,7 +294,7 @@ func TestSecretsOfFailingServersAreNotLogged(t *testing.T) { //nolint:parallelte
 //
 // SPEC E-09, C-11
 func TestSecretsAreNotShownToTheModel(t *testing.T) { //nolint:paralleltest // see TestHTTP
-	_, web := serveRawHTTP(t, "drops calls")
+	web := serveRawHTTP(t, "drops calls")
 	web.URL += "?apiKey=hunter-literal"
 	e := open(t, quick(mcptool.Options{Backoff: time.Hour}), web)
 	if r := call(t, e, "raw__echo", `{}`); r.Class != belay.ClassUnavailable || !strings.Contains(r.Text, "apiKey=[REDACTED]") || strings.Contains(r.Text, "hunt") {
@@ -369,7 +391,7 @@ func TestCallsThatRunOutOfTime(t *testing.T) { //nolint:paralleltest // see Test
 			}
 		})
 	}
-	for _, s := range e.Servers() {
+	for _, s := range e.Servers() { //nolint:paralleltest // likewise
 		if s.State != mcptool.StateReady {
 			t.Errorf("server %s is %s: %v", s.Server.Name, s.State, s.Err)
 		}

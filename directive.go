@@ -169,26 +169,34 @@ type TypedName struct {
 	Name, Description string
 	// From is the extension that answers to it; empty for a directive.
 	From string
+	// Aliases are other names that do the same. They default to none.
+	Aliases []string
 }
 
 // TypedNames are what users can type with a slash in front now: the directives, by
 // name, and then the names of extensions that list them. One that a directive, or an
 // earlier extension, has too is not among them.
-func (a *Agent) TypedNames() []TypedName {
+func (a *Agent) TypedNames() []TypedName { return a.typedNames(a.reach()) }
+
+// TypedNames are those of the agent that the turn may use: a subagent's may be fewer.
+func (c *Controls) TypedNames() []TypedName { return c.turn.agent.typedNames(c.turn.reach()) }
+
+func (a *Agent) typedNames(reach Reach) []TypedName {
 	var names []TypedName
 	taken := make(map[string]bool)
 	for _, d := range a.Directives() {
 		names = append(names, TypedName{Name: d.Name, Description: d.Description})
 		taken[d.Name] = true
 	}
-	for _, e := range a.opts.Extensions {
-		lister, ok := e.(NameListExtension)
+	for i := range a.opts.Extensions {
+		extension, binds := a.namesOf(i, reach)
+		lister, ok := extension.(NameListExtension)
 		if !ok {
 			continue
 		}
-		for _, n := range lister.TypedNames(a.opts.Name) {
-			if !taken[n.Name] {
-				n.From = e.Name()
+		for _, n := range lister.TypedNames(reach.Agent) {
+			if !taken[n.Name] && binds(n.Name) {
+				n.From = a.names[i]
 				names = append(names, n)
 			}
 			taken[n.Name] = true
@@ -207,13 +215,18 @@ type boundName struct {
 // bindNames finds out who answers to the names in a text: directives, and then the
 // extensions in their order. What nobody answers to stays as it was typed. Extensions are
 // asked once for each name, however often the text has it.
-func (a *Agent) bindNames(text string) []boundName {
+func (a *Agent) bindNames(text string, reach Reach) []boundName {
 	tokens := scan.Tokens(text)
 	if len(tokens) == 0 {
 		return nil
 	}
 	directives := *a.directives.Load()
 	owners := make(map[string]int)
+	var binds []func(string) bool // by extension; nil for one that answers to no names
+	for i := range a.opts.Extensions {
+		_, b := a.namesOf(i, reach)
+		binds = append(binds, b)
+	}
 	var bound []boundName
 	for _, token := range tokens {
 		if d := directives[token.Name]; d != nil {
@@ -222,10 +235,7 @@ func (a *Agent) bindNames(text string) []boundName {
 		}
 		owner, asked := owners[token.Name]
 		if !asked {
-			owner = slices.IndexFunc(a.opts.Extensions, func(e Extension) bool {
-				n, ok := e.(NameExtension)
-				return ok && n.Binds(a.opts.Name, token.Name)
-			})
+			owner = slices.IndexFunc(binds, func(b func(string) bool) bool { return b != nil && b(token.Name) })
 			owners[token.Name] = owner
 		}
 		if owner >= 0 {
@@ -241,7 +251,7 @@ func (a *Agent) bindNames(text string) []boundName {
 func (t *turn) expand(said *submitted) EndReason {
 	defer t.gatherWishes() // of the children of directives and skills
 	typed := said.text
-	bound := t.agent.bindNames(typed)
+	bound := t.agent.bindNames(typed, t.reach())
 	if len(bound) > 0 {
 		tokens := make([]scan.Token, len(bound))
 		for i := range bound {
@@ -314,7 +324,11 @@ func run(ctx context.Context, d *Directive, use *DirectiveUse) (outcome Directiv
 
 // expandFurther lets the extensions look at what users type.
 func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) EndReason {
-	for i, e := range t.agent.opts.Extensions {
+	for i, name := range t.agent.names {
+		e, err := t.agent.extension(i, t.reach())
+		if err != nil {
+			return t.failed(err)
+		}
 		in, ok := e.(InputExtension)
 		if !ok {
 			continue
@@ -340,14 +354,14 @@ func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) E
 			err = errors.Join(err, x.Reply.check())
 		}
 		if err != nil {
-			return t.failed(fmt.Errorf("extension %q: %w", e.Name(), err))
+			return t.failed(fmt.Errorf("extension %q: %w", name, err))
 		}
 		if x.Text != nil {
 			said.text = *x.Text
 		}
 		said.injected = append(said.injected, x.Injected...)
 		if x.Reply != nil {
-			said.answer(x.Reply, e.Name())
+			said.answer(x.Reply, name)
 			return ""
 		}
 	}

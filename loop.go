@@ -28,6 +28,7 @@ type turn struct {
 	base context.Context //nolint:containedctx // the same, which an abort does not end
 
 	tools   *toolset      // of this step
+	limits  *limits       // of its resources, with those of its parents
 	stepped *steppedTools // that the turn was told of
 	wishes  wishes
 	extra   []*boundTool // of this turn alone

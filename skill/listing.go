@@ -144,25 +144,3 @@ func withSuffix(text, suffix string) string {
 	}
 	return text + "\n\n" + suffix
 }
-
-// listing is the listing of a set for an agent, of the skills that a tool lists. It
-// is made once, and empty if there are none.
-func (s *set) listing(key listingKey) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if text, ok := s.listings[key]; ok {
-		return text
-	}
-	text := ""
-	var members []*Skill
-	for _, skill := range s.skills {
-		if skill.isFor(key.agent) && (key.callable && skill.callable() || !key.callable && skill.content() && !skill.callable()) {
-			members = append(members, skill)
-		}
-	}
-	if len(members) > 0 {
-		text = Listing(members, key.budget)
-	}
-	s.listings[key] = text
-	return text
-}

@@ -62,7 +62,7 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 // session would wait for ever, and so would whoever looks at what it asks.
 func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
 	controls := call.Controls()
-	s, _ := e.now.Load().find(call.Agent, in.Name)
+	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // what began is ended, whatever the agent may call now
 	if s == nil {
 		s = &Subagent{Name: in.Name, Factory: gone}
 	}

@@ -26,7 +26,7 @@ var (
 
 // invokeTool is the tool that hands over one task. It is made anew when the subagents
 // change: what it is told to be is part of a tool.
-func (e *Extension) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a tool is used through the interface
+func (s *scoped) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a tool is used through the interface
 	return &tool{belay.NewRawTool(belay.ToolDeclaration{
 		Name: InvokeTool, Description: description(own), InputSchema: invokeSchema,
 	}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -34,7 +34,7 @@ func (e *Extension) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn //
 		if err := call.Decode(&in); err != nil {
 			return belay.Failed(belay.ClassInvalid, err.Error()), nil
 		}
-		a := e.ask(ctx, call, in.Name, in.Prompt, 0)
+		a := s.ask(ctx, call, in.Name, in.Prompt, 0)
 		switch {
 		case a.parked != "":
 			return belay.Result{}, belay.Park(a.parked)
@@ -43,7 +43,7 @@ func (e *Extension) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn //
 		default:
 			return encoded(a)
 		}
-	}, unbounded), e.abandonInvoke}
+	}, unbounded), s.abandonInvoke}
 }
 
 // description is that of the tool invoke_subagent, with a list of subagents
@@ -94,10 +94,10 @@ const delegateDescription = "Hands several tasks to subagents, those of " + Invo
 	"A task that fails has an error in its place and does not keep the others from being done."
 
 // delegateTool is the tool that hands over several tasks.
-func (e *Extension) delegateTool() belay.Tool { //nolint:ireturn // see invokeTool
+func (s *scoped) delegateTool() belay.Tool { //nolint:ireturn // see invokeTool
 	return &tool{belay.NewRawTool(belay.ToolDeclaration{
 		Name: DelegateTool, Description: delegateDescription, InputSchema: delegateSchema,
-	}, e.delegate, unbounded), e.abandonDelegate}
+	}, s.delegate, unbounded), s.abandonDelegate}
 }
 
 type delegated struct {
@@ -106,7 +106,7 @@ type delegated struct {
 
 // delegate does tasks at the same time. If some of them have to wait, what came of the
 // others is kept until the call is resumed.
-func (e *Extension) delegate(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+func (s *scoped) delegate(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	var in delegated
 	if err := call.Decode(&in); err != nil {
 		return belay.Failed(belay.ClassInvalid, err.Error()), nil
@@ -117,7 +117,7 @@ func (e *Extension) delegate(ctx context.Context, call *belay.Invocation) (belay
 			return belay.Result{}, err
 		}
 	}
-	room := make(chan struct{}, e.opts.Parallel)
+	room := make(chan struct{}, s.opts.Parallel)
 	var wg sync.WaitGroup
 	for i, task := range in.Tasks {
 		if done[i] != nil {
@@ -126,7 +126,7 @@ func (e *Extension) delegate(ctx context.Context, call *belay.Invocation) (belay
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			a := e.ask(ctx, call, task.Name, task.Prompt, i+1)
+			a := s.ask(ctx, call, task.Name, task.Prompt, i+1)
 			done[i] = &a
 		})
 	}

@@ -23,6 +23,8 @@ type Agent struct {
 	// stepped are the last toolsets that step tools were part of, the last one first.
 	stepped  atomic.Pointer[[]*steppedTools]
 	steppers []stepper
+	// toldLists has the names of the tools whose shortened lists the user was told of.
+	toldLists sync.Map
 	// limited are the last toolsets of children of the agent's, see limitedTools.
 	limited    atomic.Pointer[[]*limitedTools]
 	directives atomic.Pointer[map[string]*Directive]

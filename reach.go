@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,6 +15,10 @@ import (
 type Reach struct {
 	// Agent is the agent's name.
 	Agent string
+	// Window is the context window of the model that is asked next, in tokens. It is zero
+	// where it is unknown, and in what ReachOf returns. Lists that the model reads can grow
+	// with it.
+	Window int
 
 	limits *limits
 }
@@ -105,10 +110,14 @@ func (a *Agent) checkResources() error {
 }
 
 // reach returns what the agent may use by itself, without the limits of agents above it.
-func (a *Agent) reach() Reach { return Reach{Agent: a.opts.Name, limits: a.limits} }
+func (a *Agent) reach() Reach {
+	return Reach{Agent: a.opts.Name, Window: cmp.Or(a.opts.Compaction.Window, a.model.info.Window), limits: a.limits}
+}
 
 // reach returns what the turn may use.
-func (t *turn) reach() Reach { return Reach{Agent: t.agent.opts.Name, limits: t.limits} }
+func (t *turn) reach() Reach {
+	return Reach{Agent: t.agent.opts.Name, Window: t.window(), limits: t.limits}
+}
 
 // limit sets what the turn may use, and returns a context in which hooks and tools find it.
 func (t *turn) limit(ctx context.Context) context.Context {
@@ -119,7 +128,7 @@ func (t *turn) limit(ctx context.Context) context.Context {
 	if t.limits == nil && ctx.Value(reachKey{}) == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, reachKey{}, t.reach())
+	return context.WithValue(ctx, reachKey{}, Reach{Agent: t.agent.opts.Name, limits: t.limits}) // which model answers is not known yet
 }
 
 // limitsBelow returns the limits of the agent as a child of one that has limits itself. It

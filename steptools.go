@@ -18,6 +18,7 @@ type steppedTools struct {
 	broke    []stepProblem // of those that could not be asked
 	set      *toolset
 	problems []stepProblem
+	leftOut  []stepProblem // what the lists of tools leave out
 }
 
 // stepProblem is why a tool that an extension brings is left out.
@@ -63,6 +64,11 @@ func (t *turn) stepTools() *toolset {
 		t.stepped = now
 		for _, p := range now.problems {
 			t.diagnose(p.code, TurnPreToolMaterialization.Name(), p.from, p.message)
+		}
+		for _, p := range now.leftOut {
+			if _, told := t.agent.toldLists.LoadOrStore(p.from, true); !told {
+				t.diagnose(p.code, TurnPreToolMaterialization.Name(), p.from, p.message)
+			}
 		}
 	}
 	return now.set
@@ -149,6 +155,7 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 			default:
 				owner[b.name] = from
 				bound = append(bound, b)
+				now.noteList(b)
 			}
 		}
 	}
@@ -157,6 +164,19 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 	}
 	a.keepStep(now)
 	return now
+}
+
+// noteList notes what the list of a tool leaves out, if it has one and the agent may use it.
+// The tool is not ours and may panic.
+func (s *steppedTools) noteList(b *boundTool) {
+	l, ok := b.Tool.(ListingTool)
+	if !ok || !b.inScope {
+		return
+	}
+	var message string
+	if err := safely(b.name, func() error { message = l.LeftOut(); return nil }); err == nil && message != "" {
+		s.leftOut = append(s.leftOut, stepProblem{code: hook.CodeListingTruncated, from: b.name, message: message})
+	}
 }
 
 // mostSteps is how many toolsets an agent keeps, one for each reach: its own, and those that

@@ -15,12 +15,13 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/listing"
 )
 
 // Options are the settings of an [Extension]. A nil *Options is valid.
 type Options struct {
 	// Budget bounds the list of skills in the description of a tool, in tokens of
-	// four characters. Defaults to DefaultBudget.
+	// four characters. Defaults to ListingBudget of the model's context window.
 	Budget int
 	// ActiveBudget bounds the text of the skills that a task makes active, in such
 	// tokens: the one that exceeds it is cut, and those behind it are left out. Defaults
@@ -73,9 +74,6 @@ func New(catalog *Catalog, opts *Options) (*Extension, error) {
 	e := &Extension{catalog: catalog, tools: make(map[belay.Reach]madeTools)}
 	if opts != nil {
 		e.opts = *opts
-	}
-	if e.opts.Budget == 0 {
-		e.opts.Budget = DefaultBudget
 	}
 	if e.opts.ActiveBudget == 0 {
 		e.opts.ActiveBudget = DefaultBudget
@@ -145,7 +143,7 @@ const mostActive = 8
 // activate contributes the text of the skills that the task makes active.
 func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
 	var out belay.PromptSections
-	room := e.opts.ActiveBudget * charactersPerToken
+	room := e.opts.ActiveBudget * listing.CharactersPerToken
 	now := e.catalog.now.Load()
 	named := make(map[*Skill]bool)
 	for _, s := range now.named(in.Text()) {

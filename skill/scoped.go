@@ -1,11 +1,11 @@
 package skill
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -106,10 +106,32 @@ func (s *scoped) TypedNames(string) []belay.TypedName {
 
 // madeTools are the tools that an agent was given, and what they were made of.
 type madeTools struct {
-	of           *set
-	declarations []belay.ToolDeclaration
-	tools        []belay.Tool
+	of    *set
+	lists []toolList
+	tools []belay.Tool
 }
+
+// toolList is a tool and the skills that its description lists.
+type toolList struct{ tool, listing, leftOut string }
+
+// tool is a tool with a list of skills.
+type tool struct {
+	belay.Tool
+
+	traits  belay.ToolTraits
+	leftOut string
+}
+
+var (
+	_ belay.TraitTool   = (*tool)(nil)
+	_ belay.ListingTool = (*tool)(nil)
+)
+
+// Traits say that reading a skill twice does no harm.
+func (t *tool) Traits() belay.ToolTraits { return t.traits }
+
+// LeftOut tells the user which part of the list did not fit.
+func (t *tool) LeftOut() string { return t.leftOut }
 
 // keptReaches is for how many agents, and how many parents of theirs, tools are kept: names
 // of agents can be made up without end.
@@ -125,11 +147,11 @@ func (s *scoped) StepTools(string) []belay.Tool {
 	if ok && made.of == now {
 		return made.tools
 	}
-	declarations := s.declarations(now)
-	if !ok || !reflect.DeepEqual(declarations, made.declarations) {
-		made = madeTools{declarations: declarations}
-		for _, d := range declarations {
-			made.tools = append(made.tools, belay.NewRawTool(d, s.call, &belay.ToolTraits{Idempotent: d.Name != InvokeTool}))
+	lists := s.lists(now)
+	if !ok || !slices.Equal(lists, made.lists) {
+		made = madeTools{lists: lists}
+		for _, l := range lists {
+			made.tools = append(made.tools, s.tool(l))
 		}
 	}
 	made.of = now
@@ -151,8 +173,8 @@ var (
 		`"required":["name"],"additionalProperties":false}`)
 )
 
-// declarations are the tools that the agent has.
-func (s *scoped) declarations(now *set) []belay.ToolDeclaration {
+// lists returns the tools that the agent has, each with its list.
+func (s *scoped) lists(now *set) []toolList {
 	var read, invoke []*Skill
 	for _, one := range now.skills {
 		switch {
@@ -163,14 +185,28 @@ func (s *scoped) declarations(now *set) []belay.ToolDeclaration {
 			read = append(read, one)
 		}
 	}
-	var tools []belay.ToolDeclaration
-	if len(read) > 0 {
-		tools = append(tools, belay.ToolDeclaration{Name: s.opts.ToolName, Description: ReadDescription(Listing(read, s.opts.Budget), s.opts.Suffix), InputSchema: readSchema})
+	budget := cmp.Or(s.opts.Budget, ListingBudget(s.reach.Window))
+	var lists []toolList
+	for _, l := range []struct {
+		tool   string
+		skills []*Skill
+	}{{s.opts.ToolName, read}, {InvokeTool, invoke}} {
+		if len(l.skills) > 0 {
+			text, left := list(l.skills, budget)
+			lists = append(lists, toolList{l.tool, text, left.Message("skill", budget)})
+		}
 	}
-	if len(invoke) > 0 {
-		tools = append(tools, belay.ToolDeclaration{Name: InvokeTool, Description: InvokeDescription(Listing(invoke, s.opts.Budget), s.opts.Suffix), InputSchema: invokeSchema})
+	return lists
+}
+
+// tool makes a tool of a list.
+func (s *scoped) tool(l toolList) belay.Tool { //nolint:ireturn // a tool is used through the interface
+	d := belay.ToolDeclaration{Name: l.tool, Description: ReadDescription(l.listing, s.opts.Suffix), InputSchema: readSchema}
+	if l.tool == InvokeTool {
+		d.Description, d.InputSchema = InvokeDescription(l.listing, s.opts.Suffix), invokeSchema
 	}
-	return tools
+	traits := belay.ToolTraits{Idempotent: l.tool != InvokeTool}
+	return &tool{belay.NewRawTool(d, s.call, &traits), traits, l.leftOut}
 }
 
 // call runs the tools.

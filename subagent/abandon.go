@@ -15,15 +15,20 @@ type tool struct {
 	belay.Tool
 
 	abandon func(ctx context.Context, call *belay.Invocation) error
+	leftOut string
 }
 
 var (
 	_ belay.TraitTool   = (*tool)(nil)
 	_ belay.AbandonTool = (*tool)(nil)
+	_ belay.ListingTool = (*tool)(nil)
 )
 
 // Traits are those of both tools.
 func (t *tool) Traits() belay.ToolTraits { return *unbounded }
+
+// LeftOut tells the user which part of the list of subagents did not fit.
+func (t *tool) LeftOut() string { return t.leftOut }
 
 // Abandon ends the children of a call.
 func (t *tool) Abandon(ctx context.Context, call *belay.Invocation) error {

@@ -23,6 +23,10 @@ type Options struct {
 	// Delegate adds the tool delegate, which takes a list of tasks. Defaults to
 	// invoke_subagent alone: calling it several times in one message does the same.
 	Delegate bool
+	// Budget bounds the list of subagents in the description of invoke_subagent, in tokens
+	// of four characters: first the names of all, then descriptions while they fit. Defaults
+	// to 2 % of the model's context window, and at least 2,000.
+	Budget int
 	// Parallel is how many tasks of one call of delegate run at a time. Defaults to 16.
 	Parallel int
 }
@@ -56,6 +60,9 @@ func New(opts *Options) (*Extension, error) {
 	}
 	if e.opts.Parallel < 0 {
 		return nil, errors.New("subagents: parallel: it is negative")
+	}
+	if e.opts.Budget < 0 {
+		return nil, errors.New("subagents: budget: it is negative")
 	}
 	e.now.Store(&set{})
 	if _, err := e.Add(e.opts.Subagents...); err != nil {

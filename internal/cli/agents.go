@@ -169,6 +169,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	}
 	skills, err := skill.New(b.skills, &skill.Options{
 		Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
+		Budget: b.settings.Limits.ListingTokens,
 	})
 	if err != nil {
 		return nil, err

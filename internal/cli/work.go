@@ -282,6 +282,7 @@ func (w *work) takeDeclared(name string) error {
 func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, *subagent.Extension, error) {
 	skills, err := skill.New(w.skills, &skill.Options{
 		Project: w.settings.Project, Mode: w.settings.Mode, EnforceAllowedTools: w.settings.Skills.EnforceAllowedTools || w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.floor,
+		Budget: w.settings.Limits.ListingTokens,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -291,7 +292,7 @@ func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, 
 		return nil, nil, err
 	}
 	a.tellUnused(w.settings, w.skills)
-	subagents, err := subagent.New(&subagent.Options{Subagents: declared.subagents(agents)})
+	subagents, err := subagent.New(&subagent.Options{Subagents: declared.subagents(agents), Budget: w.settings.Limits.ListingTokens})
 	if err != nil {
 		return nil, nil, usage("%w", err)
 	}

@@ -20,9 +20,11 @@ type Agent struct {
 	opts  Options
 	hooks *hook.Runtime
 	tools atomic.Pointer[toolset]
-	// stepped is the last toolset that step tools were part of.
-	stepped  atomic.Pointer[steppedTools]
+	// stepped are the last toolsets that step tools were part of, the last one first.
+	stepped  atomic.Pointer[[]*steppedTools]
 	steppers []stepper
+	// toldLists has the names of the tools whose shortened lists the user was told of.
+	toldLists sync.Map
 	// limited are the last toolsets of children of the agent's, see limitedTools.
 	limited    atomic.Pointer[[]*limitedTools]
 	directives atomic.Pointer[map[string]*Directive]
@@ -30,6 +32,8 @@ type Agent struct {
 	names      []string               // of the extensions
 	config     AgentConfig            // as extensions made it; it is not changed any more
 	narrowed   ownTools
+	limits     *limits                // of its resources; nil for none
+	below      atomic.Pointer[limits] // of the last parent's children, see limitsBelow
 	scopeLines []string
 	fragments  []fragment // of extensions
 	hints      []fragment // likewise

@@ -3,7 +3,6 @@ package belay
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -72,34 +71,49 @@ func (a *Agent) build(ctx context.Context) error {
 		}
 		a.config = AgentConfig{ID: id, Name: a.opts.Name, Instructions: draft.Instructions, Resources: draft.Resources}.clone() // it may still hold its own
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.config.Resources)) {
-		if !slices.Contains(a.names, name) {
-			return fmt.Errorf("resources: there is no extension %q%s: there are %s", name, near.Hint(name, a.names), quotedNames(a.names))
-		}
+	if err := a.checkResources(); err != nil {
+		return err
 	}
 	return a.narrow()
 }
 
-// narrow asks the extensions which of their tools the agent may use.
+// narrow asks the extensions which of their tools the agent may use, and says what it may
+// use of each kind of resource.
 func (a *Agent) narrow() error {
 	a.narrowed = make(ownTools)
+	lines := make(map[string]string) // by kind
+	var kinds []string               // in the order of the extensions
 	for i, e := range a.opts.Extensions {
+		own, err := a.kinds(i)
+		if err != nil {
+			return err
+		}
+		for _, kind := range own {
+			if allowed, restricted := a.config.Resources[kind]; restricted && lines[kind] == "" {
+				kinds = append(kinds, kind)
+				lines[kind] = scopeLine(kind, allowed)
+			}
+		}
 		name := a.names[i]
 		allowed, restricted := a.config.Resources[name]
-		if !restricted {
+		_, enforces := e.(ResourceExtension)
+		s, says := e.(ScopeExtension)
+		if !restricted || enforces && !says { // it keeps to its resources itself
 			continue
 		}
 		tools, line := slices.Clone(allowed), ""
-		if s, ok := e.(ScopeExtension); ok {
+		if says {
 			if err := safely(name, func() error { tools, line = s.Narrow(a.config.clone(), slices.Clone(allowed)); return nil }); err != nil {
 				return err
 			}
 		}
 		a.narrowed[name] = slices.Clone(tools)
-		if line = strings.TrimSpace(oneLine(line, " ")); line == "" {
-			line = scopeLine(name, allowed)
+		if line = strings.TrimSpace(oneLine(line, " ")); line != "" {
+			lines[name] = line
 		}
-		a.scopeLines = append(a.scopeLines, line)
+	}
+	for _, kind := range kinds {
+		a.scopeLines = append(a.scopeLines, lines[kind])
 	}
 	return nil
 }
@@ -200,7 +214,8 @@ func (a *Agent) warnOfStrays() {
 		a.warnOfStray("scope", pattern, names)
 	}
 	for i, e := range a.opts.Extensions {
-		if _, says := e.(ScopeExtension); says { // what the names mean it knows
+		_, says := e.(ScopeExtension)
+		if _, enforces := e.(ResourceExtension); says || enforces { // what the names mean it knows
 			continue
 		}
 		var own []string
@@ -224,8 +239,8 @@ func (a *Agent) warnOfStray(where, pattern string, names []string) {
 // allTools are the tools of the agent, with those of its last step.
 func (a *Agent) allTools() *toolset {
 	now := a.tools.Load()
-	if s := a.stepped.Load(); s != nil && s.base == now {
-		return s.set
+	if kept := a.stepped.Load(); kept != nil && (*kept)[0].base == now {
+		return (*kept)[0].set
 	}
 	return now
 }
@@ -251,7 +266,7 @@ func (a *Agent) basePrompt(day string) *prompt {
 
 // scopeBlock tells a restricted agent what it may use.
 func (a *Agent) scopeBlock() string {
-	if a.opts.Scope == nil && len(a.narrowed) == 0 {
+	if a.opts.Scope == nil && len(a.scopeLines) == 0 {
 		return ""
 	}
 	var lines []string

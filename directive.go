@@ -168,26 +168,34 @@ type TypedName struct {
 	Name, Description string
 	// From is the extension that answers to it; empty for a directive.
 	From string
+	// Aliases are other names that do the same. They default to none.
+	Aliases []string
 }
 
 // TypedNames are what users can type with a slash in front now: the directives, by
 // name, and then the names of extensions that list them. One that a directive, or an
 // earlier extension, has too is not among them.
-func (a *Agent) TypedNames() []TypedName {
+func (a *Agent) TypedNames() []TypedName { return a.typedNames(a.reach()) }
+
+// TypedNames are those of the agent that the turn may use: a subagent's may be fewer.
+func (c *Controls) TypedNames() []TypedName { return c.turn.agent.typedNames(c.turn.reach()) }
+
+func (a *Agent) typedNames(reach Reach) []TypedName {
 	var names []TypedName
 	taken := make(map[string]bool)
 	for _, d := range a.Directives() {
 		names = append(names, TypedName{Name: d.Name, Description: d.Description})
 		taken[d.Name] = true
 	}
-	for _, e := range a.opts.Extensions {
-		lister, ok := e.(NameListExtension)
+	for i := range a.opts.Extensions {
+		extension, binds := a.namesOf(i, reach)
+		lister, ok := extension.(NameListExtension)
 		if !ok {
 			continue
 		}
-		for _, n := range lister.TypedNames(a.opts.Name) {
-			if !taken[n.Name] {
-				n.From = e.Name()
+		for _, n := range lister.TypedNames(reach.Agent) {
+			if !taken[n.Name] && binds(n.Name) {
+				n.From = a.names[i]
 				names = append(names, n)
 			}
 			taken[n.Name] = true
@@ -206,13 +214,18 @@ type boundName struct {
 // bindNames finds out who answers to the names in a text: directives, and then the
 // extensions in their order. What nobody answers to stays as it was typed. Extensions are
 // asked once for each name, however often the text has it.
-func (a *Agent) bindNames(text string) []boundName {
+func (a *Agent) bindNames(text string, reach Reach) []boundName {
 	tokens := scan.Tokens(text)
 	if len(tokens) == 0 {
 		return nil
 	}
 	directives := *a.directives.Load()
 	owners := make(map[string]int)
+	var binds []func(string) bool // by extension; nil for one that answers to no names
+	for i := range a.opts.Extensions {
+		_, b := a.namesOf(i, reach)
+		binds = append(binds, b)
+	}
 	var bound []boundName
 	for _, token := range tokens {
 		if d := directives[token.Name]; d != nil {
@@ -221,10 +234,7 @@ func (a *Agent) bindNames(text string) []boundName {
 		}
 		owner, asked := owners[token.Name]
 		if !asked {
-			owner = slices.IndexFunc(a.opts.Extensions, func(e Extension) bool {
-				n, ok := e.(NameExtension)
-				return ok && n.Binds(a.opts.Name, token.Name)
-			})
+			owner = slices.IndexFunc(binds, func(b func(string) bool) bool { return b != nil && b(token.Name) })
 			owners[token.Name] = owner
 		}
 		if owner >= 0 {

@@ -174,8 +174,9 @@ type HintExtension interface {
 }
 
 // ScopeExtension narrows its own tools for an agent that may use part of what it brings.
-// Without it the names in Options.Resources are those of its tools, or patterns of
-// [path.Match]. What an agent may not use its subagents may not use either.
+// Without it the names in Options.Resources are those of its tools and of what users type,
+// or patterns of [path.Match]. What an agent may not use its subagents may not use either.
+// What is no tool, such as a skill, is for a [ResourceExtension].
 type ScopeExtension interface {
 	Extension
 	// Narrow says which of its tools the agent may use, as names or patterns, and may

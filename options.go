@@ -24,9 +24,11 @@ type Options struct {
 	// patterns, as path.Match takes them. An empty list means none. Defaults to
 	// all.
 	Scope []string
-	// Resources name, by extension, what of it the agent may use: an empty list means
-	// none. What the names mean the extension says. An extension that is not named may
-	// be used as a whole.
+	// Resources restrict the agent, by kind, such as {"skills": {"deploy"}}. The values are
+	// names or patterns, as path.Match takes them. An empty list means none; a kind that is
+	// not named may be used as a whole. A kind is the name of an extension, or one that a
+	// [ResourceExtension] enforces. New refuses a kind that no extension enforces. Subagents
+	// may use no more than the agents above them.
 	Resources map[string][]string
 	// Environment tells the model where it works. Defaults to telling nothing.
 	Environment *Environment

@@ -27,6 +27,15 @@ type TraitTool interface {
 	Traits() ToolTraits
 }
 
+// ListingTool is a Tool whose description lists something within a budget, such as skills.
+// It counts for tools that a StepToolExtension brings.
+type ListingTool interface {
+	Tool
+	// LeftOut tells the user what the list leaves out. It is empty if the list is complete.
+	// The agent tells it once, as the diagnostic tool_listing.truncated.
+	LeftOut() string
+}
+
 // ToolTraits say how a tool is run. They are also the options of NewTool.
 type ToolTraits struct {
 	// Serial makes the tool a barrier: it runs alone, in call order. Defaults to

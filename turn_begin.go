@@ -65,16 +65,17 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	if err := s.acquire(ctx, s.agent.opts.Busy); err != nil {
 		return nil, fmt.Errorf("session %q: %w", s.id, err)
 	}
-	base := ctx
-	if ctx.Done() != nil {
-		base = context.WithoutCancel(ctx)
-	}
 	t := &turn{
-		agent: s.agent, session: s, model: s.agent.model, ctx: ctx, base: base,
-		scope: &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}, request: turnRequest{tools: s.agent.tools.Load()}, write: turnWrite{clean: true},
+		agent: s.agent, session: s, model: s.agent.model, lineage: lineageOf(ctx),
+		scope:   &hook.Scope{Session: s.id, Agent: s.agent.opts.Name},
+		request: turnRequest{tools: s.agent.tools.Load()}, write: turnWrite{clean: true},
 	}
 	t.state = &t.own
-	if t.lineage = lineageOf(ctx); t.lineage != nil {
+	t.ctx = t.limit(ctx)
+	if t.base = t.ctx; ctx.Done() != nil {
+		t.base = context.WithoutCancel(t.ctx)
+	}
+	if t.lineage != nil {
 		t.request.tools = t.limited(t.request.tools)
 	}
 	return t, nil

@@ -17,7 +17,7 @@ import (
 func (t *turn) expand(said *submitted) EndReason {
 	defer t.gatherWishes() // of the children of directives and skills
 	typed := said.text
-	bound := t.agent.bindNames(typed)
+	bound := t.agent.bindNames(typed, t.reach())
 	if len(bound) > 0 {
 		tokens := make([]scan.Token, len(bound))
 		for i := range bound {
@@ -90,7 +90,11 @@ func run(ctx context.Context, d *Directive, use *DirectiveUse) (outcome Directiv
 
 // expandFurther lets the extensions look at what users type.
 func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) EndReason {
-	for i, e := range t.agent.opts.Extensions {
+	for i, name := range t.agent.names {
+		e, err := t.agent.extension(i, t.reach())
+		if err != nil {
+			return t.fail(err)
+		}
 		in, ok := e.(InputExtension)
 		if !ok {
 			continue
@@ -116,14 +120,14 @@ func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) E
 			err = errors.Join(err, x.Reply.check())
 		}
 		if err != nil {
-			return t.fail(fmt.Errorf("extension %q: %w", e.Name(), err))
+			return t.fail(fmt.Errorf("extension %q: %w", name, err))
 		}
 		if x.Text != nil {
 			said.text = *x.Text
 		}
 		said.injected = append(said.injected, x.Injected...)
 		if x.Reply != nil {
-			said.answer(x.Reply, e.Name())
+			said.answer(x.Reply, name)
 			return ""
 		}
 	}

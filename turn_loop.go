@@ -20,6 +20,7 @@ type turn struct {
 	own     TurnState  // the state of a turn that began in this process
 	model   *namedModel
 	lineage *lineage    // nil for the main agent
+	limits  *limits     // what it and its parents may use of each resource
 	scope   *hook.Scope // of this step; never modified, because inputs and records share it
 	snap    *hook.Snapshot
 

@@ -13,10 +13,12 @@ import (
 // extensions bring for it. As long as neither changes it serves every step.
 type steppedTools struct {
 	base     *toolset
+	reach    Reach
 	brought  [][]Tool      // by extension
 	broke    []stepProblem // of those that could not be asked
 	set      *toolset
 	problems []stepProblem
+	leftOut  []stepProblem // what the lists of tools leave out
 }
 
 // stepProblem is why a tool that an extension brings is left out.
@@ -33,9 +35,20 @@ type stepper struct {
 	name string
 }
 
-// tools asks it for the tools of an agent's next step.
-func (s stepper) tools(agent string) (tools []Tool, err error) {
-	err = safely(s.name, func() error { tools = s.StepTools(agent); return nil })
+// ask asks it for the tools of an agent's next step.
+func (s stepper) ask(reach Reach) []Tool {
+	if r, ok := s.StepToolExtension.(ResourceExtension); ok {
+		if st, ok := r.For(reach).(StepToolExtension); ok {
+			return st.StepTools(reach.Agent)
+		}
+		return nil
+	}
+	return s.StepTools(reach.Agent)
+}
+
+// tools asks it, and tells when it panics.
+func (s stepper) tools(reach Reach) (tools []Tool, err error) {
+	err = safely(s.name, func() error { tools = s.ask(reach); return nil })
 	return tools, err
 }
 
@@ -46,11 +59,16 @@ func (t *turn) stepTools() *toolset {
 	if len(t.agent.steppers) == 0 {
 		return base
 	}
-	now := t.agent.step(base)
+	now := t.agent.step(base, t.reach())
 	if now != t.request.stepped {
 		t.request.stepped = now
 		for _, p := range now.problems {
 			t.diagnose(p.code, TurnPreToolMaterialization.Name(), p.from, p.message)
+		}
+		for _, p := range now.leftOut {
+			if _, told := t.agent.toldLists.LoadOrStore(p.from, true); !told {
+				t.diagnose(p.code, TurnPreToolMaterialization.Name(), p.from, p.message)
+			}
 		}
 	}
 	return now.set
@@ -71,9 +89,9 @@ func (s *steppedTools) known() map[Tool]*boundTool {
 
 // ask asks the extensions for their tools: nil means that they bring what they brought
 // before. One that panics brings none.
-func (a *Agent) ask(before *steppedTools) (brought [][]Tool, broke []stepProblem) {
+func (a *Agent) ask(before *steppedTools, reach Reach) (brought [][]Tool, broke []stepProblem) {
 	for i, e := range a.steppers {
-		tools, err := e.tools(a.opts.Name)
+		tools, err := e.tools(reach)
 		if err != nil {
 			a.opts.Logger.Warn("an extension brings no tools", "agent", a.opts.Name, "error", err)
 			broke = append(broke, stepProblem{hook.CodePanic, e.name, "the extension panicked when it was asked for its tools", err})
@@ -92,9 +110,9 @@ func (a *Agent) ask(before *steppedTools) (brought [][]Tool, broke []stepProblem
 	return brought, broke
 }
 
-// step binds the tools of the extensions, as they are now.
-func (a *Agent) step(base *toolset) *steppedTools {
-	last := a.stepped.Load()
+// step binds the tools of the extensions, as they are now for a reach.
+func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
+	last := a.lastStep(reach)
 	same := last != nil && last.base == base
 	if same && len(last.broke) == 0 && a.bringTheSame(last) {
 		return last
@@ -103,14 +121,14 @@ func (a *Agent) step(base *toolset) *steppedTools {
 	if !same {
 		before = nil
 	}
-	brought, broke := a.ask(before)
+	brought, broke := a.ask(before, reach)
 	if brought == nil { // what they brought before
 		if slices.EqualFunc(last.broke, broke, func(x, y stepProblem) bool { return x.err.Error() == y.err.Error() }) {
 			return last
 		}
 		brought = last.brought
 	}
-	now := &steppedTools{base: base, brought: brought, broke: broke, set: base, problems: slices.Clone(broke)}
+	now := &steppedTools{base: base, reach: reach, brought: brought, broke: broke, set: base, problems: slices.Clone(broke)}
 	known := last.known()
 	owner := make(map[string]string)
 	var bound []*boundTool
@@ -137,14 +155,59 @@ func (a *Agent) step(base *toolset) *steppedTools {
 			default:
 				owner[b.name] = from
 				bound = append(bound, b)
+				now.noteList(b)
 			}
 		}
 	}
 	if len(bound) > 0 {
 		now.set = newToolset(slices.Concat(base.tools, bound))
 	}
-	a.stepped.Store(now)
+	a.keepStep(now)
 	return now
+}
+
+// noteList notes what the list of a tool leaves out, if it has one and the agent may use it.
+// The tool is not ours and may panic.
+func (s *steppedTools) noteList(b *boundTool) {
+	l, ok := b.Tool.(ListingTool)
+	if !ok || !b.inScope {
+		return
+	}
+	var message string
+	if err := safely(b.name, func() error { message = l.LeftOut(); return nil }); err == nil && message != "" {
+		s.leftOut = append(s.leftOut, stepProblem{code: hook.CodeListingTruncated, from: b.name, message: message})
+	}
+}
+
+// mostSteps is how many toolsets an agent keeps, one for each reach: its own, and those that
+// it has below a few parents.
+const mostSteps = 4
+
+// lastStep returns the last toolset of a reach, or nil.
+func (a *Agent) lastStep(reach Reach) *steppedTools {
+	kept := a.stepped.Load()
+	if kept == nil {
+		return nil
+	}
+	for _, s := range *kept {
+		if s.reach == reach {
+			return s
+		}
+	}
+	return nil
+}
+
+// keepStep keeps a toolset in front of the others, in the place of that of its reach.
+func (a *Agent) keepStep(now *steppedTools) {
+	next := []*steppedTools{now}
+	if kept := a.stepped.Load(); kept != nil {
+		for _, s := range *kept {
+			if s.reach != now.reach && len(next) < mostSteps {
+				next = append(next, s)
+			}
+		}
+	}
+	a.stepped.Store(&next)
 }
 
 // bringTheSame reports whether the extensions bring what they brought before: which is so
@@ -156,7 +219,7 @@ func (a *Agent) bringTheSame(last *steppedTools) (same bool) {
 		}
 	}()
 	for i, e := range a.steppers {
-		if !sameTools(last.brought[i], e.StepTools(a.opts.Name)) {
+		if !sameTools(last.brought[i], e.ask(last.reach)) {
 			return false
 		}
 	}
@@ -172,7 +235,7 @@ func (a *Agent) checkStepTools() error {
 	if len(a.steppers) == 0 {
 		return nil
 	}
-	now := a.step(a.tools.Load())
+	now := a.step(a.tools.Load(), a.reach())
 	problems := make([]error, 0, len(now.problems)+1)
 	for _, p := range now.problems {
 		problems = append(problems, p.err)

@@ -41,6 +41,7 @@ const (
 	CodeBundleDuplicate   Code = "tool_bundle.duplicate"
 	CodeToolConflict      Code = "tool_bundle.conflict"
 	CodeBundleUnrouted    Code = "tool_bundle.unrouted"
+	CodeListingTruncated  Code = "tool_listing.truncated"
 	CodeReminderDropped   Code = "reminder.dropped"
 	CodeStopLimit         Code = "turn_stop.limit"
 	CodeAnswerCut         Code = "model.answer_cut"
@@ -98,6 +99,7 @@ var codes = []CodeInfo{
 	{CodeBundleDuplicate, LevelWarn, "Two tool bundles have one id; the earlier stands.", "Rename one of them."},
 	{CodeToolConflict, LevelError, "A tool bundle was dropped: one of its tools has another owner.", "Rename the tool, or contribute it once."},
 	{CodeBundleUnrouted, LevelError, "A tool bundle was dropped: nobody runs its tools, or one of them cannot be declared.", "Give the agent the extension that the bundle's route names, and correct its schemas."},
+	{CodeListingTruncated, LevelWarn, "The list of skills or subagents in a tool's description has no room for all descriptions, or not even for all names. The agent reports this once.", "Raise the setting limits.listing_tokens, or Options.Budget of the extension; or remove skills and agents that are not needed."},
 	{CodeStopLimit, LevelWarn, "Hooks had the turn go on as often as they may: turn.stop is not asked again in it.", "Let the hook look at input.continuations and give in, or raise Limits.Continuations."},
 	{CodeModelUnavailable, LevelWarn, "The session's model is unavailable; the agent's default model is used.", "Set its key, give its name to Options.Models, or choose another with Session.SetModel."},
 	{CodeAnswerCut, LevelWarn, "The model's answer reached the limit on its length and is cut off.", "Raise Options.MaxTokens, or ask for less at a time."},

@@ -3,7 +3,6 @@ package skill
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -18,15 +17,15 @@ import (
 var allowedTools = belay.PolicyUnion[string]("skill_allowed_tools")
 
 // limit notes the limits of the skills that are active in a turn.
-func (e *Extension) limit(_ context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {
+func (e *Extension) limit(ctx context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {
 	var active []*Skill
-	now := e.catalog.now.Load()
-	for _, m := range now.active(in.Text(), in.Agent()) {
+	now, mine := e.catalog.now.Load(), e.in(ctx, in.Agent())
+	for _, m := range mine.active(now, in.Text()) {
 		active = append(active, m.Skill)
 	}
-	for _, name := range slices.Sorted(maps.Keys(invoked(in.Text()))) {
-		if o := now.byName[name]; o != nil && o.skill.isFor(in.Agent()) {
-			active = append(active, o.skill)
+	for _, s := range now.named(in.Text()) {
+		if mine.has(s) {
+			active = append(active, s)
 		}
 	}
 	var limits []string

@@ -200,9 +200,9 @@ func (c *Catalog) publish() {
 	c.now.Store(next)
 }
 
-// Lookup returns the skill with a name.
-func (c *Catalog) Lookup(name string) (*Skill, bool) {
-	o := c.now.Load().byName[name]
+// Lookup returns the skill with a name, or else with an id.
+func (c *Catalog) Lookup(key string) (*Skill, bool) {
+	o := c.now.Load().find(key)
 	if o == nil {
 		return nil, false
 	}
@@ -223,13 +223,13 @@ func (c *Catalog) Match(task, agent string) []Match {
 // another skill stands in front of, and what was tolerated.
 func (c *Catalog) Problems() []Problem { return slices.Clone(c.now.Load().problems) }
 
-// Read reads the body of a skill, or one of its sections. ErrNotFound says that there
-// is no such skill, or section; the error lists those that there are, as far as the
-// model may know them.
-func (c *Catalog) Read(ctx context.Context, name, section string) (Reading, error) {
-	o := c.now.Load().byName[name]
+// Read reads the body of a skill, which is named by its name or its id, or one of its
+// sections. ErrNotFound says that there is no such skill, or section; the error lists those
+// that there are, as far as the model may know them.
+func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error) {
+	o := c.now.Load().find(key)
 	if o == nil || !o.skill.content() {
-		return Reading{}, c.now.Load().missing(name, (*Skill).listedToRead)
+		return Reading{}, c.now.Load().missing(key, (*Skill).listedToRead)
 	}
 	return o.read(ctx, section)
 }

@@ -10,10 +10,16 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// Expand puts the skills that a message names, as /name, in front of it.
+// Expand puts the skills that a message names, as /name, in front of it, for an agent that
+// may use all skills.
 func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
-	e.catalog.freshen(ctx, e.opts.Refresh)
-	x := &expanding{extension: e, set: e.catalog.now.Load(), in: &in, read: make(map[string]*template)}
+	return e.forAll(in.Agent).Expand(ctx, in)
+}
+
+// Expand puts the skills that a message names, as /name, in front of it.
+func (s *scoped) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
+	s.catalog.freshen(ctx, s.opts.Refresh)
+	x := &expanding{scoped: s, set: s.catalog.now.Load(), in: &in, read: make(map[string]*template)}
 	behind := argumentsOf(in)
 	var out belay.Expansion
 	for i, name := range in.Names {
@@ -29,11 +35,11 @@ func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expa
 // expanding is the work on one message. A skill is read once, however often the message
 // names it.
 type expanding struct {
-	extension *Extension
-	set       *set
-	in        *belay.Submission
-	read      map[string]*template // by name
-	size      int                  // of the texts so far
+	scoped *scoped
+	set    *set
+	in     *belay.Submission
+	read   map[string]*template // by name
+	size   int                  // of the texts so far
 }
 
 // template is the text of a skill that was read.
@@ -49,11 +55,11 @@ const mostInjected = 64 << 20
 
 // inject makes the message that a skill puts in front of the user's.
 func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.Injection, error) {
-	o := x.set.byName[name]
+	o := x.scoped.find(x.set, name)
 	if o == nil { // it was taken away in this moment
 		return belay.Injection{}, ErrNotFound
 	}
-	use := &Use{Name: name, Source: ByUser, Text: x.in.Text, Session: x.in.Session, Turn: x.in.Turn, Agent: x.in.Agent, Controls: x.in.Controls}
+	use := &Use{Name: o.skill.Name, Source: ByUser, Text: x.in.Text, Session: x.in.Session, Turn: x.in.Turn, Agent: x.in.Agent, Controls: x.in.Controls}
 	use.tell()
 	if o.skill.Handler != nil {
 		parts, err := o.compute(ctx, use)
@@ -90,7 +96,7 @@ func (x *expanding) template(ctx context.Context, o *owned) (*template, error) {
 	}
 	t := &template{reading: r, pieces: strings.Split(r.Text, argumentsMark)}
 	if o.skill.template() {
-		v := x.extension.variables(r.Text, x.in.Agent, taskOf(x.in.Text))
+		v := x.scoped.variables(r.Text, x.in.Agent, taskOf(x.in.Text))
 		for i := range t.pieces {
 			t.pieces[i] = v.Expand(t.pieces[i])
 		}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -16,12 +15,13 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/listing"
 )
 
 // Options are the settings of an [Extension]. A nil *Options is valid.
 type Options struct {
 	// Budget bounds the list of skills in the description of a tool, in tokens of
-	// four characters. Defaults to DefaultBudget.
+	// four characters. Defaults to ListingBudget of the model's context window.
 	Budget int
 	// ActiveBudget bounds the text of the skills that a task makes active, in such
 	// tokens: the one that exceeds it is cut, and those behind it are left out. Defaults
@@ -59,30 +59,21 @@ type Extension struct {
 	opts    Options
 
 	mu    sync.Mutex
-	tools map[string]madeTools // by agent
-}
-
-// madeTools are the tools that an agent was given, and what they were made of.
-type madeTools struct {
-	of           *set
-	declarations []belay.ToolDeclaration
-	tools        []belay.Tool
+	tools map[belay.Reach]madeTools
 }
 
 var (
 	_ belay.HookExtension     = (*Extension)(nil)
 	_ belay.NameListExtension = (*Extension)(nil)
 	_ belay.StepToolExtension = (*Extension)(nil)
+	_ belay.ResourceExtension = (*Extension)(nil)
 )
 
 // New makes an extension of a catalog. Several agents may share one.
 func New(catalog *Catalog, opts *Options) (*Extension, error) {
-	e := &Extension{catalog: catalog, tools: make(map[string]madeTools)}
+	e := &Extension{catalog: catalog, tools: make(map[belay.Reach]madeTools)}
 	if opts != nil {
 		e.opts = *opts
-	}
-	if e.opts.Budget == 0 {
-		e.opts.Budget = DefaultBudget
 	}
 	if e.opts.ActiveBudget == 0 {
 		e.opts.ActiveBudget = DefaultBudget
@@ -125,31 +116,6 @@ func (e *Extension) Hooks() []hook.Subscription {
 	return hooks
 }
 
-// Binds reports whether /name is a skill of the agent's.
-func (e *Extension) Binds(agent, name string) bool {
-	if e.opts.NoNames {
-		return false
-	}
-	e.catalog.freshen(context.Background(), e.opts.Refresh)
-	o := e.catalog.now.Load().byName[name]
-	return o != nil && o.skill.typed(agent)
-}
-
-// TypedNames are the skills that users of an agent can name.
-func (e *Extension) TypedNames(agent string) []belay.TypedName {
-	if e.opts.NoNames {
-		return nil
-	}
-	e.catalog.freshen(context.Background(), e.opts.Refresh)
-	var names []belay.TypedName
-	for _, s := range e.catalog.now.Load().skills {
-		if s.typed(agent) {
-			names = append(names, belay.TypedName{Name: s.Name, Description: s.Description})
-		}
-	}
-	return names
-}
-
 // compute calls the skill's handler, which is not ours and may panic. Whoever asks
 // for a computed skill, the user or the model, comes by here.
 func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err error) {
@@ -177,11 +143,14 @@ const mostActive = 8
 // activate contributes the text of the skills that the task makes active.
 func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
 	var out belay.PromptSections
-	room := e.opts.ActiveBudget * charactersPerToken
+	room := e.opts.ActiveBudget * listing.CharactersPerToken
 	now := e.catalog.now.Load()
-	named := invoked(in.Text())
-	for _, m := range now.active(in.Text(), in.Agent()) {
-		if named[m.Skill.Name] {
+	named := make(map[*Skill]bool)
+	for _, s := range now.named(in.Text()) {
+		named[s] = true
+	}
+	for _, m := range e.in(ctx, in.Agent()).active(now, in.Text()) {
+		if named[m.Skill] {
 			continue // it is in front of the message already
 		}
 		title := "Skill: " + m.Skill.Name
@@ -211,10 +180,6 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 	return out, nil
 }
 
-// active returns the skills that a message makes active, apart from those that it
-// names as /name.
-func (s *set) active(text, agent string) []Match { return s.matcher().match(taskOf(text), agent) }
-
 // variables works out what the variables of a template stand for, as far as it has
 // them.
 func (e *Extension) variables(template, agent, task string) Variables {
@@ -237,94 +202,6 @@ func (e *Extension) variables(template, agent, task string) Variables {
 		}
 	}
 	return v
-}
-
-// StepTools are the tools that there are skills for. Without any the request to the
-// model is the one of an agent without the extension. They follow the catalog.
-func (e *Extension) StepTools(agent string) []belay.Tool {
-	now := e.catalog.now.Load()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	made, ok := e.tools[agent]
-	if ok && made.of == now {
-		return made.tools
-	}
-	declarations := e.declarations(now, agent)
-	if !ok || !reflect.DeepEqual(declarations, made.declarations) {
-		made = madeTools{declarations: declarations}
-		for _, d := range declarations {
-			made.tools = append(made.tools, belay.NewRawTool(d, e.call, &belay.ToolTraits{Idempotent: d.Name != InvokeTool}))
-		}
-	}
-	made.of = now
-	e.tools[agent] = made
-	return made.tools
-}
-
-var (
-	readSchema = json.RawMessage(`{"type":"object","properties":{` +
-		`"name":{"type":"string","description":"the skill's name"},` +
-		`"section":{"type":"string","description":"one of its sections; leave it out for the skill itself"}},` +
-		`"required":["name"],"additionalProperties":false}`)
-	invokeSchema = json.RawMessage(`{"type":"object","properties":{` +
-		`"name":{"type":"string","description":"the skill's name"},` +
-		`"args":{"type":"string","description":"what the skill should know"}},` +
-		`"required":["name"],"additionalProperties":false}`)
-)
-
-// declarations are the tools that an agent has.
-func (e *Extension) declarations(now *set, agent string) []belay.ToolDeclaration {
-	var tools []belay.ToolDeclaration
-	if listing := now.listing(listingKey{agent, e.opts.Budget, false}); listing != "" {
-		tools = append(tools, belay.ToolDeclaration{Name: e.opts.ToolName, Description: ReadDescription(listing, e.opts.Suffix), InputSchema: readSchema})
-	}
-	if listing := now.listing(listingKey{agent, e.opts.Budget, true}); listing != "" {
-		tools = append(tools, belay.ToolDeclaration{Name: InvokeTool, Description: InvokeDescription(listing, e.opts.Suffix), InputSchema: invokeSchema})
-	}
-	return tools
-}
-
-// call runs the tools.
-func (e *Extension) call(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
-	var in struct{ Name, Section, Args string }
-	if err := call.Decode(&in); err != nil {
-		return belay.Failed(belay.ClassInvalid, err.Error()), nil
-	}
-	now := e.catalog.now.Load()
-	o := now.byName[in.Name]
-	if o != nil && !o.skill.isFor(call.Agent) {
-		o = nil
-	}
-	if call.Tool == InvokeTool {
-		if o == nil || !o.skill.callable() {
-			return notFound(now.missing(in.Name, func(s *Skill) bool { return s.callable() && !s.Hidden && s.isFor(call.Agent) })), nil
-		}
-		use := &Use{
-			Name: in.Name, Source: ByAgent, Text: in.Args, Args: in.Args,
-			Session: call.Session, Turn: call.Turn, Agent: call.Agent, Controls: call.Controls(),
-		}
-		use.tell()
-		return o.invoke(ctx, use)
-	}
-	if o == nil || !o.skill.content() || o.skill.UserOnly {
-		return notFound(now.missing(in.Name, func(s *Skill) bool { return s.listedToRead() && s.isFor(call.Agent) })), nil
-	}
-	r, err := o.read(ctx, in.Section)
-	if errors.Is(err, ErrNotFound) {
-		return notFound(err), nil
-	}
-	if err != nil {
-		return belay.Result{}, err
-	}
-	if o.skill.template() && in.Section == "" {
-		v := e.variables(r.Text, call.Agent, "{{task}}") // what there is to do is not told to a tool
-		r.Text = v.Expand(r.Text)
-	}
-	render, err := json.Marshal(r)
-	if err != nil {
-		return belay.Result{}, fmt.Errorf("skill %q: %w", in.Name, err)
-	}
-	return belay.Result{Text: r.Element(), Render: render}, nil
 }
 
 func notFound(err error) belay.Result { return belay.Failed(belay.ClassNotFound, err.Error()) }

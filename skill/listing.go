@@ -1,128 +1,37 @@
 package skill
 
-import (
-	"fmt"
-	"html"
-	"strings"
-	"unicode/utf8"
-)
+import "github.com/belay-run/belay/internal/listing"
 
-// The tools, and how long a list in the description of one is by default, in
-// tokens.
+// The tools, and the smallest default of a budget, in tokens.
 const (
 	ReadTool      = "read_skill"
 	InvokeTool    = "invoke_skill"
-	DefaultBudget = 2000
+	DefaultBudget = listing.Least
 )
 
-// charactersPerToken is how a budget is counted: by characters, which is what is
-// known here, as if each token had four.
-const charactersPerToken = 4
+// ListingBudget returns the default budget of a listing, in tokens, for a model with a
+// context window of so many tokens: 2 % of the window, and DefaultBudget at least. Zero
+// means that the window is unknown.
+func ListingBudget(window int) int { return listing.Budget(window) }
 
-// The parts of a listing.
-const (
-	listingOpen  = "<available_skills>\n"
-	listingClose = "</available_skills>"
-)
-
-// Listing renders skills for a model, in the order given, within a budget of tokens
-// of four characters: names first for all, then descriptions, one after the other,
-// while they fit. If not even the names fit, a comment says how many were left out.
-// Hidden skills are not in it. What is not within any budget is the frame around an
-// empty list.
+// Listing renders skills for a model, in the order given, within a budget of tokens of four
+// characters: first the names of all, then descriptions, one after the other, while they
+// fit. If not even the names fit, a comment says how many are left out. Hidden skills are
+// not in it. The frame around the list is written even if the budget has no room for it.
 func Listing(skills []*Skill, budget int) string {
-	var names []string
-	var shown []*Skill
-	total := 0
+	text, _ := list(skills, budget)
+	return text
+}
+
+// list renders skills, and counts what does not fit.
+func list(skills []*Skill, budget int) (string, listing.LeftOut) {
+	var entries []listing.Entry
 	for _, s := range skills {
-		if s.Hidden || s.UserOnly {
-			continue
+		if !s.Hidden && !s.UserOnly {
+			entries = append(entries, listing.Entry{Name: s.Name, Description: s.Description})
 		}
-		name := html.EscapeString(s.Name)
-		names, shown = append(names, name), append(shown, s)
-		total += nameLine(name)
 	}
-	room := budget*charactersPerToken - len(listingOpen) - len(listingClose)
-	if total > room {
-		return listingOfNames(names, total, room)
-	}
-	room -= total
-	var b strings.Builder
-	b.Grow(budget * charactersPerToken)
-	b.WriteString(listingOpen)
-	fits := true
-	for i, s := range shown {
-		if fits && s.Description != "" {
-			text := described(s.Description)
-			// <skill name="x" /> becomes <skill name="x">text</skill>.
-			if more := utf8.RuneCountInString(text) + len(">") + len("</skill>") - len(" />"); more <= room {
-				room -= more
-				b.WriteString(`<skill name="` + names[i] + `">` + text + "</skill>\n")
-				continue
-			}
-			fits = false
-		}
-		b.WriteString(`<skill name="` + names[i] + "\" />\n")
-	}
-	b.WriteString(listingClose)
-	return b.String()
-}
-
-// nameLine is the characters of a line with a name alone.
-func nameLine(escaped string) int {
-	return utf8.RuneCountInString(escaped) + len("<skill name=\"\" />\n")
-}
-
-// listingOfNames lists as many names as there is room for, with a comment that says
-// how many are left out. The total is what all of them would take.
-func listingOfNames(names []string, total, room int) string {
-	n := len(names)
-	for n > 0 && total+omittedLength(len(names)-n) > room {
-		n--
-		total -= nameLine(names[n])
-	}
-	var b strings.Builder
-	b.WriteString(listingOpen)
-	for _, name := range names[:n] {
-		b.WriteString(`<skill name="` + name + "\" />\n")
-	}
-	b.WriteString(omitted(len(names) - n))
-	b.WriteString(listingClose)
-	return b.String()
-}
-
-// omittedLength is the length of the comment, which is asked for many times before
-// it is written.
-func omittedLength(n int) int {
-	if n == 0 {
-		return 0
-	}
-	length := len("<!--  more skills omitted -->\n")
-	for ; n > 0; n /= 10 {
-		length++
-	}
-	return length
-}
-
-func omitted(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("<!-- %d more skills omitted -->\n", n)
-}
-
-// described is a description as a listing has it: on one line, escaped, and no
-// longer than the specification allows, so that one does not take the room of many.
-func described(text string) string {
-	n := 0
-	for i := range text {
-		if n == specDescription {
-			text = text[:i] + "…"
-			break
-		}
-		n++
-	}
-	return html.EscapeString(strings.Join(strings.Fields(text), " "))
+	return listing.Render("skill", entries, budget)
 }
 
 // ReadDescription is the description of the tool that reads skills, with a listing,
@@ -143,26 +52,4 @@ func withSuffix(text, suffix string) string {
 		return text
 	}
 	return text + "\n\n" + suffix
-}
-
-// listing is the listing of a set for an agent, of the skills that a tool lists. It
-// is made once, and empty if there are none.
-func (s *set) listing(key listingKey) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if text, ok := s.listings[key]; ok {
-		return text
-	}
-	text := ""
-	var members []*Skill
-	for _, skill := range s.skills {
-		if skill.isFor(key.agent) && (key.callable && skill.callable() || !key.callable && skill.content() && !skill.callable()) {
-			members = append(members, skill)
-		}
-	}
-	if len(members) > 0 {
-		text = Listing(members, key.budget)
-	}
-	s.listings[key] = text
-	return text
 }

@@ -29,18 +29,23 @@ func taskOf(text string) string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(text, ""))
 }
 
-// invoked returns the names of skills that a message has a placeholder for, each once.
-func invoked(text string) map[string]bool {
+// named returns the skills that a message has a placeholder for, each once.
+func (s *set) named(text string) []*Skill {
 	if !strings.Contains(text, "[invoked_extension__skill_") {
 		return nil
 	}
-	names := make(map[string]bool)
+	var skills []*Skill
+	seen := make(map[string]bool)
 	for _, found := range placeholders.FindAllStringSubmatch(text, -1) {
-		if found[1] == "skill" {
-			names[found[2]] = true
+		if found[1] != "skill" || seen[found[2]] {
+			continue
+		}
+		seen[found[2]] = true
+		if o := s.find(found[2]); o != nil {
+			skills = append(skills, o.skill)
 		}
 	}
-	return names
+	return skills
 }
 
 // closes finds what a model could take for the end of an element.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/scan"
 )
 
 // set is the skills of a catalog at a moment. It does not change, so that what is
@@ -15,18 +16,9 @@ import (
 type set struct {
 	skills   []*Skill // by priority, then name
 	byName   map[string]*owned
+	byID     map[string]*owned
 	problems []Problem
 	matcher  func() *matcher
-
-	mu       sync.Mutex
-	listings map[listingKey]string
-}
-
-// listingKey is what a listing depends on, apart from the set.
-type listingKey struct {
-	agent    string
-	budget   int
-	callable bool
 }
 
 // newSet lays sources over each other. Those that were added are above all others.
@@ -35,21 +27,21 @@ func newSet(sources, added []*listed) *set {
 	for _, l := range slices.Concat(sources, added) {
 		most += len(l.entries)
 	}
-	s := &set{skills: make([]*Skill, 0, most), byName: make(map[string]*owned, most), listings: make(map[listingKey]string)}
-	byID, all := make(map[string]*owned, most), make([]owned, 0, most)
+	s := &set{skills: make([]*Skill, 0, most), byName: make(map[string]*owned, most), byID: make(map[string]*owned, most)}
+	all := make([]owned, 0, most)
 	for _, l := range slices.Backward(slices.Concat(sources, added)) {
 		s.problems = append(s.problems, l.problems...)
 		for _, skill := range l.entries {
 			all = append(all, owned{skill, l.source, cmp.Or(skill.Path, l.name)})
 			o := &all[len(all)-1]
-			if named, known := s.byName[skill.Name], byID[skill.ID]; named != nil || known != nil {
+			if named, known := s.byName[skill.Name], s.byID[skill.ID]; named != nil || known != nil {
 				s.problems = append(s.problems, o.shadowedBy(named, known))
 				continue
 			}
-			s.byName[skill.Name], byID[skill.ID] = o, o
+			s.byName[skill.Name], s.byID[skill.ID] = o, o
 			s.skills = append(s.skills, skill)
 			s.problems = append(s.problems, skill.Tolerated...)
-			if !skill.typeable() {
+			if !scan.Valid(skill.Name) {
 				s.problems = append(s.problems, Problem{
 					Kind: Tolerated, Path: o.from, Skill: skill.Name,
 					Message: fmt.Sprintf("no token can spell the name %q: /name does not work for it. Use letters, digits, _ and -, a letter first", skill.Name),
@@ -57,11 +49,27 @@ func newSet(sources, added []*listed) *set {
 			}
 		}
 	}
+	for _, skill := range s.skills {
+		if other := s.byName[skill.ID]; other != nil && other.skill != skill {
+			s.problems = append(s.problems, Problem{
+				Kind: Tolerated, Path: s.byID[skill.ID].from, Skill: skill.Name,
+				Message: fmt.Sprintf("the id %q is the name of another skill, that of %s: /%s and look-ups find that one. Give it another id", skill.ID, other.from, skill.ID),
+			})
+		}
+	}
 	slices.SortStableFunc(s.skills, func(a, b *Skill) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Name, b.Name))
 	})
 	s.matcher = sync.OnceValue(func() *matcher { return newMatcher(s.skills) })
 	return s
+}
+
+// find returns the skill with a name or else with an id, or nil.
+func (s *set) find(key string) *owned {
+	if o := s.byName[key]; o != nil {
+		return o
+	}
+	return s.byID[key]
 }
 
 // shadowedBy says that another skill, of the same name or else of the same id,

@@ -2,37 +2,52 @@ package skill
 
 import (
 	"testing"
+
+	"github.com/belay-run/belay"
 )
 
 // SPEC K-11
 func TestASetIsKeptUntilItChanges(t *testing.T) {
 	t.Parallel()
 	catalog := NewCatalog(t.Context(), Values(Skill{Name: "a", Description: "x"}))
-	key := listingKey{"main", DefaultBudget, false}
-	before := catalog.now.Load()
-	first := before.listing(key)
-	if first == "" || before.listings[key] != first {
-		t.Fatalf("listing = %q, want one that is kept", first)
+	e, err := New(catalog, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	before.listings[key] = "kept" // whoever makes it anew does not see this
+	before, first := catalog.now.Load(), e.StepTools("main")
 	catalog.Refresh(t.Context())
 	if now := catalog.now.Load(); now != before {
 		t.Error("nothing has changed, and the set is another one")
 	}
-	if again := catalog.now.Load().listing(key); again != "kept" {
-		t.Errorf("listing = %q, want the one that was made", again)
+	if again := e.StepTools("main"); again[0] != first[0] {
+		t.Error("nothing has changed, and the tool is another one")
 	}
 	lease, err := catalog.Add(Skill{Name: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := catalog.now.Load().listing(key); again == "kept" || again == first {
-		t.Errorf("listing = %q, want one with what was added", again)
+	if again := e.StepTools("main"); again[0] == first[0] {
+		t.Error("a skill was added, and the tool is the same")
 	}
 	if err := lease.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if again := catalog.now.Load().listing(key); again != first {
-		t.Errorf("listing = %q, want %q again", again, first)
+	if again := e.StepTools("main")[0].Declaration().Description; again != first[0].Declaration().Description {
+		t.Errorf("the description is %q, want the first again", again)
+	}
+}
+
+// The tools of agents whose names are made up do not pile up.
+func TestToolsOfAgentsDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	e, err := New(NewCatalog(t.Context(), Values(Skill{Name: "a", Description: "x"})), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * keptReaches {
+		e.For(belay.Reach{Agent: string(rune('a' + i))}).(belay.StepToolExtension).StepTools("")
+	}
+	if len(e.tools) > keptReaches {
+		t.Errorf("tools are kept for %d agents, want %d at most", len(e.tools), keptReaches)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/scan"
 )
 
 // Skill is something an agent can be taught. It gets into a conversation in three
@@ -26,7 +25,8 @@ import (
 //
 // A skill that a catalog has must not be changed: it is shared.
 type Skill struct {
-	// ID is what skill:ID in a text names. Defaults to the name.
+	// ID is what skill:ID in a text names. It is found by its id too where no skill has that
+	// name: by /id and by the tools. Defaults to the name.
 	ID string
 	// Name is what /name and the tools name.
 	Name string
@@ -129,12 +129,6 @@ func (s *Skill) callable() bool { return s.Handler != nil && s.Exposed && !s.Use
 func (s *Skill) isFor(agent string) bool {
 	return len(s.Agents) == 0 || slices.Contains(s.Agents, agent)
 }
-
-// typeable reports whether users can type its name.
-func (s *Skill) typeable() bool { return scan.Valid(s.Name) }
-
-// typed reports whether users of an agent can name it as /name.
-func (s *Skill) typed(agent string) bool { return s.typeable() && !s.ModelOnly && s.isFor(agent) }
 
 // template reports whether its body has variables.
 func (s *Skill) template() bool { return len(s.Triggers) > 0 }

@@ -15,15 +15,20 @@ type tool struct {
 	belay.Tool
 
 	abandon func(ctx context.Context, call *belay.Invocation) error
+	leftOut string
 }
 
 var (
 	_ belay.TraitTool   = (*tool)(nil)
 	_ belay.AbandonTool = (*tool)(nil)
+	_ belay.ListingTool = (*tool)(nil)
 )
 
 // Traits are those of both tools.
 func (t *tool) Traits() belay.ToolTraits { return *unbounded }
+
+// LeftOut tells the user which part of the list of subagents did not fit.
+func (t *tool) LeftOut() string { return t.leftOut }
 
 // Abandon ends the children of a call.
 func (t *tool) Abandon(ctx context.Context, call *belay.Invocation) error {
@@ -62,7 +67,7 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 // session would wait for ever, and so would whoever looks at what it asks.
 func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
 	controls := call.Controls()
-	s, _ := e.now.Load().find(call.Agent, in.Name)
+	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // what began is ended, whatever the agent may call now
 	if s == nil {
 		s = &Subagent{Name: in.Name, Factory: gone}
 	}

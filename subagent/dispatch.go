@@ -37,33 +37,33 @@ func failed(name string, class belay.ResultClass, format string, args ...any) an
 }
 
 // ask hands a task to a subagent and waits for what comes of it.
-func (e *Extension) ask(ctx context.Context, call *belay.Invocation, name, prompt string, nth int) answer {
-	s, names := e.now.Load().find(call.Agent, name)
+func (s *scoped) ask(ctx context.Context, call *belay.Invocation, name, prompt string, nth int) answer {
+	one, names := s.find(name)
 	controls := call.Controls()
 	switch {
-	case s == nil && len(names) == 0:
+	case one == nil && len(names) == 0:
 		return failed(name, belay.ClassNotFound, "there is no subagent %q, and no other", name)
-	case s == nil:
+	case one == nil:
 		return failed(name, belay.ClassNotFound, "there is no subagent %q%s: there are %s", name, near.Hint(name, names), strings.Join(names, ", "))
 	case strings.TrimSpace(prompt) == "":
 		return failed(name, belay.ClassInvalid, "the prompt is empty: a subagent sees nothing of this conversation, so tell it all that it needs")
 	case controls == nil:
 		return failed(name, belay.ClassFailed, "subagents work below a turn, and this call is outside of one")
 	}
-	d := &dispatch{e, s, call, e.newTask(call, s, prompt, nth)}
-	if bound := s.timeout(); bound > 0 {
+	d := &dispatch{s.Extension, one, call, s.newTask(call, one, prompt, nth)}
+	if bound := one.timeout(); bound > 0 {
 		bounded, cancel := context.WithTimeoutCause(ctx, bound, &timeoutError{bound})
 		defer cancel()
 		ctx = bounded
 	}
-	turn, err := controls.Child(ctx, belay.Child{Name: s.Name, Prompt: prompt, Isolated: s.Isolated}, d.take)
+	turn, err := controls.Child(ctx, belay.Child{Name: one.Name, Prompt: prompt, Isolated: one.Isolated}, d.take)
 	switch {
 	case err != nil:
 		return d.failed(ctx, err)
 	case turn.Reason == belay.EndParked:
-		return answer{Subagent: s.Name, parked: fmt.Sprintf("subagent %s, session %s", s.Name, d.task.Session)}
+		return answer{Subagent: one.Name, parked: fmt.Sprintf("subagent %s, session %s", one.Name, d.task.Session)}
 	default:
-		return answer{Subagent: s.Name, Content: &turn.Text}
+		return answer{Subagent: one.Name, Content: &turn.Text}
 	}
 }
 

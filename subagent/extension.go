@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +23,10 @@ type Options struct {
 	// Delegate adds the tool delegate, which takes a list of tasks. Defaults to
 	// invoke_subagent alone: calling it several times in one message does the same.
 	Delegate bool
+	// Budget bounds the list of subagents in the description of invoke_subagent, in tokens
+	// of four characters: first the names of all, then descriptions while they fit. Defaults
+	// to 2 % of the model's context window, and at least 2,000.
+	Budget int
 	// Parallel is how many tasks of one call of delegate run at a time. Defaults to 16.
 	Parallel int
 }
@@ -41,6 +44,7 @@ type Extension struct {
 
 var (
 	_ belay.StepToolExtension = (*Extension)(nil)
+	_ belay.ResourceExtension = (*Extension)(nil)
 	_ belay.RegisterExtension = (*Extension)(nil)
 	_ belay.CloseExtension    = (*Extension)(nil)
 )
@@ -56,6 +60,9 @@ func New(opts *Options) (*Extension, error) {
 	}
 	if e.opts.Parallel < 0 {
 		return nil, errors.New("subagents: parallel: it is negative")
+	}
+	if e.opts.Budget < 0 {
+		return nil, errors.New("subagents: budget: it is negative")
 	}
 	e.now.Store(&set{})
 	if _, err := e.Add(e.opts.Subagents...); err != nil {
@@ -125,76 +132,4 @@ func (s *Subagent) copy() Subagent {
 	c := *s
 	c.Agents = slices.Clone(s.Agents)
 	return c
-}
-
-// isFor reports whether an agent may call it.
-func (s *Subagent) isFor(agent string) bool {
-	return len(s.Agents) == 0 || slices.Contains(s.Agents, agent)
-}
-
-// set is the subagents at one time. It is never changed.
-type set struct {
-	all []*Subagent // by name
-
-	mu    sync.Mutex
-	tools map[string][]belay.Tool // by agent, made when they are first asked for
-}
-
-func newSet(all []*Subagent) *set {
-	slices.SortFunc(all, func(a, b *Subagent) int { return strings.Compare(a.Name, b.Name) })
-	return &set{all: all}
-}
-
-// of returns the subagents of an agent.
-func (s *set) of(agent string) []*Subagent {
-	var own []*Subagent
-	for _, one := range s.all {
-		if one.isFor(agent) {
-			own = append(own, one)
-		}
-	}
-	return own
-}
-
-// find returns a subagent of an agent, or nil and the names of those it has.
-func (s *set) find(agent, name string) (*Subagent, []string) {
-	own := s.of(agent)
-	names := make([]string, len(own))
-	for i, one := range own {
-		if one.Name == name {
-			return one, nil
-		}
-		names[i] = one.Name
-	}
-	return nil, names
-}
-
-// keptAgents is for how many agents a set keeps its tools: names of agents can be made
-// up without end.
-const keptAgents = 256
-
-// StepTools are the tools of an agent's next step: the same ones as long as the
-// subagents are.
-func (e *Extension) StepTools(agent string) []belay.Tool {
-	now := e.now.Load()
-	if len(now.all) == 0 {
-		return nil
-	}
-	now.mu.Lock()
-	defer now.mu.Unlock()
-	tools, ok := now.tools[agent]
-	if ok {
-		return tools
-	}
-	if own := now.of(agent); len(own) > 0 {
-		tools = append(tools, e.invokeTool(own))
-		if e.opts.Delegate {
-			tools = append(tools, e.delegateTool())
-		}
-	}
-	if now.tools == nil || len(now.tools) >= keptAgents {
-		now.tools = make(map[string][]belay.Tool)
-	}
-	now.tools[agent] = tools
-	return tools
 }

@@ -1,14 +1,15 @@
 package subagent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"html"
 	"strings"
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/listing"
 )
 
 // unbounded are the traits of both tools: each subagent has a timeout of its own.
@@ -24,17 +25,18 @@ var (
 		`"required":["tasks"],"additionalProperties":false}`)
 )
 
-// invokeTool is the tool that hands over one task. It is made anew when the subagents
-// change: what it is told to be is part of a tool.
-func (e *Extension) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a tool is used through the interface
+// invokeTool makes the tool that hands over one task. A change of the subagents needs a new
+// one: the list is part of its declaration.
+func (s *scoped) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn // a tool is used through the interface
+	list, leftOut := s.list(own)
 	return &tool{belay.NewRawTool(belay.ToolDeclaration{
-		Name: InvokeTool, Description: description(own), InputSchema: invokeSchema,
+		Name: InvokeTool, Description: description + list, InputSchema: invokeSchema,
 	}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 		var in task
 		if err := call.Decode(&in); err != nil {
 			return belay.Failed(belay.ClassInvalid, err.Error()), nil
 		}
-		a := e.ask(ctx, call, in.Name, in.Prompt, 0)
+		a := s.ask(ctx, call, in.Name, in.Prompt, 0)
 		switch {
 		case a.parked != "":
 			return belay.Result{}, belay.Park(a.parked)
@@ -43,42 +45,22 @@ func (e *Extension) invokeTool(own []*Subagent) belay.Tool { //nolint:ireturn //
 		default:
 			return encoded(a)
 		}
-	}, unbounded), e.abandonInvoke}
+	}, unbounded), s.abandonInvoke, leftOut}
 }
 
-// description is that of the tool invoke_subagent, with a list of subagents
-// in the order given.
-func description(subagents []*Subagent) string {
-	var b strings.Builder
-	b.WriteString("Hands a task to a subagent, which does it by itself and answers with what came of it. It sees nothing of this conversation: put everything that it has to know into the prompt. " +
-		"Calls in one message are done at the same time.\n\n<available_subagents>\n")
-	for _, s := range subagents {
-		b.WriteString(`<subagent name="` + html.EscapeString(s.Name) + `"`)
-		if text := described(s.Description); text != "" {
-			b.WriteString(">" + text + "</subagent>\n")
-		} else {
-			b.WriteString(" />\n")
-		}
-	}
-	b.WriteString("</available_subagents>")
-	return b.String()
-}
+// description begins the description of invoke_subagent. The list of subagents follows.
+const description = "Hands a task to a subagent, which does it by itself and answers with what came of it. It sees nothing of this conversation: put everything that it has to know into the prompt. " +
+	"Calls in one message are done at the same time.\n\n"
 
-// longestDescription bounds a description in a list, in characters.
-const longestDescription = 1024
-
-// described is a description as a list has it: on one line, escaped, and not longer than
-// one may be.
-func described(text string) string {
-	n := 0
-	for i := range text {
-		if n == longestDescription {
-			text = text[:i] + "…"
-			break
-		}
-		n++
+// list renders subagents, in the order given, and says what does not fit.
+func (s *scoped) list(own []*Subagent) (text, leftOut string) {
+	entries := make([]listing.Entry, len(own))
+	for i, one := range own {
+		entries[i] = listing.Entry{Name: one.Name, Description: one.Description}
 	}
-	return html.EscapeString(strings.Join(strings.Fields(text), " "))
+	budget := cmp.Or(s.opts.Budget, listing.Budget(s.reach.Window))
+	text, left := listing.Render("subagent", entries, budget)
+	return text, left.Message("subagent", budget)
 }
 
 // encoded is a result that is JSON.
@@ -94,10 +76,10 @@ const delegateDescription = "Hands several tasks to subagents, those of " + Invo
 	"A task that fails has an error in its place and does not keep the others from being done."
 
 // delegateTool is the tool that hands over several tasks.
-func (e *Extension) delegateTool() belay.Tool { //nolint:ireturn // see invokeTool
+func (s *scoped) delegateTool() belay.Tool { //nolint:ireturn // see invokeTool
 	return &tool{belay.NewRawTool(belay.ToolDeclaration{
 		Name: DelegateTool, Description: delegateDescription, InputSchema: delegateSchema,
-	}, e.delegate, unbounded), e.abandonDelegate}
+	}, s.delegate, unbounded), s.abandonDelegate, ""}
 }
 
 type delegated struct {
@@ -106,7 +88,7 @@ type delegated struct {
 
 // delegate does tasks at the same time. If some of them have to wait, what came of the
 // others is kept until the call is resumed.
-func (e *Extension) delegate(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+func (s *scoped) delegate(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	var in delegated
 	if err := call.Decode(&in); err != nil {
 		return belay.Failed(belay.ClassInvalid, err.Error()), nil
@@ -117,7 +99,7 @@ func (e *Extension) delegate(ctx context.Context, call *belay.Invocation) (belay
 			return belay.Result{}, err
 		}
 	}
-	room := make(chan struct{}, e.opts.Parallel)
+	room := make(chan struct{}, s.opts.Parallel)
 	var wg sync.WaitGroup
 	for i, task := range in.Tasks {
 		if done[i] != nil {
@@ -126,7 +108,7 @@ func (e *Extension) delegate(ctx context.Context, call *belay.Invocation) (belay
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			a := e.ask(ctx, call, task.Name, task.Prompt, i+1)
+			a := s.ask(ctx, call, task.Name, task.Prompt, i+1)
 			done[i] = &a
 		})
 	}

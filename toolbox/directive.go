@@ -59,7 +59,7 @@ func reply(format string, args ...any) belay.DirectiveOutcome {
 
 func help(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	var b strings.Builder
-	for _, d := range use.Controls.Agent().TypedNames() {
+	for _, d := range use.Controls.TypedNames() {
 		fmt.Fprintf(&b, "/%s: %s\n", d.Name, cmp.Or(d.Description, "(it says nothing about itself)"))
 	}
 	return reply("%s", strings.TrimSuffix(b.String(), "\n")), nil

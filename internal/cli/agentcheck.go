@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func unknownTool(wanted string, names []string) string {
 type agentCheck struct {
 	settings *config.Loaded
 	tools    []string
-	skills   []string
+	skills   *skill.Catalog
 }
 
 func newAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
@@ -47,7 +48,7 @@ func newAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
 		return nil, fmt.Errorf("look for the tools: %w", err)
 	}
 	defer func() { _ = root.Close() }() // nothing is done with the tools
-	c := &agentCheck{settings: s, skills: skillNames(openAllSkills(ctx, s))}
+	c := &agentCheck{settings: s, skills: openAllSkills(ctx, s)}
 	for _, tool := range toolbox.All(root, nil) {
 		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
 			c.tools = append(c.tools, name)
@@ -75,8 +76,8 @@ func (c *agentCheck) mistakes(d *subagent.Declaration) []subagent.Problem {
 		}
 	}
 	for _, name := range d.Skills {
-		if !slices.Contains(c.skills, name) {
-			wrongf("skills: there is no skill %q%s", name, near.Hint(name, c.skills))
+		if !c.hasSkill(name) {
+			wrongf("skills: there is no skill %q%s", name, near.Hint(name, skillNames(c.skills)))
 		}
 	}
 	if unread := unreadHooks(c.settings, d); unread != nil {
@@ -88,6 +89,19 @@ func (c *agentCheck) mistakes(d *subagent.Declaration) []subagent.Problem {
 		wrongf("mode: %s lets it do more than %s does, which the settings say: an agent's mode only tightens, so %s holds", own.Name, general.Name, own.Tighter(general).Name)
 	}
 	return found
+}
+
+// hasSkill reports whether there is a skill with a name or an id, or one that a pattern
+// matches.
+func (c *agentCheck) hasSkill(name string) bool {
+	if _, ok := c.skills.Lookup(name); ok {
+		return true
+	}
+	return slices.ContainsFunc(c.skills.List(), func(s *skill.Skill) bool {
+		byName, _ := path.Match(name, s.Name) // a pattern that cannot be read matches nothing
+		byID, _ := path.Match(name, s.ID)
+		return byName || byID
+	})
 }
 
 // foreign reports whether a file is declared for another agent: what is wrong with it
@@ -174,7 +188,7 @@ func hooksUnread(d *subagent.Declaration) *subagent.Problem {
 func (a *app) tellHint(w *work, text string) {
 	var names []string
 	for _, n := range w.agent.TypedNames() {
-		names = append(names, n.Name)
+		names = append(append(names, n.Name), n.Aliases...)
 	}
 	if hint := near.Slash(scan.Leading(text), names); hint != "" {
 		a.remarkf("%s", a.onErr.yellow(hint))

@@ -159,7 +159,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 		return nil, err
 	}
 	opts := &belay.Options{
-		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
+		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
 		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.host.Grants, Failed: b.failed},
 		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
@@ -167,15 +167,14 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, ofServer)) {
 		opts.Extensions = append(opts.Extensions, b.servers.Shared())
 	}
-	if d.Skills == nil || len(d.Skills) > 0 {
-		skills, err := skill.New(b.chosenSkills(d), &skill.Options{
-			Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
-		})
-		if err != nil {
-			return nil, err
-		}
-		opts.Extensions = append(opts.Extensions, skills)
+	skills, err := skill.New(b.skills, &skill.Options{
+		Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
+		Budget: b.settings.Limits.ListingTokens,
+	})
+	if err != nil {
+		return nil, err
 	}
+	opts.Extensions = append(opts.Extensions, skills)
 	return belay.New(model, opts)
 }
 
@@ -234,39 +233,13 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, err
 	return tools, nil
 }
 
-// chosenSkills are those of the skills that a declaration names.
-func (b *declaredAgents) chosenSkills(d *subagent.Declaration) *skill.Catalog {
+// resources restricts a declared agent, and the agents below it, to the skills that its file
+// names.
+func resources(d *subagent.Declaration) map[string][]string {
 	if d.Skills == nil {
-		return b.skills
+		return nil
 	}
-	return skill.NewCatalog(context.Background(), &someSkills{b.skills, d.Skills})
-}
-
-// someSkills is a source of some skills of a catalog.
-type someSkills struct {
-	catalog *skill.Catalog
-	names   []string
-}
-
-func (s *someSkills) String() string { return "the agent's skills" }
-
-func (s *someSkills) List(context.Context) ([]*skill.Skill, error) {
-	var list []*skill.Skill
-	for _, one := range s.catalog.List() {
-		if slices.Contains(s.names, one.Name) {
-			list = append(list, one)
-		}
-	}
-	return list, nil
-}
-
-func (s *someSkills) Read(ctx context.Context, id, section string) (skill.Reading, error) {
-	for _, one := range s.catalog.List() {
-		if one.ID == id {
-			return s.catalog.Read(ctx, one.Name, section)
-		}
-	}
-	return skill.Reading{}, fmt.Errorf("skill %q: %w", id, skill.ErrNotFound)
+	return map[string][]string{"skills": d.Skills}
 }
 
 func (a *app) agentsCommand() *cobra.Command {

@@ -100,7 +100,9 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 func (w *work) typeable() []chat.Directive {
 	var all []chat.Directive
 	for _, n := range w.agent.TypedNames() {
-		all = append(all, chat.Directive{Name: n.Name, About: n.Description})
+		for _, name := range append([]string{n.Name}, n.Aliases...) {
+			all = append(all, chat.Directive{Name: name, About: n.Description})
+		}
 	}
 	return all
 }

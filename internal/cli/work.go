@@ -172,13 +172,14 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	}
 	a.warnUnpriced(w, model)
 	var scope []string
+	var restricted map[string][]string
 	name, text, floor := mainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.floor)
 	if d := w.declared; d != nil {
 		name, text, floor = d.Name, cmp.Or(d.Prompt, text), w.floor.inMode(d.Mode)
 		if tools, err = declared.chosenTools(d); err != nil {
 			return usage("%w", err)
 		}
-		scope = toolScope(d)
+		scope, restricted = toolScope(d), resources(d)
 		own, err := declared.ownHooks(d)
 		if err != nil {
 			return usage("%w", err)
@@ -191,6 +192,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		Environment:    environment(s),
 		Tools:          tools,
 		Scope:          scope,
+		Resources:      restricted,
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.serves,
@@ -278,12 +280,9 @@ func (w *work) takeDeclared(name string) error {
 
 // extensions are the agent's skills and subagents.
 func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, *subagent.Extension, error) {
-	catalog := w.skills
-	if w.declared != nil {
-		catalog = declared.chosenSkills(w.declared)
-	}
-	skills, err := skill.New(catalog, &skill.Options{
+	skills, err := skill.New(w.skills, &skill.Options{
 		Project: w.settings.Project, Mode: w.settings.Mode, EnforceAllowedTools: w.settings.Skills.EnforceAllowedTools || w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.floor,
+		Budget: w.settings.Limits.ListingTokens,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -292,8 +291,8 @@ func (a *app) extensions(w *work, declared *declaredAgents) ([]belay.Extension, 
 	if err != nil {
 		return nil, nil, err
 	}
-	a.tellUnused(w.settings, catalog)
-	subagents, err := subagent.New(&subagent.Options{Subagents: declared.subagents(agents)})
+	a.tellUnused(w.settings, w.skills)
+	subagents, err := subagent.New(&subagent.Options{Subagents: declared.subagents(agents), Budget: w.settings.Limits.ListingTokens})
 	if err != nil {
 		return nil, nil, usage("%w", err)
 	}

@@ -54,6 +54,9 @@ type Limits struct {
 	ResultCharacters int           `json:"result_characters"`
 	Tool             time.Duration `json:"tool"`
 	Idle             time.Duration `json:"idle"`
+	// ListingTokens bounds the list of skills, and that of subagents, which every request
+	// carries.
+	ListingTokens int `json:"listing_tokens"`
 }
 
 // Budget bounds what turns may cost, in tokens and US dollars. Zero sets no
@@ -124,6 +127,7 @@ func fields() []field {
 		{path: "limits.result_characters", value: func(c *Config) any { return &c.Limits.ResultCharacters }},
 		{path: "limits.tool", value: func(c *Config) any { return &c.Limits.Tool }},
 		{path: "limits.idle", value: func(c *Config) any { return &c.Limits.Idle }},
+		{path: "limits.listing_tokens", value: func(c *Config) any { return &c.Limits.ListingTokens }},
 		{path: "budget.turn_tokens", value: func(c *Config) any { return &c.Budget.TurnTokens }, looser: looserNumber(func(c *Config) float64 { return float64(c.Budget.TurnTokens) })},
 		{path: "budget.turn_cost", value: func(c *Config) any { return &c.Budget.TurnCost }, looser: looserNumber(func(c *Config) float64 { return c.Budget.TurnCost })},
 		{path: "budget.session_tokens", value: func(c *Config) any { return &c.Budget.SessionTokens }, looser: looserNumber(func(c *Config) float64 { return float64(c.Budget.SessionTokens) })},

@@ -76,7 +76,7 @@ instructions: |
   two
   lines
 tools: [read, grep]
-limits: {steps: 1, parallel: 2, result_characters: 3, tool: 90s, idle: 80s}
+limits: {steps: 1, parallel: 2, result_characters: 3, tool: 90s, idle: 80s, listing_tokens: 70}
 budget: {turn_tokens: 4, turn_cost: 0.5, session_tokens: 5, session_cost: 6}
 approvals: {on_ask: park, expiry: 2d}
 retention: {age: 90d, size: 500MB}
@@ -118,7 +118,7 @@ providers:
 	want := config.Config{
 		Model: "anthropic/claude-sonnet-4-5", Mode: "build", Store: filepath.Join(home, "belay.db"), Instructions: "two\nlines\n",
 		Tools:     []string{"read", "grep"},
-		Limits:    config.Limits{Steps: 1, Parallel: 2, ResultCharacters: 3, Tool: 90 * time.Second, Idle: 80 * time.Second},
+		Limits:    config.Limits{Steps: 1, Parallel: 2, ResultCharacters: 3, Tool: 90 * time.Second, Idle: 80 * time.Second, ListingTokens: 70},
 		Budget:    config.Budget{TurnTokens: 4, TurnCost: 0.5, SessionTokens: 5, SessionCost: 6},
 		Approvals: config.Approvals{OnAsk: "park", Expiry: 48 * time.Hour},
 		Retention: config.Retention{Age: 90 * 24 * time.Hour, Size: 500_000_000},
@@ -165,13 +165,13 @@ providers:
 
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
-	o := files(t, "mode: permissive\nlimits: {steps: 1, parallel: 1, result_characters: 1}\n", "mode: build\nlimits:\n  steps: 2\n  parallel: 2\n")
-	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL="}
+	o := files(t, "mode: permissive\nlimits: {steps: 1, parallel: 1, result_characters: 1, listing_tokens: 1}\n", "mode: build\nlimits:\n  steps: 2\n  parallel: 2\n  listing_tokens: 2\n")
+	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL="}
 	l := load(t, o)
 	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute}) || l.Model != "" {
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" {
 		t.Errorf("%+v", l.Config)
 	}
 	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {
@@ -179,7 +179,7 @@ func TestPrecedence(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"limits.steps": "--max-steps", "limits.parallel": l.ProjectFile + ":4", "limits.result_characters": l.UserFile + ":2",
-		"tools": "BELAY_TOOLS", "store": "default",
+		"limits.listing_tokens": "BELAY_LIMITS_LISTING_TOKENS", "tools": "BELAY_TOOLS", "store": "default",
 	} {
 		if got := l.From(path).String(); got != want {
 			t.Errorf("%s is from %s, want %s", path, got, want)

@@ -44,6 +44,7 @@ const template = `# Settings of this project for belay. Every line is optional; 
 #   result_characters: 50000   # of one tool result
 #   tool: 5m                   # how long a tool may run
 #   idle: 5m                   # how long a model may send nothing before the request is made again
+#   listing_tokens: 4000       # of the list of skills, and of that of agents, in each request; default: 2 %% of the model's window, at least 2000
 
 # budget:                      # a turn that reaches it ends
 #   turn_tokens: 500000

@@ -22,11 +22,11 @@ func TestLinear(t *testing.T) { //nolint:paralleltest // it measures
 		inner func(n int) int
 		fails bool
 	}{
-		"linear work passes":   {func(int) int { return 6_000 }, false},
+		"linear work passes":   {func(int) int { return 5_000 }, false},
 		"quadratic work fails": {func(n int) int { return n }, true},
 	} {
 		var v verdict
-		growthtest.Linear(&v, 6_000, func(n int) func() {
+		growthtest.Linear(&v, 5_000, func(n int) func() {
 			return func() {
 				for range n {
 					for j := range test.inner(n) {

@@ -59,6 +59,7 @@ var rooms = []room{
 	{"space", levelHosts, nil, "a space has hooks, skills and agents: it puts their rooms together, and reads files by their means"},
 	{"subagent", levelRooms, nil, "a subagent is anything with a Run method: what it is made of, the program brings; what reads declarations is shared"},
 	{"internal/frontmatter", levelShared, []string{"github.com/goccy/go-yaml"}, "frontmatter is read alike for skills and agents"},
+	{"internal/listing", levelWords, nil, "skills and subagents are listed alike, within one budget"},
 	{"internal/scan", levelWords, nil, "what counts as /name is said once, for directives and skills"},
 	{"toolbox", levelRooms, nil, "the stock tools need the file system and a shell: the standard library does"},
 	{"store/memstore", levelRooms, nil, "the reference store is plain Go"},

@@ -1,0 +1,161 @@
+// Package listing renders the lists of skills and subagents that the descriptions of tools
+// contain. A list keeps to a budget, because every request to the model carries it.
+package listing
+
+import (
+	"fmt"
+	"html"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// CharactersPerToken is how a budget is counted: as if each token had four characters.
+	CharactersPerToken = 4
+	// Least is the smallest default budget, in tokens.
+	Least = 2000
+	// share is the part of a context window that a list may take by default: 2 %.
+	share = 50
+	// longest bounds a description in a list, in characters, so that one description does
+	// not take the room of many.
+	longest = 1024
+)
+
+// Budget returns the default budget of a list, in tokens, for a model with a context window
+// of so many tokens. Zero means that the window is unknown.
+func Budget(window int) int { return max(Least, window/share) }
+
+// Entry is something that a list names.
+type Entry struct{ Name, Description string }
+
+// LeftOut counts what a list leaves out.
+type LeftOut struct {
+	Total        int // entries that the list should have
+	Names        int // entries that are not in the list
+	Descriptions int // entries in the list without the description that they have
+}
+
+// Render lists entries of a kind, such as "skill", in the order given, within a budget of
+// tokens: first the names of all, then descriptions, one after the other, while they fit. If
+// not even the names fit, a comment says how many are left out. The frame around the list is
+// written even if the budget has no room for it.
+func Render(kind string, entries []Entry, budget int) (string, LeftOut) {
+	l := list{kind: kind, left: LeftOut{Total: len(entries)}}
+	opened, closed := "<available_"+kind+"s>\n", "</available_"+kind+"s>"
+	l.room = budget*CharactersPerToken - len(opened) - len(closed)
+	names, total := make([]string, len(entries)), 0
+	for i, e := range entries {
+		names[i] = html.EscapeString(e.Name)
+		total += l.line(names[i])
+	}
+	l.b.WriteString(opened)
+	if total > l.room {
+		l.names(names, total)
+	} else {
+		l.room -= total
+		l.entries(names, entries)
+	}
+	l.b.WriteString(closed)
+	return l.b.String(), l.left
+}
+
+// list is a list that is being written.
+type list struct {
+	kind string
+	room int // characters that are left
+	left LeftOut
+	b    strings.Builder
+}
+
+// line is the length of a line with a name alone.
+func (l *list) line(escaped string) int {
+	return utf8.RuneCountInString(escaped) + len(l.kind) + len("< name=\"\" />\n")
+}
+
+// name writes a line with a name alone.
+func (l *list) name(escaped string) { l.b.WriteString("<" + l.kind + ` name="` + escaped + "\" />\n") }
+
+// entries writes all names, and descriptions while they fit.
+func (l *list) entries(names []string, entries []Entry) {
+	// <skill name="x" /> becomes <skill name="x">text</skill>.
+	tags := len(">") + len("</>") + len(l.kind) - len(" />")
+	fits := true
+	for i, e := range entries {
+		if fits {
+			text := described(e.Description)
+			if more := utf8.RuneCountInString(text) + tags; text != "" && more <= l.room {
+				l.room -= more
+				l.b.WriteString("<" + l.kind + ` name="` + names[i] + `">` + text + "</" + l.kind + ">\n")
+				continue
+			}
+			fits = text == ""
+		}
+		if !fits && strings.TrimSpace(e.Description) != "" {
+			l.left.Descriptions++
+		}
+		l.name(names[i])
+	}
+}
+
+// names writes as many names as fit, and a comment that says how many do not. The total is
+// the length of all lines.
+func (l *list) names(names []string, total int) {
+	n := len(names)
+	for n > 0 && total+l.omittedLength(len(names)-n) > l.room {
+		n--
+		total -= l.line(names[n])
+	}
+	for _, name := range names[:n] {
+		l.name(name)
+	}
+	if l.left.Names = len(names) - n; l.left.Names > 0 {
+		fmt.Fprintf(&l.b, "<!-- %d more %ss omitted -->\n", l.left.Names, l.kind)
+	}
+}
+
+// omittedLength is the length of the comment, which is asked for once per name.
+func (l *list) omittedLength(n int) int {
+	if n == 0 {
+		return 0
+	}
+	length := len("<!--  more s omitted -->\n") + len(l.kind)
+	for ; n > 0; n /= 10 {
+		length++
+	}
+	return length
+}
+
+// described is a description as a list has it: on one line, escaped and not too long.
+func described(text string) string {
+	n := 0
+	for i := range text {
+		if n == longest {
+			text = text[:i] + "…"
+			break
+		}
+		n++
+	}
+	return html.EscapeString(strings.Join(strings.Fields(text), " "))
+}
+
+// Message tells the user what a list of a kind leaves out, or is empty. The budget is the
+// list's.
+func (l LeftOut) Message(kind string, budget int) string {
+	because := fmt.Sprintf("the list may take %d tokens. To change that, set limits.listing_tokens, or Options.Budget in Go", budget)
+	switch {
+	case l.Names > 0:
+		return fmt.Sprintf("the model does not see %d of %s: %s", l.Names, counted(l.Total, kind), because)
+	case l.Descriptions > 0:
+		return fmt.Sprintf("the model sees %d of %s without a description: %s", l.Descriptions, counted(l.Total, kind), because)
+	default:
+		return ""
+	}
+}
+
+func counted(n int, kind string) string {
+	if n == 1 {
+		return "1 " + kind
+	}
+	return strconv.Itoa(n) + " " + kind + "s"
+}

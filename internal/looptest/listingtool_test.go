@@ -1,0 +1,50 @@
+package looptest_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// shortList is a tool whose list leaves something out.
+type shortList struct {
+	belay.Tool
+	leftOut func() string
+}
+
+func (s *shortList) LeftOut() string { return s.leftOut() }
+
+// The user is informed once of what the list of each tool leaves out, however often the tool
+// changes. A tool that the agent may not use does not count.
+//
+// SPEC K-16
+func TestShortListsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	short := func(name, leftOut string) belay.Tool {
+		return &shortList{echoTool(name), func() string { return leftOut }}
+	}
+	ext := new(shifting)
+	agent, _ := newAgent(t, &belay.Options{Scope: []string{"a", "b", "complete", "breaks"}, Extensions: []belay.Extension{ext}}, says("1"), says("2"), says("3"), says("4"))
+	var got [][]string
+	for _, tools := range [][]belay.Tool{
+		{short("complete", ""), &shortList{echoTool("breaks"), func() string { panic("oops") }}, short("hidden", "out of scope")},
+		{short("a", "2 of a")},
+		{short("a", "3 of a")},
+		{short("a", "4 of a"), short("b", "1 of b")},
+	} {
+		ext.set(tools...)
+		var told []string
+		for _, d := range takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn).Diagnostics {
+			if d.Code != hook.CodeListingTruncated || d.Level != hook.LevelWarn || d.Phase != "turn.pre_tool_materialization" {
+				t.Errorf("the diagnostic is %+v", d)
+			}
+			told = append(told, d.Subscription+": "+d.Message)
+		}
+		got = append(got, told)
+	}
+	if want := [][]string{nil, {"a: 2 of a"}, nil, {"b: 1 of b"}}; !slices.EqualFunc(got, want, slices.Equal[[]string]) {
+		t.Errorf("the turns tell %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,185 @@
+package belay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Reach is what an agent may use in a turn. The zero value is that of an agent without a
+// name that may use everything.
+type Reach struct {
+	// Agent is the agent's name.
+	Agent string
+	// Window is the context window of the model that is asked next, in tokens. It is zero
+	// where it is unknown, and in what ReachOf returns. Lists that the model reads can grow
+	// with it.
+	Window int
+
+	limits *limits
+}
+
+// Allows reports whether the agent may use a resource of a kind, such as a skill. The
+// resource may have several names. Each agent, from this one up to the topmost parent, must
+// allow one of them, unless its Options.Resources do not restrict the kind.
+func (r Reach) Allows(kind string, names ...string) bool {
+	for l := r.limits; l != nil; l = l.above {
+		allowed, restricted := l.own[kind]
+		if restricted && !slices.ContainsFunc(names, func(name string) bool {
+			return slices.ContainsFunc(allowed, func(pattern string) bool { return pattern == name || matches(pattern, name) })
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReachOf returns the reach of the turn to which the context of a hook or a tool call
+// belongs. Outside a turn it allows everything.
+func ReachOf(ctx context.Context) Reach {
+	r, _ := ctx.Value(reachKey{}).(Reach)
+	return r
+}
+
+type reachKey struct{}
+
+// limits are the Options.Resources of an agent and of the agents above it. They are never
+// changed.
+type limits struct {
+	own   map[string][]string // by kind; a kind that is not there is not restricted
+	above *limits
+}
+
+// ResourceExtension brings resources other than tools, such as skills, and enforces which of
+// them an agent may use. Hooks of the extension get the reach from [ReachOf].
+type ResourceExtension interface {
+	Extension
+	// Resources returns the kinds that the extension enforces: keys of Options.Resources.
+	Resources() []string
+	// For returns the extension with nothing but what a reach allows. The agent calls the
+	// methods of StepToolExtension and NameListExtension on the returned value, and not on
+	// the extension. For is called before each message and each model request, and should
+	// be cheap.
+	For(reach Reach) Extension
+}
+
+// kinds returns the kinds of resources that are enforced for an extension. For one that is
+// no ResourceExtension this is its name: the loop then enforces the names of its tools, and
+// those that users type. An extension with neither has no kinds.
+func (a *Agent) kinds(i int) (kinds []string, err error) {
+	e := a.opts.Extensions[i]
+	if r, ok := e.(ResourceExtension); ok {
+		err = safely(a.names[i], func() error { kinds = slices.Clone(r.Resources()); return nil })
+	}
+	switch e.(type) {
+	case ScopeExtension:
+		kinds = append(kinds, a.names[i])
+	case ResourceExtension:
+	case ToolExtension, StepToolExtension, RouteExtension, NameExtension:
+		kinds = append(kinds, a.names[i])
+	}
+	return kinds, err
+}
+
+// checkResources refuses kinds that no extension enforces: the model would be told of a
+// restriction that does not exist.
+func (a *Agent) checkResources() error {
+	var known []string
+	for i := range a.opts.Extensions {
+		kinds, err := a.kinds(i)
+		if err != nil {
+			return err
+		}
+		known = append(known, kinds...)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, kind := range slices.Sorted(maps.Keys(a.config.Resources)) {
+		if !slices.Contains(known, kind) {
+			return fmt.Errorf("resources: no extension enforces %q%s: the known ones are %s", kind, near.Hint(kind, known), quotedNames(known))
+		}
+	}
+	if len(a.config.Resources) > 0 {
+		a.limits = &limits{own: a.config.clone().Resources}
+	}
+	return nil
+}
+
+// reach returns what the agent may use by itself, without the limits of agents above it.
+func (a *Agent) reach() Reach {
+	return Reach{Agent: a.opts.Name, Window: cmp.Or(a.opts.Compaction.Window, a.model.info.Window), limits: a.limits}
+}
+
+// reach returns what the turn may use.
+func (t *turn) reach() Reach {
+	return Reach{Agent: t.agent.opts.Name, Window: t.window(), limits: t.limits}
+}
+
+// limit sets what the turn may use, and returns a context in which hooks and tools find it.
+func (t *turn) limit(ctx context.Context) context.Context {
+	t.limits = t.agent.limits
+	if t.lineage != nil {
+		t.limits = t.agent.limitsBelow(t.lineage.parent.limits)
+	}
+	if t.limits == nil && ctx.Value(reachKey{}) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, reachKey{}, Reach{Agent: t.agent.opts.Name, limits: t.limits}) // which model answers is not known yet
+}
+
+// limitsBelow returns the limits of the agent as a child of one that has limits itself. It
+// returns the same pointer for each task of a parent, because caches use it as a key.
+func (a *Agent) limitsBelow(above *limits) *limits {
+	switch {
+	case above == nil:
+		return a.limits
+	case a.limits == nil:
+		return above
+	}
+	if last := a.below.Load(); last != nil && last.above == above {
+		return last
+	}
+	next := &limits{own: a.limits.own, above: above}
+	a.below.Store(next)
+	return next
+}
+
+// extension returns an extension with what a reach allows.
+func (a *Agent) extension(i int, reach Reach) (e Extension, err error) { //nolint:ireturn // it is one of several extensions
+	e = a.opts.Extensions[i]
+	r, ok := e.(ResourceExtension)
+	if !ok {
+		return e, nil
+	}
+	err = safely(a.names[i], func() error {
+		if e = r.For(reach); e == nil {
+			return fmt.Errorf("it is nil for agent %q", reach.Agent)
+		}
+		return nil
+	})
+	return e, err
+}
+
+// namesOf returns an extension that answers to names which users type, and a function that
+// reports whether it answers to one. Both are nil if it answers to none.
+func (a *Agent) namesOf(i int, reach Reach) (NameExtension, func(name string) bool) { //nolint:ireturn // it is one of several extensions
+	e, err := a.extension(i, reach)
+	if err != nil {
+		a.opts.Logger.Warn("an extension answers to no names", "agent", a.opts.Name, "error", err)
+		return nil, nil
+	}
+	n, ok := e.(NameExtension)
+	if !ok {
+		return nil, nil
+	}
+	return n, func(name string) bool {
+		if _, enforces := a.opts.Extensions[i].(ResourceExtension); !enforces && !reach.Allows(a.names[i], name) {
+			return false
+		}
+		return n.Binds(reach.Agent, name)
+	}
+}

@@ -34,5 +34,5 @@ func Example_restricted() {
 	// Output:
 	// /deploy
 	// /review-api
-	// resources: no extension enforces "skill" (did you mean "skills"?): the known ones are "skills"
+	// new agent: resources: no extension enforces "skill" (did you mean "skills"?): the known ones are "skills"
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // event is an event of a stream, as far as it is read. Types that are not known
@@ -79,7 +80,7 @@ func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
 	switch kind {
 	case "", "message_start", "content_block_start", "content_block_delta", "message_delta", "error":
 		if err := json.Unmarshal(raw.Data, &e); err != nil {
-			return belay.Chunk{}, fmt.Errorf("the event %s is not what was agreed: %w", kind, err)
+			return belay.Chunk{}, wire.Unexpected("the event "+kind, err)
 		}
 		kind = cmp.Or(kind, e.Type) // some gateways say it in the data alone
 	}
@@ -114,7 +115,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 		Error      *streamError   `json:"error"`
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("the answer is not what was agreed: %w", err)
+		return nil, wire.Unexpected("the answer", err)
 	}
 	switch {
 	case message.Error != nil:
@@ -130,7 +131,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 			return nil, err
 		}
 		if p := &a.parts[i]; p.kind == "tool_use" && len(p.text) == 0 && stopReason(message.StopReason, 0) != belay.StopMaxTokens {
-			e.Delta.PartialJSON = string(emptyObject) // in a stream it is what an input begins with
+			e.Delta.PartialJSON = string(wire.EmptyObject) // in a stream it is what an input begins with
 			if chunk, err = a.extend(e); err != nil {
 				return nil, err
 			}
@@ -217,7 +218,7 @@ func (a *assembly) response() *belay.Response {
 			r.Parts = append(r.Parts, p.thinking(a.by, opaque{Redacted: p.data}))
 		case "tool_use":
 			calls++
-			r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: p.call(cut && i == len(a.parts)-1)})
+			r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: wire.Call(p.id, p.name, p.text, cut && i == len(a.parts)-1)})
 		}
 	}
 	r.StopReason = stopReason(a.stop, calls)
@@ -231,22 +232,6 @@ func (p *piece) thinking(by string, o opaque) belay.Part {
 		part.Opaque, _ = json.Marshal(o) //nolint:errchkjson // two strings
 	}
 	return part
-}
-
-// call returns a tool call. The input of one that takes none may be missing, but
-// not if the response was cut off there: then it is as far as every input comes.
-func (p *piece) call(cut bool) *belay.CallPart {
-	call := &belay.CallPart{ID: p.id, Tool: p.name, Input: emptyObject}
-	switch {
-	case len(p.text) == 0 && cut:
-		call.Malformed = "{"
-	case len(p.text) == 0:
-	case isObject(p.text):
-		call.Input = p.text
-	default:
-		call.Malformed = string(p.text)
-	}
-	return call
 }
 
 // stopReason returns a stop reason of the service in our words. Only tools that

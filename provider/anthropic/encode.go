@@ -3,13 +3,13 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"unique"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // provider is who serves Claude, unless the options say another.
@@ -86,14 +86,14 @@ func (c *content) endWithWords() {
 // blockOf returns a part as a block, unless the service would not take it.
 func (e encoder) blockOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	switch {
-	case p.Type == belay.PartText && !blank(p.Text):
+	case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 		return sdk.NewTextBlock(p.Text), true
 	case p.Type == belay.PartThinking:
 		return e.thinkingOf(p)
 	case p.Type == belay.PartMedia && p.Media != nil:
 		return mediaOf(p.Media), true
 	case p.Type == belay.PartCall && p.Call != nil:
-		return sdk.NewToolUseBlock(wireID(p.Call.ID), objectOf(p.Call.Input), wireName(p.Call.Tool)), true
+		return sdk.NewToolUseBlock(wireID(p.Call.ID), wire.Object(p.Call.Input), wireName(p.Call.Tool)), true
 	case p.Type == belay.PartResult && p.Result != nil:
 		return resultOf(p.Result), true
 	default:
@@ -129,7 +129,7 @@ func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 	result := sdk.ToolResultBlockParam{ToolUseID: wireID(r.Call)}
 	text := r.Text
 	if r.IsError {
-		if blank(text) {
+		if wire.IsBlank(text) {
 			text = "The tool failed and did not say why."
 		}
 		if len(r.Media) == 0 {
@@ -138,7 +138,7 @@ func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 			text = "Error: " + text
 		}
 	}
-	if !blank(text) {
+	if !wire.IsBlank(text) {
 		result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: text}})
 	}
 	for i := range r.Media {
@@ -146,32 +146,4 @@ func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 		result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: m.OfText, OfImage: m.OfImage, OfDocument: m.OfDocument})
 	}
 	return sdk.ContentBlockParamUnion{OfToolResult: &result}
-}
-
-// blank reports whether a text has nothing to read, which the service refuses.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// emptyObject is the input of a call that has none.
-var emptyObject = json.RawMessage("{}")
-
-// objectOf returns the input of a call, which the service wants to be an object.
-func objectOf(input json.RawMessage) json.RawMessage {
-	if !isObject(input) {
-		return emptyObject
-	}
-	return wholeCharacters(input)
-}
-
-// isObject reports whether a text is a JSON object.
-func isObject(text []byte) bool {
-	for _, c := range text {
-		switch c {
-		case ' ', '\t', '\r', '\n':
-			continue
-		case '{':
-			return json.Valid(text)
-		}
-		break
-	}
-	return false
 }

@@ -8,18 +8,14 @@ import (
 	_ "image/gif" // so that the size of an image can be read
 	_ "image/jpeg"
 	_ "image/png"
-	"net/http"
-	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
-
-// imageTypes are the images that the service looks at.
-var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // What the service takes of an image: bytes once they are encoded, and pixels a side. It
 // refuses a request with a larger one, and with it every later request of the session.
@@ -30,7 +26,7 @@ const (
 
 // mediaOf returns an image or a file, or a text that says what cannot be shown.
 func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
-	switch kind := imageType(m); {
+	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
 		return imageOf(m, kind)
 	case kind != "" && m.URL != "":
@@ -39,30 +35,11 @@ func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
 		return titled(sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(m.Data)}), m.Name)
 	case m.MIME == "application/pdf" && m.URL != "":
 		return titled(sdk.NewDocumentBlock(sdk.URLPDFSourceParam{URL: m.URL}), m.Name)
-	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
+	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
 		return titled(sdk.NewDocumentBlock(sdk.PlainTextSourceParam{Data: string(m.Data)}), m.Name)
 	default:
-		return sdk.NewTextBlock(fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL))
+		return sdk.NewTextBlock(wire.FileNotice(m))
 	}
-}
-
-// imageType returns the type of an image that the service looks at; empty if it is none.
-// The service refuses what is called by another type than it is of, so that the first
-// bytes count before the name, which tools get wrong.
-func imageType(m *belay.Media) string {
-	if !strings.HasPrefix(m.MIME, "image/") {
-		return ""
-	}
-	if seen := http.DetectContentType(m.Data); slices.Contains(imageTypes, seen) {
-		return seen
-	}
-	if m.MIME == "image/jpg" {
-		return "image/jpeg"
-	}
-	if slices.Contains(imageTypes, m.MIME) {
-		return m.MIME
-	}
-	return ""
 }
 
 // imageOf returns the content of an image, or a text if it is larger than the service

@@ -2,20 +2,17 @@ package anthropic
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"unique"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // Adaptive as Options.Thinking lets the model decide how much it thinks. Newer
@@ -56,13 +53,11 @@ type Model struct {
 	thinking int
 	binds    bool // its thinking, to what came before it
 	client   sdk.Client
-	// scrub takes the key out of a text. It is a closure so that printing a Model
-	// does not print the key.
-	scrub  func(string) string
-	broken error // why no request can be sent
-	info   func() belay.ModelInfo
-	bound  func() int // of a response, if the request sets none
-	heads  atomic.Pointer[[]*head]
+	failures wire.Failures
+	broken   error // why no request can be sent
+	info     func() belay.ModelInfo
+	bound    func() int // of a response, if the request sets none
+	heads    wire.Heads
 	// encoder is the key under which messages keep their encoding, and encode what
 	// encodes them: made once, since each old message is asked for with them.
 	encoder encoder
@@ -81,29 +76,24 @@ func New(model string, opts *Options) *Model {
 	if o.Key == "" {
 		o.Key = os.Getenv("ANTHROPIC_API_KEY")
 	}
-	if o.HTTPClient == nil {
-		o.HTTPClient = http.DefaultClient
-	}
-	client := *o.HTTPClient
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key would go along
-	m := &Model{name: model, thinking: o.Thinking, binds: bindsThinking(model), scrub: scrubber(o.Key), encoder: encoder{unique.Make(cmp.Or(o.Provider, hostOf(o.URL), provider))}}
+	m := &Model{name: model, thinking: o.Thinking, binds: bindsThinking(model), failures: wire.NewFailures(provider+"/"+model, o.Key), encoder: encoder{unique.Make(cmp.Or(o.Provider, hostOf(o.URL), provider))}}
 	m.encode = m.encoder.encode
 	settings := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(),
-		option.WithHTTPClient(&client),
+		option.WithHTTPClient(wire.Client(o.HTTPClient)),
 		option.WithMaxRetries(0), // the loop retries
-		option.WithMiddleware(boundRefusal),
+		option.WithMiddleware(wire.LimitRefusal),
 		option.WithAPIKey(o.Key),
 	}
 	if m.binds {
 		settings = append(settings, option.WithHeader("anthropic-beta", bindingHeader))
 	}
 	if o.URL != "" {
-		m.broken = checkURL(o.URL)
+		_, m.broken = wire.ParseURL(o.URL, "https://host")
 		settings = append(settings, option.WithBaseURL(o.URL))
 	}
 	if o.Key == "" {
-		m.broken = errNoKey
+		m.broken = wire.NoKey("ANTHROPIC_API_KEY")
 	}
 	m.client = sdk.NewClient(settings...)
 	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(model, &o) })
@@ -120,8 +110,6 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-var errNoKey = errors.New("there is no key: set ANTHROPIC_API_KEY or Options.Key")
-
 // officialHost is where Anthropic is.
 const officialHost = "api.anthropic.com"
 
@@ -131,31 +119,6 @@ func hostOf(address string) string {
 		return u.Host
 	}
 	return ""
-}
-
-// checkURL says what is wrong with the address of the service.
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the address: there may be a password in it
-		}
-		return fmt.Errorf("Options.URL: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host", u.Redacted())
-	}
-	return nil
-}
-
-// scrubber returns a function that takes the key out of a text.
-func scrubber(key string) func(string) string {
-	return func(text string) string {
-		if key == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, key, "[key]")
-	}
 }
 
 // Info tells the model's name, window, longest output and price.

@@ -1,13 +1,13 @@
 package anthropic
 
 import (
-	"bytes"
 	"slices"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // mark ends a block up to which the service caches the request.
@@ -29,7 +29,7 @@ var (
 
 // body builds the body of a request. The messages are last, so that a request
 // begins with the bytes of the one before it, marks aside.
-func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
+func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
 		c, err := m.encoded(message)
@@ -45,44 +45,44 @@ func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
 		return nil, nil, err
 	}
 	marks := places(contents)
-	b := &body{pieces: make([][]byte, 0, 2*len(contents)+2*len(marks)+2)}
-	b.add(head.json)
+	b := wire.NewBody(2*len(contents) + 2*len(marks) + 2)
+	b.Add(head.JSON)
 	for i, c := range contents {
 		assistant := c.role == belay.RoleAssistant
 		switch {
 		case i == 0 && assistant:
-			b.add(beginAssistant)
+			b.Add(beginAssistant)
 		case i == 0:
-			b.add(beginUser)
+			b.Add(beginUser)
 		case contents[i-1].role == c.role:
-			b.add(nextBlock) // neighbours on one side are one message
+			b.Add(nextBlock) // neighbours on one side are one message
 		case assistant:
-			b.add(nextAssistant)
+			b.Add(nextAssistant)
 		default:
-			b.add(nextUser)
+			b.Add(nextUser)
 		}
-		b.addMarked(c, i, marks)
+		addMarked(b, c, i, marks)
 	}
 	if len(contents) > 0 {
-		b.add(endAll)
+		b.Add(endAll)
 	} else {
-		b.add(endEmpty)
+		b.Add(endEmpty)
 	}
-	return b, head.names, nil
+	return b, head.Names, nil
 }
 
 // addMarked adds the blocks of message i, with the marks that are in it.
-func (b *body) addMarked(c *content, i int, marks []place) {
+func addMarked(b *wire.Body, c *content, i int, marks []place) {
 	from := 0
 	for _, p := range marks {
 		if p.message == i {
 			inside := c.blocks[p.block].end - 1 // before the closing brace
-			b.add(c.json[from:inside])
-			b.add(mark)
+			b.Add(c.json[from:inside])
+			b.Add(mark)
 			from = inside
 		}
 	}
-	b.add(c.json[from:])
+	b.Add(c.json[from:])
 }
 
 // places returns where the marks go, in order: where the request before this one
@@ -150,59 +150,20 @@ func begunWithoutThinking(contents []*content) bool {
 	return begun >= 0 && contents[begun].blocks[0].markable
 }
 
-// head is the beginning of a request: everything up to its messages.
-type head struct {
-	quiet  bool // without thinking
-	system string
-	tools  []belay.ToolDeclaration
-	bound  int
-	json   []byte
-	names  map[string]string // of the tools whose names are translated, by what they became
-}
-
-// maxHeads is how many heads a model keeps. Agents that share a model differ in
-// their heads.
-const maxHeads = 8
-
-// head returns the beginning of a request. Sessions repeat it, so that the last
-// few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request, quiet bool) (*head, error) {
+// head returns the beginning of a request.
+func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.bound()
 	}
-	var known []*head
-	if p := m.heads.Load(); p != nil {
-		known = *p
-	}
-	for _, h := range known {
-		if h.quiet == quiet && h.is(req, bound) {
-			return h, nil
+	return m.heads.Get(req, bound, quiet, func() ([]byte, map[string]string, error) {
+		declared, names, err := wire.Declare(req.Tools, wireName, fitSchema)
+		if err != nil {
+			return nil, nil, err
 		}
-	}
-	declared, names, err := declare(req.Tools)
-	if err != nil {
-		return nil, err
-	}
-	data, err := m.encodeHead(req.System, declared, bound, quiet)
-	if err != nil {
-		return nil, err
-	}
-	h := &head{quiet, req.System, slices.Clone(req.Tools), bound, data, names}
-	for i := range h.tools {
-		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
-	}
-	known = append([]*head{h}, known[:min(len(known), maxHeads-1)]...)
-	m.heads.Store(&known)
-	return h, nil
-}
-
-// is reports whether the request begins with this head.
-func (h *head) is(req *belay.Request, bound int) bool {
-	return h.bound == bound && h.system == req.System &&
-		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {
-			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
-		})
+		data, err := m.encodeHead(req.System, declared, bound, quiet)
+		return data, names, err
+	})
 }
 
 // encodeHead encodes the beginning of a request. The mark behind the system
@@ -218,7 +179,7 @@ func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound i
 		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
 	switch {
-	case !blank(system):
+	case !wire.IsBlank(system):
 		params.System = []sdk.TextBlockParam{{Text: system, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	case len(params.Tools) > 0:
 		params.Tools[len(params.Tools)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // schema is a JSON Schema, by its keywords.
@@ -23,7 +25,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"type":"object"}`), nil
 	}
 	var top schema
-	raw = wholeCharacters(raw)
+	raw = wire.ReplaceLoneSurrogates(raw)
 	if err := json.Unmarshal(raw, &top); err != nil || top == nil {
 		return nil, fmt.Errorf("its schema is not a JSON object: %.100s", raw)
 	}

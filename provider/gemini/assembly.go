@@ -2,10 +2,10 @@ package gemini
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // event is an event of a stream, as far as it is read. What is not known is
@@ -79,7 +79,7 @@ const blocked = "PROMPT_BLOCKED"
 func (a *assembly) add(data []byte, tell func(belay.Chunk) bool) error {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		return &failure{Message: fmt.Sprintf("an event is not what was agreed: %v", err)}
+		return &failure{Message: wire.Unexpected("an event", err).Error()}
 	}
 	if e.Error != nil {
 		return e.Error
@@ -112,7 +112,7 @@ func (a *assembly) add(data []byte, tell func(belay.Chunk) bool) error {
 			chunk.Text = p.Text
 		}
 		if chunk != (belay.Chunk{}) && !tell(chunk) {
-			return errLeft
+			return wire.ErrStopped
 		}
 	}
 	if c.FinishReason != "" && c.FinishReason != "FINISH_REASON_UNSPECIFIED" {
@@ -128,7 +128,7 @@ func (a *assembly) extend(kind belay.PartType, text, signature string) {
 		return
 	}
 	n := len(a.pieces)
-	if n == 0 || a.pieces[n-1].kind != kind || a.pieces[n-1].vouched && blank(string(a.pieces[n-1].text)) {
+	if n == 0 || a.pieces[n-1].kind != kind || a.pieces[n-1].vouched && wire.IsBlank(string(a.pieces[n-1].text)) {
 		a.pieces = append(a.pieces, piece{kind: kind})
 		n++
 	}
@@ -158,11 +158,11 @@ func (a *assembly) called(c *functionCall, signature string) belay.Chunk {
 	}
 	bare := len(call.Input) == 0 || string(call.Input) == "null"
 	if bare {
-		call.Input = emptyObject
+		call.Input = wire.EmptyObject
 	}
 	delta := &belay.InputDelta{Call: call.ID, Tool: call.Tool, Text: string(call.Input)}
 	if call.Input[0] != '{' { // it is JSON of some kind
-		call.Malformed, call.Input = string(call.Input), emptyObject
+		call.Malformed, call.Input = string(call.Input), wire.EmptyObject
 	}
 	a.pieces = append(a.pieces, piece{kind: belay.PartCall, call: call, bare: bare, signature: signature})
 	return belay.Chunk{Input: delta}
@@ -206,7 +206,7 @@ func (p *piece) part(model string) belay.Part {
 	if p.vouched {
 		o.Pieces = p.signed
 	}
-	if p.kind == belay.PartText && blank(part.Text) && p.vouched {
+	if p.kind == belay.PartText && wire.IsBlank(part.Text) && p.vouched {
 		part.Type, o.Spoken = belay.PartThinking, true
 	}
 	if part.Type == belay.PartThinking || p.vouched || p.signature != "" {

@@ -3,11 +3,11 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // provider is the name under which this package marks what it wants back.
@@ -107,7 +107,7 @@ func (m *Model) encode(message *belay.Message) (any, error) {
 // partsOf returns a part as the service takes it: most are one, and some none.
 func (m *Model) partsOf(p *belay.Part) []part {
 	switch {
-	case p.Type == belay.PartText && !blank(p.Text):
+	case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 		o, _ := m.own(p)
 		return textOf(p.Text, false, o.Pieces)
 	case p.Type == belay.PartThinking:
@@ -118,7 +118,7 @@ func (m *Model) partsOf(p *belay.Part) []part {
 		return mediaOf(asItIs(p.Media))
 	case p.Type == belay.PartCall && p.Call != nil:
 		o, _ := m.own(p)
-		call := &functionCall{ID: p.Call.ID, Name: sentName(p.Call.Tool), Args: objectOf(p.Call.Input)}
+		call := &functionCall{ID: p.Call.ID, Name: sentName(p.Call.Tool), Args: wire.Object(p.Call.Input)}
 		return []part{{FunctionCall: call, ThoughtSignature: o.Signature}}
 	case p.Type == belay.PartResult && p.Result != nil:
 		return m.resultOf(p.Result)
@@ -161,7 +161,7 @@ func (m *Model) resultOf(r *belay.ResultPart) []part {
 	said := map[string]any{"output": r.Text}
 	if r.IsError {
 		said = map[string]any{"error": r.Text}
-		if blank(r.Text) {
+		if wire.IsBlank(r.Text) {
 			said["error"] = "The tool failed and did not say why."
 		}
 	}
@@ -176,32 +176,4 @@ func (m *Model) resultOf(r *belay.ResultPart) []part {
 		}
 	}
 	return parts
-}
-
-// blank reports whether a text has nothing to read.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// emptyObject is the input of a call that has none.
-var emptyObject = json.RawMessage("{}")
-
-// objectOf returns the input of a call, which the service wants to be an object.
-func objectOf(input json.RawMessage) json.RawMessage {
-	if !isObject(input) {
-		return emptyObject
-	}
-	return wholeCharacters(input)
-}
-
-// isObject reports whether a text is a JSON object.
-func isObject(text []byte) bool {
-	for _, c := range text {
-		switch c {
-		case ' ', '\t', '\r', '\n':
-			continue
-		case '{':
-			return json.Valid(text)
-		}
-		break
-	}
-	return false
 }

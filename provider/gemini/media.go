@@ -9,6 +9,7 @@ import (
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // mediaTypes are the images, sounds, films and documents that the service looks
@@ -52,10 +53,10 @@ func mediaOf(m *belay.Media) []part {
 		p.InlineData = &sdk.Blob{MIMEType: m.MIME, Data: m.Data}
 	case slices.Contains(mediaTypes, m.MIME) && m.URL != "":
 		p.FileData = &sdk.FileData{MIMEType: m.MIME, FileURI: m.URL}
-	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
+	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
 		p.InlineData = &sdk.Blob{MIMEType: "text/plain", Data: []byte(strings.ToValidUTF8(string(m.Data), "\uFFFD"))}
 	default:
-		return []part{textPart(fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL))}
+		return []part{textPart(wire.FileNotice(m))}
 	}
 	if m.Name == "" {
 		return []part{p}

@@ -4,19 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unique"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // Adaptive as Options.Thinking lets the model decide how much it thinks.
@@ -58,12 +56,10 @@ type Model struct {
 	maxOut   int
 	timeout  time.Duration // of an attempt; 0 is none
 	client   *sdk.Client
-	// scrub takes the key out of a text. It is a closure so that printing a Model
-	// does not print the key.
-	scrub  func(string) string
-	broken error // why no request can be sent
-	info   func() belay.ModelInfo
-	heads  atomic.Pointer[[]*head]
+	failures wire.Failures
+	broken   error // why no request can be sent
+	info     func() belay.ModelInfo
+	heads    wire.Heads
 	// as is the key under which messages keep their encoding, and encoder what
 	// encodes them: made once, and quick to compare, since each old message is
 	// asked for with them.
@@ -83,34 +79,30 @@ func New(model string, opts *Options) *Model {
 	}
 	o.Key = cmp.Or(o.Key, os.Getenv("GOOGLE_API_KEY"), os.Getenv("GEMINI_API_KEY"))
 	o.URL = cmp.Or(o.URL, defaultURL)
-	if o.HTTPClient == nil {
-		o.HTTPClient = http.DefaultClient
-	}
+	client := wire.Client(o.HTTPClient)
 	m := &Model{
 		name: model, newer: isNewer(model), thinking: o.Thinking, maxOut: o.MaxTokens,
-		timeout: o.HTTPClient.Timeout, scrub: scrubber(o.Key),
+		timeout: client.Timeout, failures: wire.NewFailures(provider+"/"+model, o.Key),
 		info: sync.OnceValue(func() belay.ModelInfo { return describe(model, &o) }),
 	}
 	m.as, m.encoder = unique.Make(encoding{model}), m.encode
-	m.broken = errNoKey
+	m.broken = wire.NoKey("GEMINI_API_KEY")
 	if o.Key != "" {
-		m.client, m.broken = connect(&o)
+		m.client, m.broken = connect(&o, client)
 	}
 	return m
 }
 
 // connect makes the client of the SDK. It tries nothing again, since the loop
 // does, and follows no redirects, since the key would go along.
-func connect(o *Options) (*sdk.Client, error) {
-	if err := checkURL(o.URL); err != nil {
+func connect(o *Options, client *http.Client) (*sdk.Client, error) {
+	if _, err := wire.ParseURL(o.URL, "https://host"); err != nil {
 		return nil, err
 	}
-	client := *o.HTTPClient
-	client.Transport = &wire{base: cmp.Or(client.Transport, http.DefaultTransport)}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.Transport = &transport{base: cmp.Or(client.Transport, http.DefaultTransport)}
 	client.Timeout = 0 // Stream sees to it: the client would stop its clock when the SDK is done
 	c, err := sdk.NewClient(context.Background(), &sdk.ClientConfig{
-		APIKey: o.Key, Backend: sdk.BackendGeminiAPI, HTTPClient: &client,
+		APIKey: o.Key, Backend: sdk.BackendGeminiAPI, HTTPClient: client,
 		HTTPOptions: sdk.HTTPOptions{BaseURL: o.URL, APIVersion: "v1beta"},
 	})
 	if err != nil {
@@ -118,23 +110,6 @@ func connect(o *Options) (*sdk.Client, error) {
 		return nil, errors.New("the SDK takes neither these options nor what it finds in the environment")
 	}
 	return c, nil
-}
-
-var errNoKey = errors.New("there is no key: set GEMINI_API_KEY or Options.Key")
-
-// checkURL says what is wrong with the address of the service.
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the address: there may be a password in it
-		}
-		return fmt.Errorf("Options.URL: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host", u.Redacted())
-	}
-	return nil
 }
 
 // isNewer reports whether a model is of Gemini 3 or later. Those want signatures
@@ -148,16 +123,6 @@ func isNewer(model string) bool {
 		}
 	}
 	return true
-}
-
-// scrubber returns a function that takes the key out of a text.
-func scrubber(key string) func(string) string {
-	return func(text string) string {
-		if key == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, key, "[key]")
-	}
 }
 
 // Info tells the model's name, window, longest output and price.

@@ -3,7 +3,6 @@ package gemini
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // pageSize is how many models are asked for at a time: all of them.
@@ -22,17 +22,14 @@ const pageSize = 1000
 // takes the key: an error is a [*belay.ModelError], as from a request. Whether the
 // service has this very model is for the caller to look up.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	switch {
-	case errors.Is(m.broken, errNoKey):
-		return nil, m.failed(belay.ModelAuth, m.broken)
-	case m.broken != nil:
-		return nil, m.failed(belay.ModelInvalid, m.broken)
+	if m.broken != nil {
+		return nil, m.failures.Unusable(m.broken)
 	}
 	attempt, cancel := m.attempt(ctx)
 	defer cancel()
 	page, err := m.client.Models.List(attempt, &sdk.ListModelsConfig{PageSize: pageSize})
 	if err != nil {
-		return nil, unlessDone(ctx, m.notListed(err))
+		return nil, wire.UnlessDone(ctx, m.notListed(err))
 	}
 	names := make([]string, 0, len(page.Items))
 	for _, listed := range page.Items {
@@ -47,14 +44,14 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 // notListed makes the error of a list that was refused, or did not come.
 func (m *Model) notListed(err error) error {
 	if _, lost := errors.AsType[*url.Error](err); lost {
-		return m.lost(err)
+		return m.failures.NoAnswer(err)
 	}
 	refusal, ok := errors.AsType[sdk.APIError](err)
 	if !ok || refusal.Code < http.StatusBadRequest {
-		return m.failed(belay.ModelServer, fmt.Errorf("the list of models is not what was agreed: %w", err))
+		return m.failures.New(belay.ModelServer, wire.Unexpected("the list of models", err))
 	}
 	said := saidBy(err)
-	failed := m.failed(kindOf(refusal.Code, said), said)
+	failed := m.failures.New(kindOf(refusal.Code, said), said)
 	failed.Status = refusal.Code
 	return failed
 }

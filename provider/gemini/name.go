@@ -1,9 +1,9 @@
 package gemini
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // maxName is how long the name of a tool may be.
@@ -26,8 +26,7 @@ func sentName(name string) string {
 	if !beginsAName(fits) {
 		fits = "_" + fits
 	}
-	sum := sha256.Sum256([]byte(name))
-	end := "_" + hex.EncodeToString(sum[:5])
+	end := "_" + wire.Hash(name)[:10]
 	return fits[:min(len(fits), maxName-len(end))] + end
 }
 

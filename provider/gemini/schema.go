@@ -12,13 +12,14 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // CheckTools says which tool cannot be declared to the service, and why. All
 // others can, if need be under another name and with a schema that says the same
 // in other words.
 func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
-	_, err := (&head{tools: tools}).declare()
+	_, _, err := declare(tools)
 	return err
 }
 
@@ -29,7 +30,7 @@ func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
 // may allow more than the schema does; the runtime holds inputs against the schema
 // itself.
 func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
-	raw = wholeCharacters(raw)
+	raw = wire.ReplaceLoneSurrogates(raw)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var root any

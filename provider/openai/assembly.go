@@ -6,6 +6,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // assembler puts a response together, from events or from the whole of it.
@@ -127,7 +128,7 @@ func (a *assembly) response() *belay.Response {
 			}
 			part.Provider = a.provider
 		case belay.PartCall:
-			part.Call = p.called(a.stop == belay.StopMaxTokens && i == len(a.pieces)-1)
+			part.Call = wire.Call(p.id, p.name, p.text, a.stop == belay.StopMaxTokens && i == len(a.pieces)-1)
 		default:
 			continue
 		}
@@ -145,25 +146,6 @@ func (a *assembly) keep(part *belay.Part, o *opaque) bool {
 	}
 	part.Opaque, part.Provider = data, a.provider
 	return true
-}
-
-// emptyObject is the input of a call that has none.
-var emptyObject = json.RawMessage("{}")
-
-// called returns a tool call. The input of one that takes none may be missing, but
-// not if the response was cut off there: then it is as far as every input comes.
-func (p *piece) called(cut bool) *belay.CallPart {
-	call := &belay.CallPart{ID: p.id, Tool: p.name, Input: emptyObject}
-	switch {
-	case len(p.text) == 0 && cut:
-		call.Malformed = "{"
-	case len(p.text) == 0:
-	case isObject(p.text):
-		call.Input = p.text
-	default:
-		call.Malformed = string(p.text)
-	}
-	return call
 }
 
 // count counts tokens: the service counts those from and to its cache among those

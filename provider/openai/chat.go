@@ -9,11 +9,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// chatWire is Chat Completions. A conversation is a list of messages, and what a
+// chatProtocol is Chat Completions. A conversation is a list of messages, and what a
 // tool answered is a message of its own.
-type chatWire struct {
+type chatProtocol struct {
 	provider string
 	shortIDs bool // of calls, as Mistral wants them
 	// thoughtful has every answer of the model say what it thought, though it be
@@ -21,7 +22,7 @@ type chatWire struct {
 	thoughtful bool
 }
 
-func (chatWire) path() string { return "chat/completions" }
+func (chatProtocol) path() string { return "chat/completions" }
 
 // mostDescription is how many characters of a description every server takes. OpenAI
 // itself took no more until 2025; some services that host its models still do not.
@@ -35,17 +36,17 @@ const (
 )
 
 // head encodes the beginning of a request.
-func (chatWire) head(h *heading) []byte {
+func (chatProtocol) head(h *heading) []byte {
 	fields := object{{"model", quoted(h.model)}}
 	if len(h.tools) > 0 {
 		list := make([]json.RawMessage, len(h.tools))
 		for i, t := range h.tools {
 			t = shortened(t)
-			function := object{{"name", quoted(t.name)}}
-			if t.description != "" {
-				function.set("description", quoted(t.description))
+			function := object{{"name", quoted(t.Name)}}
+			if t.Description != "" {
+				function.set("description", quoted(t.Description))
 			}
-			function.set("parameters", t.schema)
+			function.set("parameters", t.InputSchema)
 			list[i] = object{{"type", quoted("function")}, {"function", function.append(nil)}}.append(nil)
 		}
 		fields.set("tools", writeList(list))
@@ -64,24 +65,24 @@ func (chatWire) head(h *heading) []byte {
 	}
 	fields.set("stream_options", json.RawMessage(`{"include_usage":true}`))
 	out := begin(h, fields, "messages")
-	if !blank(h.system) {
+	if !wire.IsBlank(h.system) {
 		out = object{{"role", quoted("system")}, {"content", quoted(h.system)}}.append(out)
 	}
 	return out
 }
 
 // shortened moves the end of a description that is too long into the schema's.
-func shortened(d declaration) declaration {
-	if utf8.RuneCountInString(d.description) <= mostDescription {
+func shortened(d belay.ToolDeclaration) belay.ToolDeclaration {
+	if utf8.RuneCountInString(d.Description) <= mostDescription {
 		return d
 	}
-	schema, err := readObject(d.schema)
+	schema, err := readObject(d.InputSchema)
 	if err != nil {
 		return d // it has been read before
 	}
-	first, rest := split(d.description, mostDescription-utf8.RuneCountInString(goesOn))
+	first, rest := split(d.Description, mostDescription-utf8.RuneCountInString(goesOn))
 	describeIn(&schema, goneOn+rest)
-	d.description, d.schema = first+goesOn, schema.append(nil)
+	d.Description, d.InputSchema = first+goesOn, schema.append(nil)
 	return d
 }
 
@@ -143,7 +144,7 @@ var (
 const between = `\n\n`
 
 // join adds messages.
-func (chatWire) join(messages *list, contents []any) {
+func (chatProtocol) join(messages *list, contents []any) {
 	for len(contents) > 0 {
 		if t := contents[0].(*turn); t.whole != nil {
 			messages.item(t.whole)
@@ -162,20 +163,20 @@ func (chatWire) join(messages *list, contents []any) {
 		}
 		if slices.ContainsFunc(side, func(c any) bool { return len(c.(*turn).parts) > 0 }) {
 			messages.separate()
-			joinSaid(messages.body, side)
+			joinSaid(messages.Body, side)
 		}
 	}
 }
 
 // joinSaid adds what the user's side says beside results: as a text if it can be,
 // which every server understands.
-func joinSaid(b *body, side []any) {
+func joinSaid(b *wire.Body, side []any) {
 	isList := slices.ContainsFunc(side, func(c any) bool { return c.(*turn).media })
 	begin, next, end := beginText, nextText, endText
 	if isList {
 		begin, next, end = beginList, nextPart, endList
 	}
-	b.add(begin)
+	b.Add(begin)
 	first := true
 	for _, c := range side {
 		t := c.(*turn)
@@ -187,23 +188,23 @@ func joinSaid(b *body, side []any) {
 			continue
 		}
 		if !first {
-			b.add(next)
+			b.Add(next)
 		}
 		first = false
-		b.add(said)
+		b.Add(said)
 	}
-	b.add(end)
+	b.Add(end)
 }
 
 // encode encodes a message.
-func (w chatWire) encode(m *belay.Message) (any, error) {
+func (w chatProtocol) encode(m *belay.Message) (any, error) {
 	if m.Role == belay.RoleAssistant {
 		return w.answered(m), nil
 	}
 	t := &turn{}
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Type == belay.PartText && !blank(p.Text):
+		case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 			t.say(p.Text)
 		case p.Type == belay.PartMedia && p.Media != nil:
 			t.show(p.Media)
@@ -215,7 +216,7 @@ func (w chatWire) encode(m *belay.Message) (any, error) {
 }
 
 // id returns the id of a call as the server takes it.
-func (w chatWire) id(id string) string {
+func (w chatProtocol) id(id string) string {
 	if w.shortIDs {
 		return shortID(id)
 	}
@@ -272,13 +273,13 @@ func (t *turn) result(r *belay.ResultPart, id string) {
 }
 
 // answered encodes a message of the model.
-func (w chatWire) answered(m *belay.Message) *turn {
+func (w chatProtocol) answered(m *belay.Message) *turn {
 	var text []string
 	var thinking object
 	var details, calls []json.RawMessage
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Type == belay.PartText && !blank(p.Text):
+		case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 			text = append(text, p.Text)
 		case p.Type == belay.PartThinking:
 			o, ok := ours(p, w.provider)

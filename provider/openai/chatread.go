@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // chatChunk is a chunk of a stream, or an answer that is not streamed, as far as
@@ -122,7 +122,7 @@ type chatAssembly struct {
 	done    bool
 }
 
-func (w chatWire) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
+func (w chatProtocol) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
 	return &chatAssembly{assembly: assembly{provider: w.provider, names: names}, calling: map[int]*piece{}}
 }
 
@@ -157,7 +157,7 @@ var errNoAnswer = errors.New("the answer has no response in it")
 func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 	var chunk chatChunk
 	if err := json.Unmarshal(data, &chunk); err != nil {
-		return nil, fmt.Errorf("a chunk is not what was agreed: %w", err)
+		return nil, wire.Unexpected("a chunk of the stream", err)
 	}
 	if chunk.Error != nil {
 		return nil, chunk.Error
@@ -266,7 +266,7 @@ func (c *chatAssembly) toolCall(call *chatCall, place int) {
 		number = *call.Index
 	}
 	p := c.calling[number]
-	if p == nil || call.Function.Name != "" && (call.ID != "" && p.id != "" && string(call.ID) != p.id || call.ID == "" && isObject(p.text)) {
+	if p == nil || call.Function.Name != "" && (call.ID != "" && p.id != "" && string(call.ID) != p.id || call.ID == "" && wire.IsObject(p.text)) {
 		p = c.begin(belay.PartCall)
 		c.calling[number] = p
 	}

@@ -5,15 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
-
-// blank reports whether a text has nothing to read. Such texts are not sent.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // resultText returns the text of a result. The protocols have no mark for errors,
 // so that it is said in words.
@@ -21,7 +17,7 @@ func resultText(r *belay.ResultPart) string {
 	switch {
 	case !r.IsError:
 		return r.Text
-	case blank(r.Text):
+	case wire.IsBlank(r.Text):
 		return "Error: the tool failed and did not say why."
 	default:
 		return "Error: " + r.Text
@@ -31,16 +27,10 @@ func resultText(r *belay.ResultPart) string {
 // argumentsOf returns the input of a call as the service wants it: a text that is
 // a JSON object.
 func argumentsOf(input json.RawMessage) string {
-	if !isObject(input) {
+	if !wire.IsObject(input) {
 		return "{}"
 	}
-	return plain(wholeCharacters(input))
-}
-
-// isObject reports whether a text is a JSON object.
-func isObject(text []byte) bool {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	return len(text) > 0 && text[0] == '{' && json.Valid(text)
+	return plain(wire.ReplaceLoneSurrogates(input))
 }
 
 // plain returns JSON without white space, and without the escapes that storing it
@@ -80,41 +70,20 @@ type media struct {
 	text           string // what cannot be shown, or is text anyhow
 }
 
-// imageTypes are the images that the service looks at.
-var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
-
 // mediaOf returns an image or a file, or a text that says what cannot be shown.
 func mediaOf(m *belay.Media) media {
-	switch kind := imageType(m); {
+	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
 		return media{image: dataURL(kind, m.Data)}
 	case kind != "" && m.URL != "":
 		return media{image: m.URL}
 	case m.MIME == "application/pdf" && len(m.Data) > 0:
 		return media{file: dataURL(m.MIME, m.Data), fileName: nameOf(m, "file.pdf")}
-	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
+	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
 		return media{text: fmt.Sprintf("<file name=%q>\n%s\n</file>", nameOf(m, "file"), m.Data)}
 	default:
-		return media{text: fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL)}
+		return media{text: wire.FileNotice(m)}
 	}
-}
-
-// imageType returns the type of an image that the service looks at; empty if it is none.
-// The first bytes count before the name, which tools get wrong.
-func imageType(m *belay.Media) string {
-	if !strings.HasPrefix(m.MIME, "image/") {
-		return ""
-	}
-	if seen := http.DetectContentType(m.Data); slices.Contains(imageTypes, seen) {
-		return seen
-	}
-	if m.MIME == "image/jpg" {
-		return "image/jpeg"
-	}
-	if slices.Contains(imageTypes, m.MIME) {
-		return m.MIME
-	}
-	return ""
 }
 
 // dataURL returns the content of a file as an address.

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // serviceError is what the service says is wrong, in a body or in a stream.
@@ -63,7 +63,7 @@ func (e *serviceError) quote(metadata json.RawMessage) {
 			said = body.Error.Error()
 		}
 	}
-	e.Message += ": " + beginning(said)
+	e.Message += ": " + wire.Beginning(said, mostSaid)
 }
 
 func (e *serviceError) Error() string {
@@ -89,13 +89,7 @@ func (e *serviceError) says(words ...string) bool {
 
 // contains reports whether the message contains one of some texts.
 func (e *serviceError) contains(texts ...string) bool {
-	message := strings.ToLower(e.Message)
-	for _, text := range texts {
-		if strings.Contains(message, text) {
-			return true
-		}
-	}
-	return false
+	return wire.Mentions(e.Message, texts...)
 }
 
 // readError reads the error of an event: its fields are the event's, or in one of
@@ -107,7 +101,7 @@ func readError(data []byte) error {
 		Error *serviceError `json:"error"`
 	}
 	if err := json.Unmarshal(data, &event); err != nil {
-		return fmt.Errorf("an event that tells of an error is not what was agreed: %w", err)
+		return wire.Unexpected("an error event", err)
 	}
 	if event.Error != nil {
 		return event.Error
@@ -120,22 +114,14 @@ type serviceErrorFields struct {
 	Message string    `json:"message"`
 }
 
-// failed makes the error of an attempt.
-func (m *Model) failed(kind belay.ModelErrorKind, err error) *belay.ModelError {
-	if text := err.Error(); m.scrub(text) != text {
-		err = errors.New(m.scrub(text)) // what it wraps may hold the key
-	}
-	return &belay.ModelError{Kind: kind, Model: m.provider + "/" + m.name, Err: err}
-}
-
 // inStream makes the error of an attempt that failed after it began well.
 func (m *Model) inStream(err error) error {
 	var said *serviceError
 	if !errors.As(err, &said) {
-		return m.failed(belay.ModelServer, err)
+		return m.failures.New(belay.ModelServer, err)
 	}
 	status, _ := strconv.Atoi(string(said.Code)) // some give the status that it would have been
-	failure := m.failed(kindOf(status, said), err)
+	failure := m.failures.New(kindOf(status, said), err)
 	if failure.Kind == belay.ModelRateLimited {
 		failure.RetryAfter = waitIn(said.Message)
 	}
@@ -146,30 +132,15 @@ func (m *Model) inStream(err error) error {
 // there is one, says that it was refused.
 func (m *Model) refused(answer *http.Response, err error) error {
 	if answer == nil || answer.StatusCode < http.StatusBadRequest {
-		return m.lost(err)
+		return m.failures.NoAnswer(err)
 	}
 	said := saidBy(answer)
-	failure := m.failed(kindOf(answer.StatusCode, said), said)
+	failure := m.failures.New(kindOf(answer.StatusCode, said), said)
 	failure.Status = answer.StatusCode
-	failure.RetryAfter = retryAfter(answer.Header, time.Now())
+	failure.RetryAfter = wire.RetryAfter(answer.Header, time.Now())
 	if failure.RetryAfter == 0 && failure.Kind == belay.ModelRateLimited {
 		failure.RetryAfter = waitIn(said.Message)
 	}
-	return failure
-}
-
-// lost makes the error of a request that got no answer.
-func (m *Model) lost(err error) *belay.ModelError {
-	if unheard := unheard(err); unheard != nil {
-		return m.failed(belay.ModelInvalid, unheard) // waiting does not help
-	}
-	return m.failed(belay.ModelNetwork, err)
-}
-
-// isStrange makes the error of an answer that is none of a model.
-func (m *Model) isStrange(answer *http.Response, err error) *belay.ModelError {
-	failure := m.failed(belay.ModelInvalid, err)
-	failure.Status = answer.StatusCode
 	return failure
 }
 
@@ -219,15 +190,6 @@ var tooLongWords = []string{
 // page of a proxy.
 const mostSaid = 500
 
-// beginning returns the first characters of what a service said, with a mark if there is
-// more.
-func beginning(said string) string {
-	if len(said) <= mostSaid {
-		return strings.ToValidUTF8(said, "")
-	}
-	return strings.ToValidUTF8(said[:mostSaid], "") + "…"
-}
-
 // saidBy returns what the body of a refusal says.
 func saidBy(answer *http.Response) *serviceError {
 	raw, _ := io.ReadAll(answer.Body) // the SDK has read it before
@@ -239,7 +201,7 @@ func saidBy(answer *http.Response) *serviceError {
 		body.Error.Message = body.Message
 	}
 	if body.Error.Message == "" {
-		body.Error.Message = beginning(string(raw))
+		body.Error.Message = wire.Beginning(string(raw), mostSaid)
 	}
 	if body.Error.Message == "" {
 		body.Error.Message = answer.Status
@@ -248,23 +210,6 @@ func saidBy(answer *http.Response) *serviceError {
 		body.Error.Message += " (request " + id + ")"
 	}
 	return &body.Error
-}
-
-// longest is longer than anybody waits, and far from overflowing.
-const longest = 24 * time.Hour
-
-// retryAfter reads how long the service asks to wait: milliseconds, seconds, or a date.
-func retryAfter(headers http.Header, now time.Time) time.Duration {
-	var wait time.Duration
-	header := headers.Get("Retry-After")
-	if exact, err := strconv.ParseFloat(headers.Get("Retry-After-Ms"), 64); err == nil && exact > 0 {
-		wait = time.Duration(min(exact, float64(longest.Milliseconds())) * float64(time.Millisecond))
-	} else if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
-		wait = time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
-	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(now)
-	}
-	return max(wait, 0)
 }
 
 // tryAgain is how a stream, which has no headers left, says how long to wait.
@@ -280,5 +225,5 @@ func waitIn(message string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(wait, longest)
+	return min(wait, wire.MaxWait)
 }

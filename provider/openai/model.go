@@ -3,19 +3,18 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // API is one of the two protocols.
@@ -71,18 +70,16 @@ type Options struct {
 type Model struct {
 	name     string
 	provider string
-	wire     wire
+	protocol protocol
 	settings settings
 	client   sdk.Client
-	// scrub takes the key out of a text. It is a closure so that printing a Model
-	// does not print the key.
-	scrub  func(string) string
-	broken error // why no request can be sent
-	info   func() belay.ModelInfo
-	reason func() bool // whether the model thinks
+	failures wire.Failures
+	broken   error // why no request can be sent
+	info     func() belay.ModelInfo
+	reason   func() bool // whether the model thinks
 	// encoder is the wire as it encodes messages for this model.
-	encoder func() wire
-	heads   atomic.Pointer[[]*head]
+	encoder func() protocol
+	heads   wire.Heads
 }
 
 // settings are the options that are part of a request.
@@ -113,17 +110,18 @@ func New(model string, opts *Options) *Model {
 		o.Key = cmp.Or(o.Key, os.Getenv("OPENAI_API_KEY"))
 		o.API, o.Provider = cmp.Or(o.API, Responses), cmp.Or(o.Provider, official)
 		if o.Key == "" {
-			broken = errNoKey
+			broken = wire.NoKey("OPENAI_API_KEY")
 		}
 	}
-	m := &Model{name: model, provider: cmp.Or(o.Provider, base.Host, official), scrub: scrubber(o.Key), broken: broken}
+	m := &Model{name: model, provider: cmp.Or(o.Provider, base.Host, official), broken: broken}
+	m.failures = wire.NewFailures(m.provider+"/"+model, o.Key)
 	o.API = cmp.Or(o.API, Chat)
 	m.settings = settings{maxTokens: o.MaxTokens, effort: o.Effort, summary: o.Summary, official: m.provider == official}
 	switch o.API {
 	case Responses:
-		m.wire = responsesWire{provider: m.provider}
+		m.protocol = responsesProtocol{provider: m.provider}
 	case Chat:
-		m.wire = chatWire{m.provider, wantsShortIDs(base.Hostname(), model), wantsThoughts(m.provider, base.Hostname())}
+		m.protocol = chatProtocol{m.provider, wantsShortIDs(base.Hostname(), model), wantsThoughts(m.provider, base.Hostname())}
 	default:
 		m.broken = fmt.Errorf("Options.API: %q is neither %q nor %q", o.API, Responses, Chat)
 	}
@@ -133,12 +131,12 @@ func New(model string, opts *Options) *Model {
 	m.client = clientOf(base, &o)
 	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(m.provider, base, model, &o) })
 	m.reason = sync.OnceValue(func() bool { return o.Effort != "" || o.Summary != "" || reasons(m.provider, base, model) })
-	m.encoder = sync.OnceValue(func() wire {
-		if w, ok := m.wire.(responsesWire); ok && m.settings.official && !m.reason() {
+	m.encoder = sync.OnceValue(func() protocol {
+		if w, ok := m.protocol.(responsesProtocol); ok && m.settings.official && !m.reason() {
 			w.quiet = true
 			return w
 		}
-		return m.wire
+		return m.protocol
 	})
 	return m
 }
@@ -147,17 +145,11 @@ func New(model string, opts *Options) *Model {
 // that the SDK makes takes keys, headers and addresses from the environment, and
 // would send them to any server.
 func clientOf(base *url.URL, o *Options) sdk.Client {
-	http1 := o.HTTPClient
-	if http1 == nil {
-		http1 = http.DefaultClient
-	}
-	client := *http1
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key would go along
 	settings := []option.RequestOption{
 		option.WithBaseURL(base.String()),
-		option.WithHTTPClient(&client),
+		option.WithHTTPClient(wire.Client(o.HTTPClient)),
 		option.WithMaxRetries(0), // the loop retries
-		option.WithMiddleware(boundRefusal),
+		option.WithMiddleware(wire.LimitRefusal),
 	}
 	if o.Key != "" {
 		settings = append(settings, option.WithAPIKey(o.Key))
@@ -165,22 +157,18 @@ func clientOf(base *url.URL, o *Options) sdk.Client {
 	return sdk.Client{Options: settings}
 }
 
-var errNoKey = errors.New("there is no key: set OPENAI_API_KEY or Options.Key")
-
 // baseURL reads the address of the service and says what is wrong with it.
 func baseURL(address string) (*url.URL, error) {
 	fallback := &url.URL{Scheme: "https", Host: officialHost, Path: "/v1/"}
 	if address == "" {
 		return fallback, nil
 	}
-	u, err := url.Parse(address)
+	u, err := wire.ParseURL(address, "https://host/v1")
 	switch {
 	case err != nil:
-		return &url.URL{}, fmt.Errorf("Options.URL: %w", unnamed(err))
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return &url.URL{}, fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host/v1", u.Redacted())
+		return &url.URL{}, err
 	case u.RawQuery != "" || u.Fragment != "":
-		return &url.URL{}, fmt.Errorf("Options.URL: %q has something behind its path: write https://host/v1", u.Redacted())
+		return &url.URL{}, fmt.Errorf("Options.URL: %q has a query or a fragment: write https://host/v1", u.Redacted())
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	if u.Path == "" {
@@ -188,14 +176,6 @@ func baseURL(address string) (*url.URL, error) {
 	}
 	u.Path += "/"
 	return u, nil
-}
-
-// unnamed takes the address out of an error about it: there may be a password in it.
-func unnamed(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // add takes over the fields that are added to every request.
@@ -225,16 +205,6 @@ var ownFields = map[string]bool{
 	"model": true, "input": true, "messages": true, "instructions": true, "tools": true, "stream": true, "stream_options": true,
 	"store": true, "include": true, "reasoning_effort": true, "max_output_tokens": true, "max_completion_tokens": true, "max_tokens": true,
 	"previous_response_id": true, "conversation": true, "background": true, "n": true,
-}
-
-// scrubber returns a function that takes the key out of a text.
-func scrubber(key string) func(string) string {
-	return func(text string) string {
-		if key == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, key, "[key]")
-	}
 }
 
 // Info tells the model's name, window, longest output and price.

@@ -1,10 +1,10 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // What the service takes as the name of a tool, and as the id of a call: Chat is
@@ -31,7 +31,7 @@ func wireName(name string) string {
 	}
 	fit := unfit.ReplaceAllString(name, "_")
 	fit = fit[:min(len(fit), mostName-hashed-1)]
-	return strings.TrimRight(fit, "_") + "_" + hash(name)[:hashed]
+	return strings.TrimRight(fit, "_") + "_" + wire.Hash(name)[:hashed]
 }
 
 // wireID returns the id of a call as the service takes it. Nobody reads it back:
@@ -40,7 +40,7 @@ func wireID(id string) string {
 	if fitID.MatchString(id) {
 		return id
 	}
-	return "call_" + hash(id)[:32]
+	return "call_" + wire.Hash(id)[:32]
 }
 
 // shortID returns the id of a call as Mistral takes it, which refuses every other.
@@ -48,7 +48,7 @@ func shortID(id string) string {
 	if fitShortID.MatchString(id) {
 		return id
 	}
-	return hash(id)[:9]
+	return wire.Hash(id)[:9]
 }
 
 // wantsShortIDs reports whether a server takes no ids but short ones: Mistral, and others
@@ -57,9 +57,4 @@ func shortID(id string) string {
 func wantsShortIDs(host, model string) bool {
 	model = strings.ToLower(model)
 	return strings.HasSuffix(host, "mistral.ai") || strings.Contains(model, "stral") || strings.Contains(model, "mixtral") || strings.Contains(model, "pixtral")
-}
-
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

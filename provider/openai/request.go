@@ -1,15 +1,14 @@
 package openai
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// wire is one of the protocols.
-type wire interface {
+// protocol is one of the two protocols.
+type protocol interface {
 	// path is where requests are sent.
 	path() string
 	// head encodes the beginning of a request, up to its messages.
@@ -29,14 +28,14 @@ type heading struct {
 
 	model    string
 	system   string
-	tools    []declaration
+	tools    []belay.ToolDeclaration
 	bound    int         // 0 for none
 	thinking func() bool // whether the model thinks
 }
 
 // body builds the body of a request, and returns the names of its tools. The
 // messages are last, so that a request begins with the bytes of the one before it.
-func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
+func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	h, err := m.head(req)
 	if err != nil {
 		return nil, nil, err
@@ -51,11 +50,11 @@ func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
 		}
 		contents = append(contents, c)
 	}
-	b := &body{pieces: make([][]byte, 0, 2*len(contents)+2)}
-	b.add(h.json)
-	m.wire.join(&list{body: b, begun: h.json[len(h.json)-1] != '['}, contents)
-	b.add(endOfRequest)
-	return b, h.names, nil
+	b := wire.NewBody(2*len(contents) + 2)
+	b.Add(h.JSON)
+	m.protocol.join(&list{Body: b, begun: h.JSON[len(h.JSON)-1] != '['}, contents)
+	b.Add(endOfRequest)
+	return b, h.Names, nil
 }
 
 // What stands between the pieces of a request.
@@ -66,7 +65,7 @@ var (
 
 // list is a list in the body of a request.
 type list struct {
-	*body
+	*wire.Body
 
 	begun bool // there is something in it
 }
@@ -74,67 +73,32 @@ type list struct {
 // item adds an item, or several that are separated already.
 func (l *list) item(json []byte) {
 	l.separate()
-	l.add(json)
+	l.Add(json)
 }
 
 // separate prepares for another item.
 func (l *list) separate() {
 	if l.begun {
-		l.add(comma)
+		l.Add(comma)
 	}
 	l.begun = true
 }
 
-// head is the beginning of a request: everything up to its messages.
-type head struct {
-	system string
-	tools  []belay.ToolDeclaration
-	bound  int
-	json   []byte
-	names  map[string]string // of the tools whose names are translated, by what they became
-}
-
-// maxHeads is how many heads a model keeps. Agents that share a model differ in
-// their heads.
-const maxHeads = 8
-
-// head returns the beginning of a request. Sessions repeat it, so that the last
-// few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request) (*head, error) {
+// head returns the beginning of a request.
+func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.settings.maxTokens
 	}
-	var known []*head
-	if p := m.heads.Load(); p != nil {
-		known = *p
-	}
-	for _, h := range known {
-		if h.is(req, bound) {
-			return h, nil
+	return m.heads.Get(req, bound, false, func() ([]byte, map[string]string, error) {
+		declared, names, err := m.declare(req.Tools)
+		if err != nil {
+			return nil, nil, err
 		}
-	}
-	declared, names, err := m.declare(req.Tools)
-	if err != nil {
-		return nil, err
-	}
-	h := &head{req.System, slices.Clone(req.Tools), bound, m.wire.head(&heading{
-		settings: m.settings, model: m.name, system: req.System, tools: declared, bound: bound, thinking: m.reason,
-	}), names}
-	for i := range h.tools {
-		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
-	}
-	known = append([]*head{h}, known[:min(len(known), maxHeads-1)]...)
-	m.heads.Store(&known)
-	return h, nil
-}
-
-// is reports whether the request begins with this head.
-func (h *head) is(req *belay.Request, bound int) bool {
-	return h.bound == bound && h.system == req.System &&
-		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {
-			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
-		})
+		return m.protocol.head(&heading{
+			settings: m.settings, model: m.name, system: req.System, tools: declared, bound: bound, thinking: m.reason,
+		}), names, nil
+	})
 }
 
 // begin begins a request with its fields, and ends with the list that its messages

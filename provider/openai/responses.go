@@ -4,36 +4,37 @@ import (
 	"encoding/json"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// responsesWire is the Responses API. A conversation is a list of items: messages,
+// responsesProtocol is the Responses API. A conversation is a list of items: messages,
 // thinking, calls and their outputs.
-type responsesWire struct {
+type responsesProtocol struct {
 	provider string
 	// quiet leaves thinking out: OpenAI refuses it where a model does not think.
 	quiet bool
 }
 
-func (responsesWire) path() string { return "responses" }
+func (responsesProtocol) path() string { return "responses" }
 
 // leastOutput is the smallest bound on a response that the service takes.
 const leastOutput = 16
 
 // head encodes the beginning of a request. The service is told not to store
 // anything, and to hand out its thinking encrypted.
-func (responsesWire) head(h *heading) []byte {
+func (responsesProtocol) head(h *heading) []byte {
 	fields := object{{"model", quoted(h.model)}}
-	if !blank(h.system) {
+	if !wire.IsBlank(h.system) {
 		fields.set("instructions", quoted(h.system))
 	}
 	if len(h.tools) > 0 {
 		list := make([]json.RawMessage, len(h.tools))
 		for i, t := range h.tools {
-			tool := object{{"type", quoted("function")}, {"name", quoted(t.name)}}
-			if t.description != "" {
-				tool.set("description", quoted(t.description))
+			tool := object{{"type", quoted("function")}, {"name", quoted(t.Name)}}
+			if t.Description != "" {
+				tool.set("description", quoted(t.Description))
 			}
-			tool.set("parameters", t.schema)
+			tool.set("parameters", t.InputSchema)
 			tool.set("strict", json.RawMessage(`false`)) // strict schemas cannot say what ours say
 			list[i] = tool.append(nil)
 		}
@@ -64,7 +65,7 @@ func (responsesWire) head(h *heading) []byte {
 type items []byte
 
 // join adds the items of messages.
-func (responsesWire) join(messages *list, contents []any) {
+func (responsesProtocol) join(messages *list, contents []any) {
 	for _, c := range contents {
 		if some := c.(items); len(some) > 0 {
 			messages.item(some)
@@ -84,12 +85,12 @@ type itemList struct {
 
 // encode encodes a message. It has no items if the message says nothing that the
 // service takes.
-func (w responsesWire) encode(m *belay.Message) (any, error) {
+func (w responsesProtocol) encode(m *belay.Message) (any, error) {
 	var list itemList
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		switch {
-		case p.Type == belay.PartText && blank(p.Text):
+		case p.Type == belay.PartText && wire.IsBlank(p.Text):
 		case p.Type == belay.PartText && m.Role == belay.RoleAssistant:
 			list.add(w.spoken(p))
 		case p.Type == belay.PartText:
@@ -145,7 +146,7 @@ func (l *itemList) append(item object) {
 }
 
 // spoken returns a text of the model.
-func (w responsesWire) spoken(p *belay.Part) object {
+func (w responsesProtocol) spoken(p *belay.Part) object {
 	text := object{{"type", quoted("output_text")}, {"text", quoted(p.Text)}}
 	item := object{
 		{"type", quoted("message")},
@@ -183,7 +184,7 @@ func outputOf(r *belay.ResultPart) json.RawMessage {
 		return quoted(text)
 	}
 	var list []json.RawMessage
-	if !blank(text) {
+	if !wire.IsBlank(text) {
 		list = append(list, inputText(text))
 	}
 	for i := range r.Media {

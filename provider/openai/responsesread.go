@@ -2,12 +2,12 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // responsesEvent is an event of a stream, as far as it is read. Types that are not
@@ -68,7 +68,7 @@ type responsesAssembly struct {
 	done  bool
 }
 
-func (w responsesWire) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
+func (w responsesProtocol) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
 	return &responsesAssembly{assembly: assembly{provider: w.provider, names: names}, items: map[int]*piece{}}
 }
 
@@ -101,7 +101,7 @@ func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
 		return nil, readError(raw.Data)
 	}
 	if err := json.Unmarshal(raw.Data, &e); err != nil {
-		return nil, fmt.Errorf("the event %s is not what was agreed: %w", kind, err)
+		return nil, wire.Unexpected("the event "+kind, err)
 	}
 	switch kind {
 	case "response.output_item.added":
@@ -160,7 +160,7 @@ func kindOfEvent(raw ssestream.Event) (string, error) {
 	}
 	switch err := json.Unmarshal(raw.Data, &e); {
 	case err != nil:
-		return "", fmt.Errorf("the event %s is not what was agreed: %w", raw.Type, err)
+		return "", wire.Unexpected("the event "+raw.Type, err)
 	case heeded[e.Type]:
 		return e.Type, nil
 	case e.Type == "" && len(e.Error) > 0 && string(e.Error) != "null":
@@ -194,7 +194,7 @@ func readItem(raw json.RawMessage) (item responsesItem, kind belay.PartType, err
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("an item of the response is not what was agreed: %w", err)
+		err = wire.Unexpected("an item of the response", err)
 	}
 	return item, kind, err
 }
@@ -272,7 +272,7 @@ func (r *responsesAssembly) end(whole *responsesWhole) error {
 	if len(r.items) == 0 && len(whole.Output) > 0 {
 		var items []json.RawMessage
 		if err := json.Unmarshal(whole.Output, &items); err != nil {
-			return fmt.Errorf("the output of the response is not what was agreed: %w", err)
+			return wire.Unexpected("the output of the response", err)
 		}
 		for i, item := range items {
 			if err := r.finished(i, item); err != nil {
@@ -297,7 +297,7 @@ func (r *responsesAssembly) end(whole *responsesWhole) error {
 func (r *responsesAssembly) whole(body []byte) ([]belay.Chunk, error) {
 	var whole responsesWhole
 	if err := json.Unmarshal(body, &whole); err != nil {
-		return nil, fmt.Errorf("the answer is not what was agreed: %w", err)
+		return nil, wire.Unexpected("the answer", err)
 	}
 	if whole.Error == nil && whole.Output == nil && whole.Status == "" {
 		return nil, errNoAnswer

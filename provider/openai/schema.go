@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // atTop are the keywords that the service refuses at the top of a schema.
@@ -19,7 +21,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
 		return json.RawMessage(`{"type":"object","properties":{}}`), nil
 	}
-	schema, err := readObject(wholeCharacters(raw))
+	schema, err := readObject(wire.ReplaceLoneSurrogates(raw))
 	if err != nil {
 		return nil, fmt.Errorf("its schema: %w", err)
 	}

@@ -3,46 +3,38 @@ package gemini
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 
 	sdk "google.golang.org/genai"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // exchange is a request on its way through the SDK.
 type exchange struct {
-	body   *body
+	body   *wire.Body
 	sent   bool
 	answer *http.Response // whose body is a stream of events, unless it is a refusal
 }
 
 type exchangeKey struct{}
 
-// wire is the transport below the SDK. The SDK knows where the service is, how a
+// transport is the transport below the SDK. The SDK knows where the service is, how a
 // request is paid and what a refusal says. But it would take every message of the
 // conversation apart and put it together again for each request, and each event of
 // the answer twice, through maps of anything: that costs more than all the rest,
 // and turns the numbers in inputs into others. So the SDK is given nothing to say;
 // the body that is ready is sent in place of its own, and the stream is kept from
 // it.
-type wire struct{ base http.RoundTripper }
-
-// What is read of a refusal, and of anything but a response, such as a list of models.
-const (
-	mostRefused = 1 << 20
-	mostListed  = 16 << 20
-)
+type transport struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, ok := r.Context().Value(exchangeKey{}).(*exchange)
 	if !ok {
-		answer, err := w.base.RoundTrip(r)
+		answer, err := t.base.RoundTrip(r)
 		if err == nil {
-			answer.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.LimitReader(answer.Body, mostListed), answer.Body}
+			wire.CutList(answer)
 		}
 		return answer, err //nolint:wrapcheck // a transport hands on what it gets
 	}
@@ -51,9 +43,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = r.Body.Close()
 	}
 	sent := r.WithContext(r.Context()) // a copy: a transport leaves the request as it is
-	sent.Body, sent.ContentLength = x.body.reader(), x.body.size
-	sent.GetBody = func() (io.ReadCloser, error) { return x.body.reader(), nil }
-	answer, err := w.base.RoundTrip(sent)
+	x.body.Attach(sent)
+	answer, err := t.base.RoundTrip(sent)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // a transport hands on what it gets
 	}
@@ -62,10 +53,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if isAnswer(answer) {
 		seen.Body = http.NoBody
 	} else {
-		seen.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(answer.Body, mostRefused), answer.Body}
+		wire.CutRefusal(&seen)
 	}
 	return &seen, nil
 }
@@ -75,7 +63,7 @@ func isAnswer(r *http.Response) bool { return r != nil && r.StatusCode >= 200 &&
 
 // post sends a body and returns what came of it. Without an error there is an
 // answer, and its body is the caller's to close.
-func (m *Model) post(ctx context.Context, body *body) (*exchange, error) {
+func (m *Model) post(ctx context.Context, body *wire.Body) (*exchange, error) {
 	x := &exchange{body: body}
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	for _, err := range m.client.Models.GenerateContentStream(ctx, m.name, nil, once) {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// streamError is what the service says is wrong, in a body or in a stream.
+// streamError is an error of the service, in a body or in a stream.
 type streamError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
@@ -25,7 +25,7 @@ func (e *streamError) Error() string {
 	return e.Type + ": " + e.Message
 }
 
-// inStream makes the error of an attempt that failed after it began well.
+// inStream returns the error of an attempt that failed after the answer had begun.
 func (m *Model) inStream(err error) error {
 	var said *streamError
 	if !errors.As(err, &said) {
@@ -47,8 +47,7 @@ func (m *Model) inStream(err error) error {
 	return m.failures.New(kind, err)
 }
 
-// refused makes the error of a request that was not answered: the answer, if
-// there is one, says that it was refused.
+// refused returns the error of a request that the service refused, or that got no answer.
 func (m *Model) refused(answer *http.Response, err error) error {
 	if answer == nil || answer.StatusCode < http.StatusBadRequest {
 		return m.failures.NoAnswer(err)
@@ -60,7 +59,7 @@ func (m *Model) refused(answer *http.Response, err error) error {
 	return failure
 }
 
-// kindOf returns the kind of a refusal.
+// kindOf returns the kind of error of a refusal.
 func kindOf(status int, said *streamError) belay.ModelErrorKind {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -78,8 +77,8 @@ func kindOf(status int, said *streamError) belay.ModelErrorKind {
 	}
 }
 
-// invalidOrTooLong tells a request that does not fit the window from others that
-// are refused. The service gives both the same type.
+// invalidOrTooLong distinguishes a request that exceeds the window from other invalid
+// requests. The service gives both the same type.
 func invalidOrTooLong(message string) belay.ModelErrorKind {
 	if wire.Mentions(message, "prompt is too long", "input is too long", "exceed context limit", "exceeds the context window") {
 		return belay.ModelTooLong
@@ -87,11 +86,10 @@ func invalidOrTooLong(message string) belay.ModelErrorKind {
 	return belay.ModelInvalid
 }
 
-// mostSaid bounds what an error repeats of a body that is not JSON, such as the
-// page of a proxy.
+// mostSaid limits, in bytes, how much of a body that is not JSON an error quotes.
 const mostSaid = 500
 
-// saidBy returns what the body of a refusal says.
+// saidBy returns the error in the body of a refusal.
 func saidBy(err error) *streamError {
 	var refusal *sdk.Error
 	if !errors.As(err, &refusal) {

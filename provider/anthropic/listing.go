@@ -54,7 +54,7 @@ func lookUp(model string) *catwalk.Model {
 	return models()[undated(model)]
 }
 
-// undated takes the date, or the word latest, off the end of a model's name.
+// undated removes the date, or the word latest, from the end of a model's name.
 func undated(model string) string {
 	i := strings.LastIndexByte(model, '-')
 	if i < 0 {

@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif" // so that the size of an image can be read
+	_ "image/gif" // for reading the size of an image
 	_ "image/jpeg"
 	_ "image/png"
 	"strings"
@@ -17,14 +17,15 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// What the service takes of an image: bytes once they are encoded, and pixels a side. It
-// refuses a request with a larger one, and with it every later request of the session.
+// The limits of the service for an image: bytes in base64, and pixels per side. It rejects a
+// request with a larger image, and so every later request of the session.
 const (
 	mostEncoded = 5 << 20
 	mostPixels  = 8000
 )
 
-// mediaOf returns an image or a file, or a text that says what cannot be shown.
+// mediaOf returns an image or a file, or a text in place of a file that the service does not
+// accept.
 func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
 	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
@@ -42,17 +43,16 @@ func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
 	}
 }
 
-// imageOf returns the content of an image, or a text if it is larger than the service
-// takes.
+// imageOf returns an image, or a text in its place if it is too large for the service.
 func imageOf(m *belay.Media, kind string) sdk.ContentBlockParamUnion {
-	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // what cannot be read is the service's to judge
+	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // if the size cannot be read, the service decides
 	if base64.StdEncoding.EncodedLen(len(m.Data)) > mostEncoded || max(size.Width, size.Height) > mostPixels {
 		return sdk.NewTextBlock(fmt.Sprintf("[An image that cannot be shown, since it is too large: name %q, type %q, %d bytes, %d x %d pixels]", m.Name, kind, len(m.Data), size.Width, size.Height))
 	}
 	return sdk.NewImageBlockBase64(kind, base64.StdEncoding.EncodeToString(m.Data))
 }
 
-// titled puts a file's name on a document.
+// titled sets the title of a document to the name of its file.
 func titled(document sdk.ContentBlockParamUnion, name string) sdk.ContentBlockParamUnion {
 	if name != "" {
 		document.OfDocument.Title = param.NewOpt(name)

@@ -15,35 +15,35 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Adaptive as Options.Thinking lets the model decide how much it thinks. Newer
-// models take nothing else.
+// Adaptive, as the value of Options.Thinking, lets the model decide how much it thinks. Newer
+// models accept nothing else.
 const Adaptive = -1
 
 // Options are the settings of a model.
 type Options struct {
-	// Key is what the service is paid with. Defaults to the environment variable
-	// ANTHROPIC_API_KEY.
+	// Key is the API key. Defaults to the environment variable ANTHROPIC_API_KEY.
 	Key string
-	// URL is where the service is, without /v1/messages. Defaults to
+	// URL is the address of the service, without /v1/messages. Defaults to
 	// https://api.anthropic.com.
 	URL string
-	// Provider is who serves the model, and tells its thinking from that of others: none
-	// takes what another signed. Say anthropic if Anthropic is behind an address of your
-	// own. Defaults to anthropic, and with a URL that is not Anthropic's to its host.
+	// Provider names the service. Thinking is sent back only to the service it came from,
+	// since no service accepts the signatures of another. Set it to anthropic if URL leads
+	// to Anthropic through an address of your own. Defaults to anthropic, or to the host of
+	// URL if that is not Anthropic's.
 	Provider string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens bounds the response to a request that sets no bound. Defaults to
-	// the model's longest output, at most 32,000, or to 8,192 if that is not known.
+	// MaxTokens limits the response to a request that sets no limit. Defaults to the
+	// model's longest output, at most 32,000, or to 8,192 if that is not known.
 	MaxTokens int
-	// Thinking is how many tokens of a response may be thinking, 1,024 at least,
-	// or [Adaptive]. Where a bound on the response leaves less room, it thinks
-	// less, or not at all. Defaults to no thinking.
+	// Thinking is how many tokens of a response may be thinking, at least 1,024, or
+	// [Adaptive]. If the limit on the response leaves less room, the model thinks less or
+	// not at all. Defaults to no thinking.
 	Thinking int
 	// Window is how many tokens a request and its response may take. Defaults to
 	// the built-in table.
 	Window int
-	// Price is what tokens cost. Defaults to the built-in table.
+	// Price is the price of tokens. Defaults to the built-in table.
 	Price belay.Price
 }
 
@@ -51,23 +51,23 @@ type Options struct {
 type Model struct {
 	name     string
 	thinking int
-	binds    bool // its thinking, to what came before it
+	binds    bool // the model binds its thinking to the preceding messages
 	client   sdk.Client
 	failures wire.Failures
 	broken   error // why no request can be sent
 	info     func() belay.ModelInfo
-	bound    func() int // of a response, if the request sets none
+	bound    func() int // the limit on a response, if the request sets none
 	heads    wire.Heads
-	// encoder is the key under which messages keep their encoding, and encode what
-	// encodes them: made once, since each old message is asked for with them.
+	// encoder is the key under which messages keep their encoding, and encode encodes
+	// them. Both are made once, since every request looks up every message.
 	encoder encoder
 	encode  func(*belay.Message) (any, error)
 }
 
 var _ belay.InfoModel = (*Model)(nil)
 
-// New makes a model of its name in the API, such as claude-sonnet-4-5. It sends
-// nothing: a key that is missing or wrong shows when the first request fails.
+// New returns the model with a name of the API, such as claude-sonnet-4-5. It sends nothing:
+// if the key is missing or wrong, the first request fails.
 func New(model string, opts *Options) *Model {
 	var o Options
 	if opts != nil {
@@ -110,10 +110,10 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-// officialHost is where Anthropic is.
+// officialHost is the host of Anthropic's API.
 const officialHost = "api.anthropic.com"
 
-// hostOf returns the host of an address that is not Anthropic's.
+// hostOf returns the host of an address, or an empty string for Anthropic's.
 func hostOf(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Hostname() != officialHost {
 		return u.Host
@@ -121,5 +121,5 @@ func hostOf(address string) string {
 	return ""
 }
 
-// Info tells the model's name, window, longest output and price.
+// Info returns the model's name, window, longest output and price.
 func (m *Model) Info() belay.ModelInfo { return m.info() }

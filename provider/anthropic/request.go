@@ -10,13 +10,13 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mark ends a block up to which the service caches the request.
+// mark makes the service cache the request up to the end of the block that contains it.
 var mark = []byte(`,"cache_control":{"type":"ephemeral"}`)
 
-// place is a block of a request: that of a message, both by number.
+// place is the position of a block: the indexes of its message and of the block in it.
 type place struct{ message, block int }
 
-// What stands between the blocks of a request.
+// The JSON between the blocks of a request.
 var (
 	beginUser      = []byte(`{"role":"user","content":[`)
 	beginAssistant = []byte(`{"role":"assistant","content":[`)
@@ -27,8 +27,9 @@ var (
 	endEmpty       = []byte(`]}`)
 )
 
-// body builds the body of a request. The messages are last, so that a request
-// begins with the bytes of the one before it, marks aside.
+// body builds the body of a request, and returns the original names of renamed tools. The
+// messages are last, so that apart from marks a request begins with the bytes of the
+// previous one.
 func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
@@ -55,7 +56,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 		case i == 0:
 			b.Add(beginUser)
 		case contents[i-1].role == c.role:
-			b.Add(nextBlock) // neighbours on one side are one message
+			b.Add(nextBlock) // consecutive messages of one role become one
 		case assistant:
 			b.Add(nextAssistant)
 		default:
@@ -71,7 +72,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 	return b, head.Names, nil
 }
 
-// addMarked adds the blocks of message i, with the marks that are in it.
+// addMarked adds the blocks of message i, with the marks that belong in it.
 func addMarked(b *wire.Body, c *content, i int, marks []place) {
 	from := 0
 	for _, p := range marks {
@@ -85,11 +86,10 @@ func addMarked(b *wire.Body, c *content, i int, marks []place) {
 	b.Add(c.json[from:])
 }
 
-// places returns where the marks go, in order: where the request before this one
-// ended, which is behind what the user's side said before the last response; at
-// the end; and if that is a reminder, which may be gone from the next request,
-// before the reminders too. With the one in the head they are the four that the
-// service allows.
+// places returns where the marks go, in order: where the previous request ended, which is
+// the last user message before the last response; at the end; and if the end is a reminder,
+// which may be missing from the next request, also before the reminders. Together with the
+// mark in the head these are the four that the service allows.
 func places(contents []*content) []place {
 	var marks []place
 	last := len(contents) - 1
@@ -110,7 +110,7 @@ func places(contents []*content) []place {
 	return append(marks, end)
 }
 
-// find returns the last block that fits, in message i or before.
+// find returns the last block that fits, in message i or an earlier one.
 func find(contents []*content, i int, fits func(block) bool) place {
 	for ; i >= 0; i-- {
 		for j, b := range slices.Backward(contents[i].blocks) {
@@ -122,8 +122,8 @@ func find(contents []*content, i int, fits func(block) bool) place {
 	return place{-1, -1}
 }
 
-// sideStart returns the first of the neighbours on one side that end with
-// message i.
+// sideStart returns the first of the consecutive messages of one role that end with message
+// i.
 func sideStart(contents []*content, i int) int {
 	for i > 0 && contents[i-1].role == contents[i].role {
 		i--
@@ -131,9 +131,9 @@ func sideStart(contents []*content, i int) int {
 	return i
 }
 
-// begunWithoutThinking reports whether the turn that is under way, from a response with
-// calls on, began without thinking, as with a model of another provider. The service
-// refuses a budget for thinking then.
+// begunWithoutThinking reports whether the current turn began with a response that has calls
+// but no thinking, as from a model of another provider. The service then rejects a budget
+// for thinking.
 func begunWithoutThinking(contents []*content) bool {
 	begun := -1
 	for end := len(contents) - 1; end >= 0; {
@@ -166,8 +166,8 @@ func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 	})
 }
 
-// encodeHead encodes the beginning of a request. The mark behind the system
-// prompt covers the tools too, which the service puts before it.
+// encodeHead encodes the beginning of a request. The mark after the system prompt covers the
+// tools too, since the service puts them before it.
 func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
 	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(bound, quiet)}
 	for i := range tools {
@@ -186,7 +186,7 @@ func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound i
 	}
 	data, err := params.MarshalJSON()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it belongs to
+		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
 	return append(data[:len(data)-1], `,"stream":true,"messages":[`...), nil
 }

@@ -58,7 +58,7 @@ func TestSchemasThatNoObjectFits(t *testing.T) {
 		`{"allOf":[{"type":"object"},{"type":"string"}]}`:          "allOf of its schema allows none",
 		`{"oneOf":7}`:                    "oneOf of its schema is not a list",
 		`{"anyOf":[{}],"properties":[]}`: "properties of its schema are not an object",
-		`{"anyOf":[{}],"required":{}}`:   "requires is not a list",
+		`{"anyOf":[{}],"required":{}}`:   "required of its schema is not a list",
 	} {
 		err := model.CheckTools([]belay.ToolDeclaration{{Name: "fine"}, {Name: "look", InputSchema: json.RawMessage(schema)}})
 		if err == nil || !strings.Contains(err.Error(), `tool "look": `) || !strings.Contains(err.Error(), want) {

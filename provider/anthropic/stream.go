@@ -55,11 +55,11 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	}
 }
 
-// readWhole reads an answer that is not streamed.
+// readWhole reads an answer that is not a stream.
 func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembly, yield func(belay.Chunk, error) bool) {
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		yield(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.Cut(errors.New("the answer was cut"), err)))
+		yield(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.Cut(errors.New("the answer ended too early"), err)))
 		return
 	}
 	chunks, err := a.whole(body)
@@ -74,7 +74,8 @@ func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembl
 	}
 }
 
-// send sends a request and returns the answer, whose body is a stream of events.
+// send sends a request and returns the answer and the original names of renamed tools. The
+// caller closes the answer.
 func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, map[string]string, error) {
 	if m.broken != nil {
 		return nil, nil, m.failures.Unusable(m.broken)
@@ -83,8 +84,8 @@ func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener)
 	if err != nil {
 		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
-	// The body is encoded already, so that the generic call is used: the one for
-	// messages would parse and copy all of it again.
+	// The SDK's call for messages would parse and copy the encoded body again, so this uses
+	// the generic one.
 	var answer *http.Response
 	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", nil, &answer, option.WithMiddleware(body.Send)); err != nil {
 		return nil, nil, m.refused(answer, err)

@@ -133,7 +133,7 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 			event("content_block_delta", `{"index":0,"delta":{"type":"delta_of_tomorrow","value":1}}`) + event("content_block_start", `{"index":1,"content_block":{"type":"block_of_tomorrow"}}`) + stop, "", ""},
 		{"a request that took too long is tried again", 408, jsonType, `{"type":"error","error":{"type":"timeout_error","message":"slow"}}`, belay.ModelServer, "slow"},
 		{"an answer in one piece is a message", 200, jsonType, `{"data":[]}`, belay.ModelServer, `of type ""`},
-		{"an answer in one piece is JSON", 200, jsonType, `{"type":"message"`, belay.ModelServer, "not what was agreed"},
+		{"an answer in one piece is JSON", 200, jsonType, `{"type":"message"`, belay.ModelServer, "does not have the expected form"},
 		{"an error in one piece with the status of success is one", 200, jsonType, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`, belay.ModelOverloaded, "busy"},
 		{"an answer may come in one piece", 200, jsonType + "; charset=utf-8", `{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{}}`, "", ""},
 		{"a gateway may say that the input is too long", 400, jsonType, `{"type":"error","error":{"type":"invalid_request_error","message":"Input is too long for requested model."}}`, belay.ModelTooLong, "too long"},

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// failure is what the service says is wrong, in a body or in a stream.
+// failure is an error of the service, in a body or in a stream.
 type failure struct {
 	Code    int      `json:"code"`
 	Status  string   `json:"status"`
@@ -22,7 +22,7 @@ type failure struct {
 	Details []detail `json:"details"`
 }
 
-// detail is a detail of a failure, as far as it is read.
+// detail is a detail of a failure, with the fields that this package reads.
 //
 //nolint:tagliatelle // the service's names
 type detail struct {
@@ -35,7 +35,7 @@ type detail struct {
 	} `json:"violations"`
 }
 
-// mostSaid bounds what an error repeats of what was answered.
+// mostSaid limits, in bytes, how much of the service's message an error quotes.
 const mostSaid = 800
 
 func (e *failure) Error() string {
@@ -46,13 +46,13 @@ func (e *failure) Error() string {
 	return e.Status + ": " + message
 }
 
-// isFailure reports whether an error is what the service says.
+// isFailure reports whether an error came from the service.
 func isFailure(err error) bool {
 	_, ok := errors.AsType[*failure](err)
 	return ok
 }
 
-// inStream makes the error of an attempt that failed after it began well.
+// inStream returns the error of an attempt that failed after the answer had begun.
 func (m *Model) inStream(err error) error {
 	said, ok := errors.AsType[*failure](err)
 	if !ok {
@@ -63,12 +63,11 @@ func (m *Model) inStream(err error) error {
 	return failed
 }
 
-// refused makes the error of a request that was not answered: the answer, if
-// there is one, says that it was refused.
+// refused returns the error of a request that the service refused, or that got no answer.
 func (m *Model) refused(x *exchange, err error) error {
 	answer := x.answer
 	switch {
-	case !x.sent: // a name that is none
+	case !x.sent: // the SDK rejected the name of the model
 		return m.failures.New(belay.ModelInvalid, err)
 	case answer != nil && answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode < http.StatusBadRequest:
 		return m.failures.NotAResponse(answer, wire.NotAResponse(answer))
@@ -82,7 +81,7 @@ func (m *Model) refused(x *exchange, err error) error {
 	return failed
 }
 
-// kindOf returns the kind of a refusal.
+// kindOf returns the kind of error of a refusal.
 func kindOf(status int, said *failure) belay.ModelErrorKind {
 	switch {
 	case status == http.StatusTooManyRequests && said.usedUp():
@@ -91,7 +90,7 @@ func kindOf(status int, said *failure) belay.ModelErrorKind {
 		return belay.ModelRateLimited
 	case status == 529 || status >= 500 && wire.Mentions(said.Message, "overloaded", "high demand"):
 		return belay.ModelOverloaded
-	case status >= 500 || status == http.StatusRequestTimeout || status == 499: // the last is the service's own cancel
+	case status >= 500 || status == http.StatusRequestTimeout || status == 499: // 499: the service cancelled the request
 		return belay.ModelServer
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || said.aboutKey():
 		return belay.ModelAuth
@@ -102,8 +101,8 @@ func kindOf(status int, said *failure) belay.ModelErrorKind {
 	}
 }
 
-// usedUp reports whether there is nothing left for today, or at all: the service asks to
-// wait for seconds all the same.
+// usedUp reports whether the quota of the day, or all credit, is used up. The service then still
+// asks to wait only for seconds.
 func (e *failure) usedUp() bool {
 	for _, d := range e.Details {
 		for _, v := range d.Violations {
@@ -115,8 +114,8 @@ func (e *failure) usedUp() bool {
 	return wire.Mentions(e.Message, "limit: 0,", "credits are depleted", "spending cap")
 }
 
-// aboutKey reports whether the key is refused, which the service says with the
-// status of a malformed request.
+// aboutKey reports whether the service rejected the key. It does so with the status of an
+// invalid request.
 func (e *failure) aboutKey() bool {
 	for _, d := range e.Details {
 		if strings.HasPrefix(d.Reason, "API_KEY_") {
@@ -126,7 +125,7 @@ func (e *failure) aboutKey() bool {
 	return wire.Mentions(e.Message, "api key not valid", "api key expired")
 }
 
-// retryAfter is how long the failure itself asks to wait.
+// retryAfter returns how long the failure itself asks to wait, or 0.
 func (e *failure) retryAfter() time.Duration {
 	var wait time.Duration
 	for _, d := range e.Details {
@@ -139,7 +138,7 @@ func (e *failure) retryAfter() time.Duration {
 	return wait
 }
 
-// saidBy returns what a refusal says.
+// saidBy returns the failure in a refusal.
 func saidBy(err error) *failure {
 	refusal, ok := errors.AsType[sdk.APIError](err)
 	if !ok {
@@ -150,13 +149,13 @@ func saidBy(err error) *failure {
 		return inside
 	}
 	if details, err := json.Marshal(refusal.Details); err == nil {
-		_ = json.Unmarshal(details, &said.Details) // what cannot be read is not there
+		_ = json.Unmarshal(details, &said.Details) // on an error there are no details
 	}
 	return said
 }
 
-// parseFailure reads a failure that is a body of its own, alone or in a list, as
-// the service answers where it does not stream events.
+// parseFailure decodes a failure that is a whole body, alone or in a list, as in answers that
+// are not a stream. It returns nil if the body is something else.
 func parseFailure(body []byte) *failure {
 	type holder struct {
 		Error *failure `json:"error"`
@@ -172,8 +171,8 @@ func parseFailure(body []byte) *failure {
 	return nil
 }
 
-// strayError returns the failure that stands in a stream without being an event,
-// or nil if it is something else.
+// strayError returns the failure in text that is not an event, or nil if the text is something
+// else.
 func strayError(stray []byte) error {
 	if said := parseFailure(stray); said != nil {
 		return said

@@ -12,8 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mediaTypes are the images, sounds, films and documents that the service looks
-// at.
+// mediaTypes are the types of images, audio, video and documents that the service accepts.
 var mediaTypes = []string{
 	"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif",
 	"application/pdf",
@@ -21,11 +20,11 @@ var mediaTypes = []string{
 	"video/mp4", "video/mpeg", "video/quicktime", "video/mov", "video/avi", "video/x-flv", "video/mpg", "video/webm", "video/wmv", "video/3gpp",
 }
 
-// resultTypes are those that it looks at within a result.
+// resultTypes are the types that it accepts within the result of a call.
 var resultTypes = []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}
 
-// asItIs returns an image with the type that it is of. The first bytes count before the
-// name, which tools get wrong.
+// asItIs returns an image with its real type. The first bytes of the data decide, since tools
+// declare wrong types.
 func asItIs(m *belay.Media) *belay.Media {
 	if !strings.HasPrefix(m.MIME, "image/") {
 		return m
@@ -44,8 +43,8 @@ func asItIs(m *belay.Media) *belay.Media {
 	return &corrected
 }
 
-// mediaOf returns an image or a file, with its name before it, or a text that
-// says what cannot be shown.
+// mediaOf returns an image or a file, with its name before it, or a text in place of a file that
+// the service does not accept.
 func mediaOf(m *belay.Media) []part {
 	var p part
 	switch {
@@ -61,14 +60,14 @@ func mediaOf(m *belay.Media) []part {
 	if m.Name == "" {
 		return []part{p}
 	}
-	// The service has no place for the name.
+	// The service has no field for the name.
 	return []part{textPart(fmt.Sprintf("[The file %q:]", m.Name)), p}
 }
 
 func textPart(text string) part { return part{Text: &text} }
 
-// withinResult returns an image or a document that goes into the result of a
-// call, or nil.
+// withinResult returns an image or a document in the form for the result of a call, or nil if it
+// cannot be part of the result.
 func (m *Model) withinResult(media *belay.Media) *sdk.FunctionResponseBlob {
 	if !m.newer || !slices.Contains(resultTypes, media.MIME) || len(media.Data) == 0 {
 		return nil

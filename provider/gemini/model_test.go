@@ -195,14 +195,14 @@ func TestCheckTools(t *testing.T) {
 	}
 	for _, test := range []struct{ schema, want string }{
 		{`{`, "not JSON"},
-		{`{"type":"object"} {}`, "behind it"},
-		{`[]`, "no schema"},
+		{`{"type":"object"} {}`, "more after"},
+		{`[]`, "not a schema"},
 		{`{"type":"string"}`, "type must be object"},
 		{`{"type":["string","null"]}`, "type must be object"},
 		{`{"enum":[1]}`, "type must be object"},
-		{`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}}}`, `"#/$defs/b" leads to nothing`},
-		{`{"type":"object","properties":{"a":{"$ref":"https://example.com/b"}}}`, `"https://example.com/b" leads to nothing`},
-		{`{"type":"object","properties":{"a":{"$ref":"#/title"}},"title":"b"}`, `does not lead to a schema`},
+		{`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}}}`, `"#/$defs/b" points to nothing`},
+		{`{"type":"object","properties":{"a":{"$ref":"https://example.com/b"}}}`, `"https://example.com/b" points to nothing`},
+		{`{"type":"object","properties":{"a":{"$ref":"#/title"}},"title":"b"}`, `does not point to a schema`},
 	} {
 		err := model.CheckTools([]belay.ToolDeclaration{{Name: "look"}, {Name: "wait", InputSchema: json.RawMessage(test.schema)}})
 		if err == nil || !strings.Contains(err.Error(), `tool "wait": input schema: `) || !strings.Contains(err.Error(), test.want) {

@@ -14,13 +14,13 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// pageSize is how many models are asked for at a time: all of them.
+// pageSize is how many models a request lists: enough for all of them.
 const pageSize = 1000
 
-// Models lists the names of the models that the service has and that answer in
-// words. It costs nothing, so that it also shows whether the service is there and
-// takes the key: an error is a [*belay.ModelError], as from a request. Whether the
-// service has this very model is for the caller to look up.
+// Models returns the names of the models of the service that generate content. The request
+// costs nothing, so it is also a way to check that the service is reachable and accepts the
+// key. An error is a [*belay.ModelError], as from a request. Models does not check that this
+// model is listed.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if m.broken != nil {
 		return nil, m.failures.Unusable(m.broken)
@@ -41,7 +41,7 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// notListed makes the error of a list that was refused, or did not come.
+// notListed returns the error of a list that the service refused or did not send.
 func (m *Model) notListed(err error) error {
 	if _, lost := errors.AsType[*url.Error](err); lost {
 		return m.failures.NoAnswer(err)

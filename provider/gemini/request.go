@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// What stands between the parts of a request.
+// The JSON between the parts of a request.
 var (
 	beginUser  = []byte(`{"role":"user","parts":[`)
 	beginModel = []byte(`{"role":"model","parts":[`)
@@ -21,8 +21,8 @@ var (
 	endEmpty   = []byte(`]}`)
 )
 
-// body builds the body of a request. The contents are last, so that a request
-// begins with the bytes of the one before it.
+// body builds the body of a request. The contents are last, so that a request begins with the
+// bytes of the previous one.
 func (m *Model) body(req *belay.Request) (*wire.Body, *wire.Head, error) {
 	head, err := m.head(req)
 	if err != nil {
@@ -45,7 +45,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, *wire.Head, error) {
 		case before == nil:
 			b.Add(beginUser)
 		case before.model == c.model:
-			b.Add(nextPart) // neighbours on one side are one content
+			b.Add(nextPart) // consecutive messages of one role become one content
 		case c.model:
 			b.Add(nextModel)
 		default:
@@ -133,10 +133,10 @@ func declare(tools []belay.ToolDeclaration) ([]*sdk.FunctionDeclaration, map[str
 	return declarations, renamed, nil
 }
 
-// leastThinking is the smallest budget for thinking that all models take.
+// leastThinking is the smallest budget for thinking that all models accept.
 const leastThinking = 512
 
-// thinkingFor returns the thinking that fits into a response.
+// thinkingFor returns the settings for thinking in a response of at most bound tokens.
 func (m *Model) thinkingFor(bound int) *sdk.ThinkingConfig {
 	switch {
 	case m.thinking == Adaptive && m.newer:
@@ -149,7 +149,7 @@ func (m *Model) thinkingFor(bound int) *sdk.ThinkingConfig {
 	budget := m.thinking
 	if bound > 0 && budget >= bound {
 		if budget = bound - 1; budget < leastThinking {
-			return &sdk.ThinkingConfig{IncludeThoughts: true} // it finds room by itself, or has none
+			return &sdk.ThinkingConfig{IncludeThoughts: true} // the model decides how much room there is
 		}
 	}
 	return &sdk.ThinkingConfig{IncludeThoughts: true, ThinkingBudget: new(int32(min(budget, 1<<30)))}

@@ -30,11 +30,11 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		}
 		defer func() { _ = answer.Body.Close() }()
 		a := assembly{model: m.name, names: head.Names}
-		tell := func(c belay.Chunk) bool { return to.Send(c, nil) }
+		send := func(c belay.Chunk) bool { return to.Send(c, nil) }
 		if wire.IsWhole(answer) {
-			err = a.readWhole(answer.Body, tell)
+			err = a.readWhole(answer.Body, send)
 		} else {
-			err = a.read(newEvents(answer.Body), cancel, tell)
+			err = a.read(newEvents(answer.Body), cancel, send)
 		}
 		switch {
 		case errors.Is(err, wire.ErrStopped):
@@ -43,16 +43,16 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		case isFailure(err):
 			to.Send(belay.Chunk{}, m.inStream(err))
 		case errors.Is(err, wire.ErrTooLong) || errors.Is(err, errTooLarge):
-			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // the next would be as long
+			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // the next answer would be as long
 		default:
 			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.New(belay.ModelNetwork, err)))
 		}
 	}
 }
 
-// readWhole reads an answer that is not a stream of events: a response, or a list of
-// the pieces of one.
-func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
+// readWhole reads an answer that is not a stream of events: a response, or a list of the pieces
+// of one.
+func (a *assembly) readWhole(r io.Reader, send func(belay.Chunk) bool) error {
 	body, err := io.ReadAll(r)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCut, err)
@@ -64,7 +64,7 @@ func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
 		}
 	}
 	for _, piece := range pieces {
-		if err := a.add(piece, tell); err != nil {
+		if err := a.add(piece, send); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
 	return a.verdict()
 }
 
-// attempt bounds an attempt by the timeout of the HTTP client.
+// attempt returns a context with the timeout of the HTTP client.
 func (m *Model) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	if m.timeout > 0 {
 		return context.WithTimeout(ctx, m.timeout)
@@ -82,8 +82,10 @@ func (m *Model) attempt(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithCancel(ctx)
 }
 
-// read reads a stream to its end and tells what is worth telling at once.
-func (a *assembly) read(events *events, cancel func(), tell func(belay.Chunk) bool) error {
+// read reads a stream to its end and sends its chunks. After the finish reason it waits for
+// the end no longer than wire.DrainTime: something may follow, and a connection whose stream
+// was read to its end can be reused.
+func (a *assembly) read(events *events, cancel func(), send func(belay.Chunk) bool) error {
 	var drain *time.Timer
 	defer func() {
 		if drain != nil {
@@ -102,7 +104,7 @@ func (a *assembly) read(events *events, cancel func(), tell func(belay.Chunk) bo
 		case stray != nil:
 			err = strayError(stray)
 		default:
-			err = a.add(data, tell)
+			err = a.add(data, send)
 		}
 		if err != nil && (a.stop == "" || errors.Is(err, wire.ErrStopped)) {
 			return err
@@ -113,7 +115,8 @@ func (a *assembly) read(events *events, cancel func(), tell func(belay.Chunk) bo
 	}
 }
 
-// send sends a request and returns the answer, whose body is a stream of events.
+// send sends a request and returns the answer and the head of the request. The caller closes
+// the answer.
 func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, *wire.Head, error) {
 	if m.broken != nil {
 		return nil, nil, m.failures.Unusable(m.broken)

@@ -10,22 +10,21 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// exchange is a request on its way through the SDK.
+// exchange is a request while it passes through the SDK.
 type exchange struct {
 	body   *wire.Body
 	sent   bool
-	answer *http.Response // whose body is a stream of events, unless it is a refusal
+	answer *http.Response // its body is a stream of events, unless it is a refusal
 }
 
 type exchangeKey struct{}
 
-// transport is the transport below the SDK. The SDK knows where the service is, how a
-// request is paid and what a refusal says. But it would take every message of the
-// conversation apart and put it together again for each request, and each event of
-// the answer twice, through maps of anything: that costs more than all the rest,
-// and turns the numbers in inputs into others. So the SDK is given nothing to say;
-// the body that is ready is sent in place of its own, and the stream is kept from
-// it.
+// transport is the HTTP transport below the SDK. The SDK provides the address, the credentials
+// and the decoding of refusals. But for each request it would decode and encode every message
+// of the conversation, and every event of the answer twice, through map[string]any: that costs
+// more than everything else, and changes the numbers in inputs. So the SDK gets an empty
+// request. The transport sends the finished body in place of the SDK's, and hides the stream
+// from the SDK.
 type transport struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -36,17 +35,17 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil {
 			wire.CutList(answer)
 		}
-		return answer, err //nolint:wrapcheck // a transport hands on what it gets
+		return answer, err //nolint:wrapcheck // a transport returns the error it gets
 	}
 	x.sent = true
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	sent := r.WithContext(r.Context()) // a copy: a transport leaves the request as it is
+	sent := r.WithContext(r.Context()) // a copy: a transport must not change the request
 	x.body.Attach(sent)
 	answer, err := t.base.RoundTrip(sent)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a transport hands on what it gets
+		return nil, err //nolint:wrapcheck // a transport returns the error it gets
 	}
 	x.answer = answer
 	seen := *answer
@@ -58,11 +57,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &seen, nil
 }
 
-// isAnswer reports whether an answer is one, and not a refusal.
+// isAnswer reports whether an answer has a status of success.
 func isAnswer(r *http.Response) bool { return r != nil && r.StatusCode >= 200 && r.StatusCode < 300 }
 
-// post sends a body and returns what came of it. Without an error there is an
-// answer, and its body is the caller's to close.
+// post sends a body and returns the exchange. Without an error the exchange has an answer, and
+// the caller closes it.
 func (m *Model) post(ctx context.Context, body *wire.Body) (*exchange, error) {
 	x := &exchange{body: body}
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
@@ -80,5 +79,5 @@ func (m *Model) post(ctx context.Context, body *wire.Body) (*exchange, error) {
 	return x, nil
 }
 
-// once keeps the SDK from sending requests of its own.
+// once prevents the SDK from sending further requests.
 var once = &sdk.GenerateContentConfig{AutomaticContinuation: new(bool)}

@@ -74,7 +74,7 @@ func TestBodies(t *testing.T) {
 			`{"id":"c2","type":"function","function":{"name":"wait","arguments":"{}"}}]},` +
 			`{"role":"tool","tool_call_id":"call_255b58d8aa3fb39830e0c31a887fa317","content":"Error: dark"},` +
 			`{"role":"tool","tool_call_id":"c2","content":"ok"},` +
-			`{"role":"user","content":[{"type":"text","text":"The tool wait also gave this:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}},{"type":"text","text":"r"}]}]}`
+			`{"role":"user","content":[{"type":"text","text":"The tool wait also returned this:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}},{"type":"text","text":"r"}]}]}`
 		if diff := cmp.Diff(want, string(ask(t, server, model, everything()).Body)); diff != "" {
 			t.Errorf("body (-want +got):\n%s", diff)
 		}

@@ -12,27 +12,27 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// chatProtocol is Chat Completions. A conversation is a list of messages, and what a
-// tool answered is a message of its own.
+// chatProtocol is Chat Completions. A conversation is a list of messages, and the result of a
+// tool is a separate message.
 type chatProtocol struct {
 	provider string
-	shortIDs bool // of calls, as Mistral wants them
-	// thoughtful has every answer of the model say what it thought, though it be
-	// nothing: what others answered would be refused.
+	shortIDs bool // calls have ids of nine characters, as Mistral requires
+	// thoughtful adds thinking to every message of the model, even if it has none: the
+	// server rejects messages without it, such as those of other models.
 	thoughtful bool
 }
 
 func (chatProtocol) path() string { return "chat/completions" }
 
-// mostDescription is how many characters of a description every server takes. OpenAI
-// itself took no more until 2025; some services that host its models still do not.
+// mostDescription is the longest description, in characters, that every server accepts. OpenAI
+// itself accepted no more until 2025, and some services that host its models still do not.
 const mostDescription = 1024
 
-// goesOn ends the first part of a description, and goneOn begins the second, which is in
-// the schema.
+// splitEnd ends the first part of a description that was split, and splitStart begins the
+// second, which is in the schema.
 const (
-	goesOn = " … (continued in the description of the parameters)"
-	goneOn = "(continued) … "
+	splitEnd   = " … (continued in the description of the parameters)"
+	splitStart = "(continued) … "
 )
 
 // head encodes the beginning of a request.
@@ -71,24 +71,25 @@ func (chatProtocol) head(h *heading) []byte {
 	return out
 }
 
-// shortened moves the end of a description that is too long into the schema's.
+// shortened moves the end of a description that is too long into the description of the
+// schema.
 func shortened(d belay.ToolDeclaration) belay.ToolDeclaration {
 	if utf8.RuneCountInString(d.Description) <= mostDescription {
 		return d
 	}
 	schema, err := readObject(d.InputSchema)
 	if err != nil {
-		return d // it has been read before
+		return d // cannot happen: it was read before
 	}
-	first, rest := split(d.Description, mostDescription-utf8.RuneCountInString(goesOn))
-	describeIn(&schema, goneOn+rest)
-	d.Description, d.InputSchema = first+goesOn, schema.append(nil)
+	first, rest := split(d.Description, mostDescription-utf8.RuneCountInString(splitEnd))
+	describeIn(&schema, splitStart+rest)
+	d.Description, d.InputSchema = first+splitEnd, schema.append(nil)
 	return d
 }
 
-// split divides a text that has more than so many characters: behind a sentence if one
-// ends in the second half of what fits, else between two words, else anywhere. The space at
-// the place is left out.
+// split divides a text of more than most characters: after a sentence if one ends in the
+// second half of what fits, else between two words, else anywhere. White space at the split is
+// dropped.
 func split(text string, most int) (first, rest string) {
 	fits := 0
 	for range most {
@@ -119,21 +120,21 @@ func firstOf(text string) rune {
 
 func number(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }
 
-// turn is an encoded message. What the user's side says until the model answers is
-// put together when it is sent: the service wants the results right behind their
-// calls, and many models want the rest to be one message.
+// turn is an encoded message. The user messages between two responses are joined when they
+// are sent: the service requires the results directly after their calls, and many models
+// require the rest to be one message.
 type turn struct {
-	// whole is a message of the model.
+	// whole is a complete message of the model.
 	whole []byte
 	// results are messages, separated by commas.
 	results []byte
-	// text is the content as a text, without quotes, and parts is the content as a
-	// list, without brackets. If there is media, there is only the list.
+	// text is the content as a JSON string without quotes, and parts is the content as a
+	// JSON list without brackets. With media only the list is complete.
 	text, parts []byte
 	media       bool
 }
 
-// What stands between the pieces of what is said. Texts that become one are
+// The JSON around and between the parts of a user message. Texts that are joined are
 // separated by an empty line.
 var (
 	beginText, beginList = []byte(`{"role":"user","content":"`), []byte(`{"role":"user","content":[`)
@@ -168,8 +169,8 @@ func (chatProtocol) join(messages *list, contents []any) {
 	}
 }
 
-// joinSaid adds what the user's side says beside results: as a text if it can be,
-// which every server understands.
+// joinSaid adds the user's content other than results: as a text if possible, since every
+// server understands that.
 func joinSaid(b *wire.Body, side []any) {
 	isList := slices.ContainsFunc(side, func(c any) bool { return c.(*turn).media })
 	begin, next, end := beginText, nextText, endText
@@ -215,7 +216,7 @@ func (w chatProtocol) encode(m *belay.Message) (any, error) {
 	return t, nil
 }
 
-// id returns the id of a call as the server takes it.
+// id returns an id for a call that the server accepts.
 func (w chatProtocol) id(id string) string {
 	if w.shortIDs {
 		return shortID(id)
@@ -247,7 +248,7 @@ func (t *turn) show(m *belay.Media) {
 	}
 }
 
-// add adds to the content as a list.
+// add adds a part to the content as a list.
 func (t *turn) add(part object) {
 	if len(t.parts) > 0 {
 		t.parts = append(t.parts, ',')
@@ -255,8 +256,8 @@ func (t *turn) add(part object) {
 	t.parts = part.append(t.parts)
 }
 
-// result adds the result of a call. It can hold text only: images and files are
-// said behind the results.
+// result adds the result of a call. A result can only be text, so images and files follow the
+// results.
 func (t *turn) result(r *belay.ResultPart, id string) {
 	if len(t.results) > 0 {
 		t.results = append(t.results, ',')
@@ -265,7 +266,7 @@ func (t *turn) result(r *belay.ResultPart, id string) {
 		{"role", quoted("tool")}, {"tool_call_id", quoted(id)}, {"content", quoted(resultText(r))},
 	}.append(t.results)
 	if len(r.Media) > 0 {
-		t.say("The tool " + r.Tool + " also gave this:")
+		t.say("The tool " + r.Tool + " also returned this:")
 	}
 	for i := range r.Media {
 		t.show(&r.Media[i])
@@ -297,10 +298,10 @@ func (w chatProtocol) answered(m *belay.Message) *turn {
 		}
 	}
 	if len(text) == 0 && len(calls) == 0 {
-		return &turn{} // thinking alone is not a message
+		return &turn{} // the server rejects a message that is only thinking
 	}
 	if w.thoughtful && thinking.at("reasoning_content") == nil {
-		thinking.set("reasoning_content", quoted(" ")) // an empty one is not taken by all
+		thinking.set("reasoning_content", quoted(" ")) // not all servers accept an empty one
 	}
 	message := object{{"role", quoted("assistant")}, {"content", json.RawMessage(`null`)}}
 	if len(text) > 0 {
@@ -316,8 +317,8 @@ func (w chatProtocol) answered(m *belay.Message) *turn {
 	return &turn{whole: message.append(nil)}
 }
 
-// wantsThoughts reports whether a server refuses answers without thinking once its models
-// think: those of DeepSeek and Moonshot do, and others refuse the field.
+// wantsThoughts reports whether a server rejects messages of the model without thinking, once
+// its models think. DeepSeek and Moonshot do; other servers reject the field.
 func wantsThoughts(provider, host string) bool {
 	for _, name := range []string{"deepseek", "moonshot", "kimi"} {
 		if strings.HasPrefix(provider, name) {
@@ -332,10 +333,10 @@ func wantsThoughts(provider, host string) bool {
 	return false
 }
 
-// thinkingFields are where servers write what the model thinks.
+// thinkingFields are the fields in which servers send thinking.
 var thinkingFields = map[string]bool{"reasoning_content": true, "reasoning": true}
 
-// detailOf returns thinking as it came, with its text where it was.
+// detailOf returns a detail of thinking as it was received, with its text in place.
 func detailOf(p *belay.Part, o *opaque) json.RawMessage {
 	detail, err := readObject([]byte(plain(o.Detail)))
 	if err != nil || p.Text == "" {
@@ -349,9 +350,9 @@ func detailOf(p *belay.Part, o *opaque) json.RawMessage {
 	return detail.append(nil)
 }
 
-// textOf reads a string; it is empty if there is none.
+// textOf decodes a string. The result is empty if raw is not one.
 func textOf(raw json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(raw, &text) // what is no string says nothing
+	_ = json.Unmarshal(raw, &text) // an error leaves it empty
 	return text
 }

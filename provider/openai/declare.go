@@ -8,22 +8,22 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mostTools is how many tools OpenAI takes.
+// mostTools is how many tools OpenAI accepts.
 const mostTools = 128
 
-// CheckTools says which tools cannot be declared to the service, and why. A
-// request with such tools fails, with the same words, before anything is sent.
+// CheckTools returns an error that lists the tools which cannot be declared to the service,
+// with the reasons. A request with such tools fails with the same error before it is sent.
 func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
 	_, _, err := m.declare(tools)
 	return err
 }
 
-// declare translates the declarations of tools, and returns what the names that
-// had to be translated stand for.
+// declare translates the declarations of tools. The map returns the original name of each
+// tool that had to be renamed, by its new name.
 func (m *Model) declare(tools []belay.ToolDeclaration) ([]belay.ToolDeclaration, map[string]string, error) {
 	var errs []error
 	if m.settings.official && len(tools) > mostTools {
-		errs = append(errs, fmt.Errorf("there are %d tools, and OpenAI takes %d: declare fewer", len(tools), mostTools))
+		errs = append(errs, fmt.Errorf("there are %d tools, but OpenAI accepts at most %d: declare fewer", len(tools), mostTools))
 	}
 	declared, names, err := wire.Declare(tools, wireName, fitSchema)
 	return declared, names, errors.Join(append(errs, err)...)

@@ -14,14 +14,14 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// serviceError is what the service says is wrong, in a body or in a stream.
+// serviceError is an error of the service, in a body or in a stream.
 type serviceError struct {
 	Type    string    `json:"type"`
 	Code    looseText `json:"code"`
 	Message string    `json:"message"`
 }
 
-// UnmarshalJSON reads an error, which some servers write as a mere text.
+// UnmarshalJSON decodes an error, which some servers send as a plain string.
 func (e *serviceError) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		var text looseText
@@ -43,8 +43,8 @@ func (e *serviceError) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// quote adds what a server says that another one said: that of OpenRouter is no more than
-// that it returned an error.
+// quote adds the error of the upstream server. OpenRouter's own message only says that the
+// upstream server returned an error.
 func (e *serviceError) quote(metadata json.RawMessage) {
 	var from struct {
 		Raw looseText `json:"raw"`
@@ -77,7 +77,7 @@ func (e *serviceError) Error() string {
 	return word + ": " + e.Message
 }
 
-// says reports whether one of the words is the error's code or type.
+// says reports whether the code or the type of the error is one of the words.
 func (e *serviceError) says(words ...string) bool {
 	for _, word := range words {
 		if string(e.Code) == word || e.Type == word {
@@ -87,13 +87,13 @@ func (e *serviceError) says(words ...string) bool {
 	return false
 }
 
-// contains reports whether the message contains one of some texts.
+// contains reports whether the message contains one of the texts.
 func (e *serviceError) contains(texts ...string) bool {
 	return wire.Mentions(e.Message, texts...)
 }
 
-// readError reads the error of an event: its fields are the event's, or in one of
-// their own.
+// readError decodes the error of an event. Its fields are in the event itself or in the field
+// error.
 func readError(data []byte) error {
 	var event struct {
 		serviceErrorFields
@@ -114,13 +114,13 @@ type serviceErrorFields struct {
 	Message string    `json:"message"`
 }
 
-// inStream makes the error of an attempt that failed after it began well.
+// inStream returns the error of an attempt that failed after the answer had begun.
 func (m *Model) inStream(err error) error {
 	var said *serviceError
 	if !errors.As(err, &said) {
 		return m.failures.New(belay.ModelServer, err)
 	}
-	status, _ := strconv.Atoi(string(said.Code)) // some give the status that it would have been
+	status, _ := strconv.Atoi(string(said.Code)) // some servers give the HTTP status as the code
 	failure := m.failures.New(kindOf(status, said), err)
 	if failure.Kind == belay.ModelRateLimited {
 		failure.RetryAfter = waitIn(said.Message)
@@ -128,8 +128,7 @@ func (m *Model) inStream(err error) error {
 	return failure
 }
 
-// refused makes the error of a request that was not answered: the answer, if
-// there is one, says that it was refused.
+// refused returns the error of a request that the service refused, or that got no answer.
 func (m *Model) refused(answer *http.Response, err error) error {
 	if answer == nil || answer.StatusCode < http.StatusBadRequest {
 		return m.failures.NoAnswer(err)
@@ -144,8 +143,8 @@ func (m *Model) refused(answer *http.Response, err error) error {
 	return failure
 }
 
-// kindOf returns the kind of a refusal, by its status if it has one and by its
-// words.
+// kindOf returns the kind of error of a refusal, from its status, if it has one, and from its
+// code and message.
 func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 	switch {
 	case tooLong(status, said):
@@ -167,18 +166,18 @@ func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 	}
 }
 
-// tooLong tells a request that does not fit the window from others that are
-// refused. OpenAI has a code for it; other servers have words.
+// tooLong reports whether a request was refused because it exceeds the window. OpenAI has a
+// code for it; other servers only say it in the message.
 func tooLong(status int, said *serviceError) bool {
 	return status == http.StatusRequestEntityTooLarge ||
 		said.says("context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded") ||
-		// More than a minute's worth of tokens at once never passes.
+		// A request with more tokens than the limit per minute never succeeds.
 		said.says("rate_limit_exceeded", "tokens") && said.contains("request too large") ||
 		status != http.StatusTooManyRequests && said.contains(tooLongWords...)
 }
 
-// tooLongWords are those of OpenAI, vLLM, llama.cpp, LM Studio, Ollama, SGLang, xAI,
-// Moonshot, MiniMax, Z.ai, Mistral, Anthropic and the gateways before them.
+// tooLongWords are from the messages of OpenAI, vLLM, llama.cpp, LM Studio, Ollama, SGLang, xAI,
+// Moonshot, MiniMax, Z.ai, Mistral, Anthropic and the gateways in front of them.
 var tooLongWords = []string{
 	"context_length_exceeded", "exceeds the context window", "exceed context window", "context window exceeds", "exceed context limit",
 	"maximum context length", "context length is only", "longer than the maximum model length", "longer than the model's context length",
@@ -186,13 +185,12 @@ var tooLongWords = []string{
 	"maximum prompt length", "prompt exceeds max length", "exceeded model token limit", "exceeds the maximum number of tokens", "prompt is too long", "input is too long",
 }
 
-// mostSaid bounds what an error repeats of a body that is not JSON, such as the
-// page of a proxy.
+// mostSaid limits, in bytes, how much of a body that is not JSON an error quotes.
 const mostSaid = 500
 
-// saidBy returns what the body of a refusal says.
+// saidBy returns the error in the body of a refusal.
 func saidBy(answer *http.Response) *serviceError {
-	raw, _ := io.ReadAll(answer.Body) // the SDK has read it before
+	raw, _ := io.ReadAll(answer.Body) // the SDK has already read it into memory
 	var body struct {
 		Error   serviceError `json:"error"`
 		Message string       `json:"message"`
@@ -212,10 +210,10 @@ func saidBy(answer *http.Response) *serviceError {
 	return &body.Error
 }
 
-// tryAgain is how a stream, which has no headers left, says how long to wait.
+// tryAgain finds in a message how long to wait. In a stream there is no header for it.
 var tryAgain = regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
 
-// waitIn reads how long a message asks to wait.
+// waitIn returns how long a message asks to wait, or 0.
 func waitIn(message string) time.Duration {
 	found := tryAgain.FindStringSubmatch(message)
 	if found == nil {

@@ -16,11 +16,10 @@ func describe(provider string, base *url.URL, model string, o *Options) belay.Mo
 	return wire.Info(provider+"/"+model, lookUp(provider, base, model), priceOf, o.Window, o.Price)
 }
 
-// priceOf reads the prices of the table, which has two columns for cached tokens
-// and fills them in three ways: what is cheaper than a token in is what reading
-// costs, and what is dearer is what writing costs. Tokens that are written or read
-// and have no price of their own cost as much as any token in, since they are not
-// counted there.
+// priceOf reads the prices of the table. Its two columns for cached tokens are filled in
+// different ways, so a price below that of an input token is for reading the cache, and a
+// price above it for writing. Cached tokens without a price cost as much as input tokens,
+// since the usage does not count them there.
 func priceOf(listed *catwalk.Model) belay.Price {
 	p := belay.Price{In: listed.CostPer1MIn, Out: listed.CostPer1MOut, CacheRead: listed.CostPer1MIn, CacheWrite: listed.CostPer1MIn}
 	for _, cached := range []float64{listed.CostPer1MInCached, listed.CostPer1MOutCached} {
@@ -35,8 +34,8 @@ func priceOf(listed *catwalk.Model) belay.Price {
 	return p
 }
 
-// reasons reports whether a model thinks. One that is not listed is taken to, as
-// all of OpenAI's new ones do.
+// reasons reports whether a model thinks. A model of OpenAI that is not in the table probably
+// does, as all new ones do.
 func reasons(provider string, base *url.URL, model string) bool {
 	if listed := lookUp(provider, base, model); listed != nil {
 		return listed.CanReason
@@ -68,7 +67,7 @@ func lookUp(provider string, base *url.URL, model string) *catwalk.Model {
 	return catalog.Find(undated(model))
 }
 
-// undated takes the date, or the word latest, off the end of a model's name.
+// undated removes the date, or the word latest, from the end of a model's name.
 func undated(model string) string {
 	for _, form := range []string{"-0000-00-00", "-latest"} {
 		at := len(model) - len(form)

@@ -7,10 +7,9 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Models lists the names of the models that the service has. It costs nothing, so
-// that it also shows whether the service is there and takes the key: an error is a
-// [*belay.ModelError], as from a request. Whether the service has this very model
-// is for the caller to look up.
+// Models returns the names of the models that the service has. The request costs nothing, so
+// it is also a way to check that the service is reachable and accepts the key. An error is a
+// [*belay.ModelError], as from a request. Models does not check that this model is listed.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if m.broken != nil {
 		return nil, m.failures.Unusable(m.broken)

@@ -9,20 +9,20 @@ import (
 
 // protocol is one of the two protocols.
 type protocol interface {
-	// path is where requests are sent.
+	// path is the path that requests are sent to.
 	path() string
 	// head encodes the beginning of a request, up to its messages.
 	head(h *heading) []byte
-	// encode encodes a message. What it makes depends on nothing but the message and
-	// the wire, which is the key under which the message keeps it.
+	// encode encodes a message. The result depends only on the message and the protocol,
+	// which is the key under which the message keeps it.
 	encode(m *belay.Message) (any, error)
 	// join adds encoded messages.
 	join(messages *list, contents []any)
-	// assemble begins to read an answer.
+	// assemble returns the assembler of an answer.
 	assemble(names map[string]string) assembler
 }
 
-// heading is what the beginning of a request says.
+// heading is the content of the beginning of a request.
 type heading struct {
 	settings
 
@@ -33,8 +33,8 @@ type heading struct {
 	thinking func() bool // whether the model thinks
 }
 
-// body builds the body of a request, and returns the names of its tools. The
-// messages are last, so that a request begins with the bytes of the one before it.
+// body builds the body of a request, and returns the original names of renamed tools. The
+// messages are last, so that a request begins with the bytes of the previous one.
 func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	h, err := m.head(req)
 	if err != nil {
@@ -57,7 +57,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 	return b, h.Names, nil
 }
 
-// What stands between the pieces of a request.
+// The JSON between and after the messages of a request.
 var (
 	comma        = []byte(`,`)
 	endOfRequest = []byte(`]}`)
@@ -67,16 +67,16 @@ var (
 type list struct {
 	*wire.Body
 
-	begun bool // there is something in it
+	begun bool // it has an item
 }
 
-// item adds an item, or several that are separated already.
+// item adds an item, or several that are already separated by commas.
 func (l *list) item(json []byte) {
 	l.separate()
 	l.Add(json)
 }
 
-// separate prepares for another item.
+// separate adds a comma if one is needed before the next item.
 func (l *list) separate() {
 	if l.begun {
 		l.Add(comma)
@@ -101,8 +101,7 @@ func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	})
 }
 
-// begin begins a request with its fields, and ends with the list that its messages
-// go into.
+// begin returns the fields of a request, up to the opening bracket of the list of messages.
 func begin(h *heading, fields object, list string) []byte {
 	out := fields.append(nil)
 	out = out[:len(out)-1]

@@ -45,7 +45,7 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	}
 }
 
-// readStream reads the events of an answer.
+// readStream reads an answer that is a stream.
 func (m *Model) readStream(answer *http.Response, a assembler, yield func(belay.Chunk, error) bool, cancel func()) error {
 	events := ssestream.NewDecoder(answer)
 	for events.Next() {
@@ -70,11 +70,11 @@ func (m *Model) readStream(answer *http.Response, a assembler, yield func(belay.
 	return m.failures.Cut(errCut, cause)
 }
 
-// readWhole reads an answer that is not streamed.
+// readWhole reads an answer that is not a stream.
 func (m *Model) readWhole(answer *http.Response, a assembler, yield func(belay.Chunk, error) bool) error {
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return m.failures.Cut(errors.New("the answer was cut"), err)
+		return m.failures.Cut(errors.New("the answer ended too early"), err)
 	}
 	chunks, err := a.whole(body)
 	if err != nil {
@@ -88,17 +88,18 @@ func (m *Model) readWhole(answer *http.Response, a assembler, yield func(belay.C
 	return nil
 }
 
-// send sends a request and returns the answer, whose body is to be read.
+// send sends a request and returns the answer and the original names of renamed tools. The
+// caller closes the answer.
 func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, map[string]string, error) {
 	if m.broken != nil {
 		return nil, nil, m.failures.Unusable(m.broken)
 	}
 	body, names, err := m.body(req)
 	if err != nil {
-		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be sent: %w", err))
+		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
-	// The body is encoded already, so that the generic call is used: those for the
-	// two protocols would parse and copy all of it again.
+	// The SDK's calls for the two protocols would parse and copy the encoded body again, so
+	// this uses the generic one.
 	var answer *http.Response
 	if err := m.client.Execute(ctx, http.MethodPost, m.protocol.path(), nil, &answer, option.WithMiddleware(body.Send)); err != nil {
 		return nil, nil, m.refused(answer, err)

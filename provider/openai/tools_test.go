@@ -74,7 +74,7 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 		{"an input is not a constant that is no object", look(`{"const":7}`), []string{`"look"`, "const allows none"}},
 		{"a schema that nothing fits", look(`false`), []string{`"look"`, "not a JSON object"}},
 		{"a schema that is not JSON", look(`{"type":`), []string{`"look"`, "not JSON"}},
-		{"a schema with something behind it", look(`{} {}`), []string{`"look"`, "behind the JSON"}},
+		{"a schema with something behind it", look(`{} {}`), []string{`"look"`, "more after the JSON"}},
 		{"a tool without a name", []belay.ToolDeclaration{{}}, []string{`""`, "no name"}},
 		{"two tools of one name", []belay.ToolDeclaration{{Name: "look"}, {Name: "look"}}, []string{`"look"`, "rename one"}},
 		{"too many tools", many, []string{"129", "128"}},

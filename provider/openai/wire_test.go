@@ -144,8 +144,8 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an event that is not JSON is the server's fault", openai.Responses, streamType, event("response.output_item.added", "{"), belay.ModelServer, "response.output_item.added"},
 		{"a chunk that is not JSON is the server's fault", openai.Chat, streamType, data("{"), belay.ModelServer, "chunk"},
 		{"an answer that is not JSON is the server's fault", openai.Chat, jsonType, "{", belay.ModelServer, "chunk"},
-		{"an answer without a response is the server's fault", openai.Chat, jsonType, "{}", belay.ModelServer, "no response in it"},
-		{"a response without output is the server's fault", openai.Responses, jsonType, "{}", belay.ModelServer, "no response in it"},
+		{"an answer without a response is the server's fault", openai.Chat, jsonType, "{}", belay.ModelServer, "contains no response"},
+		{"a response without output is the server's fault", openai.Responses, jsonType, "{}", belay.ModelServer, "contains no response"},
 
 		{"an error has its fields in the event", openai.Responses, streamType, event("error", `{"type":"error","code":"rate_limit_exceeded","message":"slow"}`), belay.ModelRateLimited, "slow"},
 		{"or in one of its own", openai.Responses, streamType, event("error", `{"type":"error","error":{"type":"service_unavailable_error","code":"server_is_overloaded","message":"busy"}}`), belay.ModelOverloaded, "busy"},
@@ -163,8 +163,8 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an error may be in the name of its event alone", openai.Responses, streamType, event("error", `{"error":{"code":"context_length_exceeded","message":"long"}}`), belay.ModelTooLong, "long"},
 		{"an error may be of something on the way", openai.Responses, streamType, data(`{"error":{"message":"Overloaded","type":"overloaded_error"}}`), belay.ModelOverloaded, "Overloaded"},
 		{"an event may be called an error in Chat too", openai.Chat, streamType, data(content) + event("error", `{"message":"slow","code":"429"}`), belay.ModelRateLimited, "slow"},
-		{"a reason may be a failure", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`, "[DONE]"), belay.ModelServer, "broke the response off"},
-		{"a failure may be one of load", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"insufficient_system_resource"}]}`, "[DONE]"), belay.ModelOverloaded, "broke the response off"},
+		{"a reason may be a failure", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`, "[DONE]"), belay.ModelServer, "aborted the response"},
+		{"a failure may be one of load", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"insufficient_system_resource"}]}`, "[DONE]"), belay.ModelOverloaded, "aborted the response"},
 		{"an error may be that of a choice", openai.Chat, jsonType, `{"choices":[{"message":{"content":"a"},"finish_reason":"error","error":{"code":429,"message":"slow"}}]}`, belay.ModelRateLimited, "slow"},
 
 		{"what is not known may hold anything", openai.Responses, streamType, event("response.delta_of_tomorrow", `{"type":"response.delta_of_tomorrow","delta":{"a":1},"item":7}`) + textItem +

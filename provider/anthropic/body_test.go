@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 )
 
 // A conversation is not put together anew for each request: what its old messages were
@@ -16,7 +17,7 @@ import (
 // the process allocates.
 func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see above
 	model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: answering(1)})
-	req := long(2001)
+	req := wiretest.Long(2001)
 	size := 0
 	for _, m := range req.Messages {
 		size += len(m.Text())
@@ -39,7 +40,7 @@ func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see a
 // again is a transport that reads some of a body, finds the connection closed, and
 // begins anew, as the one of net/http does.
 type again struct {
-	canned
+	http.RoundTripper
 
 	bodies [][]byte
 }
@@ -65,16 +66,16 @@ func (a *again) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		a.bodies = append(a.bodies, data)
 	}
-	return a.canned.RoundTrip(r)
+	return a.RoundTripper.RoundTrip(r)
 }
 
 // A body can be sent again, from its beginning, where a connection turns out to be
 // closed, and its length is told.
 func TestABodyCanBeSentAgain(t *testing.T) {
 	t.Parallel()
-	transport := &again{canned: answering(1).Transport.(canned)}
+	transport := &again{RoundTripper: answering(1).Transport}
 	model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: &http.Client{Transport: transport}})
-	if _, err := answer(t, model, long(11)); err != nil {
+	if _, err := answer(t, model, wiretest.Long(11)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(transport.bodies[0], transport.bodies[1]) || !bytes.HasSuffix(transport.bodies[0], []byte(`]}]}`)) {

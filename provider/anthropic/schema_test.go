@@ -52,7 +52,7 @@ func TestSchemasThatNoObjectFits(t *testing.T) {
 	t.Parallel()
 	model := anthropic.New("m", &anthropic.Options{Key: "k"})
 	for schema, want := range map[string]string{
-		`{"type":"string"}`: `of type "string"`,
+		`{"type":"string"}`: `type "string"`,
 		`["a"]`:             "not a JSON object",
 		`{"anyOf":[{"type":"string"},{"type":["null","number"]}]}`: "anyOf of its schema allows none",
 		`{"allOf":[{"type":"object"},{"type":"string"}]}`:          "allOf of its schema allows none",

@@ -80,20 +80,6 @@ func TestFilesAreSentAsTheyCanBeShown(t *testing.T) {
 	}
 }
 
-// wild opens a model that gets the same answer to everything, from a server that
-// keeps to nothing.
-func wild(t *testing.T, status int, contentType, body string) belay.Model {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", contentType)
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(server.Close)
-	return anthropic.New("m", &anthropic.Options{Key: "key-of-a-test", URL: server.URL})
-}
-
 // event is an event of a stream.
 func event(name, data string) string { return "event: " + name + "\ndata: " + data + "\n\n" }
 
@@ -132,7 +118,7 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"what is not known is passed over", 200, streamType, ": a comment\n\n" + event("event_of_tomorrow", "{") + event("content_block_start", text) +
 			event("content_block_delta", `{"index":0,"delta":{"type":"delta_of_tomorrow","value":1}}`) + event("content_block_start", `{"index":1,"content_block":{"type":"block_of_tomorrow"}}`) + stop, "", ""},
 		{"a request that took too long is tried again", 408, jsonType, `{"type":"error","error":{"type":"timeout_error","message":"slow"}}`, belay.ModelServer, "slow"},
-		{"an answer in one piece is a message", 200, jsonType, `{"data":[]}`, belay.ModelServer, `of type ""`},
+		{"an answer in one piece is a message", 200, jsonType, `{"data":[]}`, belay.ModelServer, `type ""`},
 		{"an answer in one piece is JSON", 200, jsonType, `{"type":"message"`, belay.ModelServer, "does not have the expected form"},
 		{"an error in one piece with the status of success is one", 200, jsonType, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`, belay.ModelOverloaded, "busy"},
 		{"an answer may come in one piece", 200, jsonType + "; charset=utf-8", `{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{}}`, "", ""},

@@ -3,11 +3,8 @@ package gemini_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/gemini"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/providertest"
 )
 
@@ -128,38 +126,17 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 	}
 }
 
-func TestAModelDoesNotShowItsKey(t *testing.T) {
-	t.Parallel()
-	const key = "key-that-nobody-may-see"
-	model := gemini.New("m", &gemini.Options{Key: key, URL: "http://127.0.0.1:1"})
-	_, err := answer(t, model, hello())
-	for _, text := range []string{fmt.Sprintf("%v", model), fmt.Sprintf("%+v", model), fmt.Sprintf("%#v", model), fmt.Sprintf("%v %+v %#v", err, err, err)} {
-		if strings.Contains(text, key) {
-			t.Errorf("the key shows in %s", text)
-		}
-	}
-}
-
 func TestAnAnsweredConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)
-	var dialled atomic.Int64
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		dialled.Add(1)
-		var d net.Dialer
-		return d.DialContext(ctx, network, address)
-	}}
-	defer transport.CloseIdleConnections()
-	model := open(server, &gemini.Options{HTTPClient: &http.Client{Transport: transport}})
-	for range 5 {
+	wiretest.ConnectionsAreReused(t, func(client *http.Client) belay.Model {
+		return open(server, &gemini.Options{HTTPClient: client})
+	}, func(model belay.Model) {
 		ask(t, server, model, hello())
 		server.Script(providertest.Reply{Refusal: &providertest.Refusal{Kind: belay.ModelServer}})
 		_, err := answer(t, model, hello())
 		wantFailure(t, err, belay.ModelServer, "internal error")
-	}
-	if n := dialled.Load(); n != 1 {
-		t.Errorf("10 requests took %d connections, want 1", n)
-	}
+	})
 }
 
 // The timeout of a client is that of the whole answer, as net/http has it.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/openai"
 	"github.com/belay-run/belay/provider/providertest"
 )
@@ -172,19 +173,8 @@ func TestEncodingsAreToldApart(t *testing.T) {
 func TestHeadsAreToldApart(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
-		model := open(server, &openai.Options{API: api})
 		schema := json.RawMessage(`{"type":"object","properties":{},"title":"a"}`)
-		for round := range 2 {
-			for i := range 12 {
-				// Each differs in one thing from the one before.
-				schema[len(schema)-3] = byte('a' + i/3) // the declarations share their bytes
-				req := &belay.Request{System: fmt.Sprint("system ", (i+1)/3), MaxTokens: 1000 + (i+2)/3, Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: schema}}, Messages: []*belay.Message{user("a")}}
-				r := ask(t, server, model, req)
-				if r.System != req.System || r.MaxTokens != req.MaxTokens || !bytes.Equal(r.Tools[0].InputSchema, schema) {
-					t.Errorf("round %d, request %d: got %q, %d, %s", round, i, r.System, r.MaxTokens, r.Tools[0].InputSchema)
-				}
-			}
-		}
+		wiretest.HeadsAreDistinguished(t, server, open(server, &openai.Options{API: api}), schema)
 	})
 }
 

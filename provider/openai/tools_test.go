@@ -69,7 +69,7 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 		tools []belay.ToolDeclaration
 		want  []string
 	}{
-		{"an input is not a text", look(`{"type":"string"}`), []string{`"look"`, "is an object", `"string"`}},
+		{"an input is not a text", look(`{"type":"string"}`), []string{`"look"`, "must be an object", `"string"`}},
 		{"an input is not a number of a list", look(`{"enum":[1,2]}`), []string{`"look"`, "enum allows none"}},
 		{"an input is not a constant that is no object", look(`{"const":7}`), []string{`"look"`, "const allows none"}},
 		{"a schema that nothing fits", look(`false`), []string{`"look"`, "not a JSON object"}},

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wiretest"
 )
 
-// answering is a client that hears a text of some pieces.
+// answering returns a client whose server answers with a text of some pieces.
 func answering(pieces int) *http.Client {
 	var b bytes.Buffer
 	b.WriteString(event("message_start", `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`))
@@ -33,9 +33,8 @@ func answering(pieces int) *http.Client {
 }
 
 // BenchmarkStream measures a request at the end of a conversation. There are two
-// floors: the SDK as a program uses it that knows nothing else, and the SDK when
-// it is handed the very bytes that belay sends. The overhead is the difference of
-// the medians.
+// floors: the SDK in ordinary use, and the SDK when it gets the bytes that belay sends.
+// The overhead is the difference of the medians.
 func BenchmarkStream(b *testing.B) {
 	for _, size := range []int{11, 201, 1001} {
 		client := answering(50)
@@ -76,7 +75,7 @@ func BenchmarkStream(b *testing.B) {
 		model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: client})
 		b.Run(fmt.Sprintf("%d messages/belay", size), func(b *testing.B) {
 			wiretest.MedianOf(b, func() {
-				// What a step adds is encoded each time.
+				// The new message of a step is encoded each time.
 				req.Messages[len(req.Messages)-1] = user(strings.Repeat("question ", 110))
 				if _, err := answer(b, model, req); err != nil {
 					b.Fatal(err)
@@ -86,7 +85,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// bare is the request as a program writes it that uses the SDK directly.
+// bare returns the request for the SDK.
 func bare(req *belay.Request) sdk.MessageNewParams {
 	params := sdk.MessageNewParams{Model: "m", MaxTokens: 8192, System: []sdk.TextBlockParam{{Text: req.System}}}
 	for _, t := range req.Tools {

@@ -82,8 +82,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// The bytes of a request, so that whoever changes them knows: it empties the
-// caches of everybody's sessions.
+// This pins the bytes of a request: a change of them makes every session miss its prompt
+// cache once.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewAnthropic(t, nil)
@@ -106,8 +106,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The messages are last in a request, so that not only its parts but the whole
-// of it extends the one before.
+// The messages are last in a request, so that the request as a whole begins with the previous
+// one.
 func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewAnthropic(t, nil)

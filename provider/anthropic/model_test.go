@@ -97,7 +97,7 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 		_, err := answer(t, anthropic.New("m", &anthropic.Options{Key: "k", URL: url}), hello)
 		wantFailure(t, err, belay.ModelInvalid, "Options.URL")
 		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error tells a password: %v", err)
+			t.Errorf("the error contains a password: %v", err)
 		}
 	}
 	_, err := answer(t, anthropic.New("m", &anthropic.Options{Key: "k"}), &belay.Request{Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: json.RawMessage("{")}}})

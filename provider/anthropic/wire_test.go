@@ -162,8 +162,7 @@ func TestAGatewayMayTellMilliseconds(t *testing.T) {
 	}
 }
 
-// A gateway may tell the tokens in an event of their own, behind the one that says why
-// the model stopped.
+// A gateway may send the token counts in a separate event, after the one with the stop reason.
 func TestTheReasonStandsIfCountsFollow(t *testing.T) {
 	t.Parallel()
 	r, err := answer(t, wild(t, 200, "text/event-stream", event("content_block_start", `{"index":0,"content_block":{"type":"text","text":"a"}}`)+

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wiretest"
 )
 
-// answering is a client that hears a text of some pieces.
+// answering returns a client whose server answers with a text of some pieces.
 func answering(pieces int) *http.Client {
 	var b bytes.Buffer
 	for i := range pieces {
@@ -28,9 +28,8 @@ func answering(pieces int) *http.Client {
 }
 
 // BenchmarkStream measures a request at the end of a conversation. There are two
-// floors: the SDK as a program uses it that knows nothing else, and a bare HTTP
-// request of the very bytes that belay sends, whose events are decoded once. The
-// overhead is the difference of the medians.
+// floors: the SDK in ordinary use, and a bare HTTP request with the bytes that belay sends,
+// whose events are decoded once. The overhead is the difference of the medians.
 func BenchmarkStream(b *testing.B) {
 	for _, size := range []int{11, 201, 1001} {
 		client := answering(50)
@@ -60,7 +59,7 @@ func BenchmarkStream(b *testing.B) {
 		model := gemini.New("m", &gemini.Options{Key: "k", HTTPClient: client})
 		b.Run(fmt.Sprintf("%d messages/belay", size), func(b *testing.B) {
 			wiretest.MedianOf(b, func() {
-				// What a step adds is encoded each time.
+				// The new message of a step is encoded each time.
 				req.Messages[len(req.Messages)-1] = user(strings.Repeat("question ", 110))
 				if _, err := answer(b, model, req); err != nil {
 					b.Fatal(err)
@@ -96,7 +95,7 @@ func bareHTTP(b *testing.B, client *http.Client, body []byte) {
 	}
 }
 
-// bare is the request as a program writes it that uses the SDK directly.
+// bare returns the request for the SDK.
 func bare(req *belay.Request) ([]*sdk.Content, *sdk.GenerateContentConfig) {
 	config := &sdk.GenerateContentConfig{SystemInstruction: sdk.NewContentFromText(req.System, "")}
 	tool := &sdk.Tool{}

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// The bytes of a request, so that whoever changes them knows: it empties the
-// caches of everybody's sessions.
+// This pins the bytes of a request: a change of them makes every session miss its prompt
+// cache once.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)

@@ -39,7 +39,7 @@ func wild(t *testing.T, status int, contentType, body string, headers ...string)
 	return gemini.New(newer, &gemini.Options{Key: "key-of-a-test", URL: wiretest.Serve(t, status, contentType, body, headers...)})
 }
 
-// stream opens a model that hears these events, as the service ends them.
+// stream opens a model whose server sends these events, with the service's line endings.
 func stream(t *testing.T, events ...string) belay.Model {
 	t.Helper()
 	var b strings.Builder
@@ -62,7 +62,7 @@ func stopped(word string) string {
 	return `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"` + word + `","index":0}]}`
 }
 
-// echo starts a server that keeps what it was sent last, and answers nothing.
+// echo starts a server that stores the last request body and answers with an empty response.
 func echo(t *testing.T, sent *[]byte) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

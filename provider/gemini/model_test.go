@@ -98,7 +98,7 @@ func TestTheKeyComesFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// The environment has settings for the SDK that would lead the key elsewhere.
+// The SDK has environment variables that would send the key to another address.
 func TestTheEnvironmentDoesNotLeadElsewhere(t *testing.T) {
 	server := providertest.NewGemini(t, nil)
 	t.Setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1")
@@ -115,7 +115,7 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 		_, err := answer(t, gemini.New("m", &gemini.Options{Key: "k", URL: url}), hello())
 		wantFailure(t, err, belay.ModelInvalid, "Options.URL")
 		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error tells a password: %v", err)
+			t.Errorf("the error contains a password: %v", err)
 		}
 	}
 	_, err := answer(t, gemini.New("m", &gemini.Options{Key: "key-of-a-test"}), &belay.Request{Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: json.RawMessage("{")}}})
@@ -139,7 +139,7 @@ func TestAnAnsweredConnectionIsUsedAgain(t *testing.T) {
 	})
 }
 
-// The timeout of a client is that of the whole answer, as net/http has it.
+// The timeout of a client covers the whole answer, as in net/http.
 func TestTheTimeoutOfTheClientCounts(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)

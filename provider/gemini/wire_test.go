@@ -56,8 +56,8 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-// A call that the service could not read is asked for again, and says what there
-// is of it.
+// A call that the service could not parse is a failure that is retried, and the error contains
+// the service's message.
 func TestACallThatCannotBeReadIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	finish := func(word string) string {

@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// answering is a client that hears a text of some pieces.
+// answering returns a client whose server answers with a text of some pieces.
 func answering(api openai.API, pieces int) *http.Client {
 	var b bytes.Buffer
 	if api == openai.Responses {
@@ -39,8 +39,8 @@ func answering(api openai.API, pieces int) *http.Client {
 }
 
 // BenchmarkStream measures a request at the end of a conversation, in both
-// protocols. The floor is the SDK as a program uses it that knows nothing else. The
-// overhead is the difference of the medians.
+// protocols. The floor is the SDK in ordinary use. The overhead is the difference of the
+// medians.
 func BenchmarkStream(b *testing.B) {
 	for _, api := range []openai.API{openai.Responses, openai.Chat} {
 		for _, size := range []int{11, 201, 1001} {
@@ -57,7 +57,7 @@ func BenchmarkStream(b *testing.B) {
 			model := openai.New("m", &openai.Options{Key: "k", HTTPClient: client, API: api, URL: "http://localhost/v1"})
 			b.Run(fmt.Sprintf("%s/%d messages/belay", api, size), func(b *testing.B) {
 				wiretest.MedianOf(b, func() {
-					// What a step adds is encoded each time.
+					// The new message of a step is encoded each time.
 					req.Messages[len(req.Messages)-1] = user(strings.Repeat("question ", 110))
 					if _, err := answer(b, model, req); err != nil {
 						b.Fatal(err)
@@ -68,7 +68,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// parameters are a schema as the SDK wants it.
+// parameters returns a schema for the SDK.
 func parameters(b *testing.B, schema json.RawMessage) map[string]any {
 	b.Helper()
 	var m map[string]any
@@ -78,7 +78,7 @@ func parameters(b *testing.B, schema json.RawMessage) map[string]any {
 	return m
 }
 
-// bareResponses is the request as a program writes it that uses the SDK directly.
+// bareResponses returns a function that sends the request with the SDK.
 func bareResponses(b *testing.B, api *sdk.Client, req *belay.Request) func() {
 	b.Helper()
 	params := responses.ResponseNewParams{Model: "m", Instructions: param.NewOpt(req.System), Store: param.NewOpt(false)}
@@ -106,7 +106,7 @@ func bareResponses(b *testing.B, api *sdk.Client, req *belay.Request) func() {
 	}
 }
 
-// bareChat is the request as a program writes it that uses the SDK directly.
+// bareChat returns a function that sends the request with the SDK.
 func bareChat(b *testing.B, api *sdk.Client, req *belay.Request) func() {
 	b.Helper()
 	params := sdk.ChatCompletionNewParams{Model: "m", Messages: []sdk.ChatCompletionMessageParamUnion{sdk.SystemMessage(req.System)}}

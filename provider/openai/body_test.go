@@ -31,8 +31,8 @@ func everything() *belay.Request {
 	}
 }
 
-// The bytes of a request, so that whoever changes them knows: it empties the
-// caches of everybody's sessions.
+// This pins the bytes of a request: a change of them makes every session miss its prompt
+// cache once.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	const schemas = `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`
@@ -109,8 +109,8 @@ func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	})
 }
 
-// Results may be stored apart, each when it is there. The service wants them
-// together, and before anything else that is said.
+// Results may be stored in separate messages. The service requires them together, before other
+// content of the user.
 func TestResultsComeFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -126,7 +126,7 @@ func TestResultsComeFirst(t *testing.T) {
 	})
 }
 
-// A message is encoded once: a change behind the runtime's back is not seen.
+// A message is encoded once: a later change of it does not show.
 func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -140,7 +140,7 @@ func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	})
 }
 
-// What one protocol or provider made of a message is not sent by another.
+// The encoding for one protocol or provider is not sent to another.
 func TestEncodingsAreToldApart(t *testing.T) {
 	t.Parallel()
 	responses, chat := providertest.NewResponses(t, nil), providertest.NewChat(t, nil)
@@ -169,7 +169,7 @@ func TestEncodingsAreToldApart(t *testing.T) {
 	}
 }
 
-// What precedes the messages is kept too, and told apart by what it says.
+// A kept head is used only for requests with the same content before the messages.
 func TestHeadsAreToldApart(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {

@@ -46,7 +46,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// trap is a client that sends nothing and remembers what it was to send.
+// trap is a transport that sends nothing and records the request.
 type trap struct {
 	url    string
 	key    string
@@ -58,8 +58,7 @@ func (c *trap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("trapped")
 }
 
-// What goes where: no key, header or address of the environment goes to a server
-// that is not OpenAI's.
+// A server that is not OpenAI's gets no key, header or address from the environment.
 //
 //nolint:paralleltest // it changes the environment
 func TestWhereRequestsGo(t *testing.T) {
@@ -135,12 +134,12 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 		_, err := answer(t, openai.New("m", &o), hello())
 		_ = wantFailure(t, err, belay.ModelInvalid, test.want)
 		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error tells a password: %v", err)
+			t.Errorf("the error contains a password: %v", err)
 		}
 	}
 }
 
-// fields are what a request says beside tools and messages.
+// fields returns the fields of a request without tools and messages.
 func fields(t testing.TB, body []byte) string {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -196,7 +195,7 @@ func TestSettingsAreSent(t *testing.T) {
 	}
 }
 
-// bodies is a client that answers OpenAI's requests and keeps them.
+// bodies is a transport that sends requests for OpenAI to a loopback server.
 type bodies struct{ server *providertest.Chat }
 
 func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {

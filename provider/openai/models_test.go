@@ -25,7 +25,7 @@ func TestModelsAreListed(t *testing.T) {
 	_ = wantFailure(t, err, belay.ModelInvalid, "Options.URL")
 }
 
-// What is known of a provider has a window; of OpenAI's own, a price too.
+// Known models have a window, and those of OpenAI also a price.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"openai", "openrouter"} {

@@ -69,8 +69,7 @@ func TestAnySchemaIsTakenOrRefused(t *testing.T) {
 	})
 }
 
-// Whatever a server answers, a model tells a response or a failure, and one of them
-// alone.
+// Whatever a server answers, the sequence ends with one response or one failure.
 func TestAnyAnswerIsAResponseOrAFailure(t *testing.T) {
 	t.Parallel()
 	items := event("response.output_item.added", `{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c1","name":"look"}}`) +

@@ -291,8 +291,7 @@ func TestUsageAsServersSayIt(t *testing.T) {
 	}
 }
 
-// A summary of several paragraphs is told with a blank line between them, and sent
-// back as it came.
+// The parts of a summary are joined with a blank line, and sent back as they were received.
 func TestASummaryMayHaveParts(t *testing.T) {
 	t.Parallel()
 	body := event("response.output_item.added", `{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1"}}`)

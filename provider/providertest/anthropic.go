@@ -49,7 +49,7 @@ func (a *Anthropic) Cannot(reply Reply) string {
 	for _, p := range reply.Parts {
 		input := strings.Join(p.Pieces, "")
 		if w, ok := a.wire.(anthropicWire); ok && w.unstream && p.Kind == PartCall && input != "" && !json.Valid([]byte(input)) {
-			return "the input of a call is JSON where nothing is streamed"
+			return "without a stream the input of a call is always JSON"
 		}
 	}
 	return ""

@@ -183,37 +183,19 @@ func unmarked(body []byte) []byte {
 // anthropicExtends returns an error that says where a request does not begin with an earlier
 // one.
 func anthropicExtends(earlier, later []byte) error {
-	var from, to map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(earlier, &from), json.Unmarshal(later, &to)); err != nil {
-		return fmt.Errorf("the requests cannot be compared: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if name != "messages" && !bytes.Equal(from[name], to[name]) {
-			return fmt.Errorf("%s differs: %.500s became %.500s", name, from[name], to[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(to)) {
-		if _, ok := from[name]; !ok {
-			return fmt.Errorf("%s was added: %.500s", name, to[name])
-		}
-	}
-	old, err := flatten(from["messages"])
+	from, to, err := sameFields(earlier, later, "messages")
 	if err != nil {
 		return err
 	}
-	extended, err := flatten(to["messages"])
+	old, err := flatten(from)
 	if err != nil {
 		return err
 	}
-	for i, block := range old {
-		if i >= len(extended) {
-			return fmt.Errorf("block %d of the conversation is gone: %.500s", i, block)
-		}
-		if block != extended[i] {
-			return fmt.Errorf("block %d of the conversation differs: %.500s became %.500s", i, block, extended[i])
-		}
+	extended, err := flatten(to)
+	if err != nil {
+		return err
 	}
-	return nil
+	return begins("block", old, extended)
 }
 
 // flatten returns the blocks of a conversation, unchanged, each with its role.

@@ -32,7 +32,7 @@ func sound(_ testing.TB, server providertest.Server) belay.Model {
 	return anthropic.New("claude-sonnet-4-5", &anthropic.Options{URL: server.URL(), Key: server.Key(), Provider: "anthropic"})
 }
 
-// asking breaks what a model is asked.
+// asking returns a model that changes its requests.
 func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
 	return func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -63,7 +63,7 @@ func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
 	})
 }
 
-// telling breaks what a model yields.
+// telling returns a model that changes its chunks.
 func telling(change func(c belay.Chunk, err error) (belay.Chunk, error)) func(belay.Model) belay.Model {
 	return func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -109,7 +109,7 @@ func calls(change func(c *belay.CallPart)) func(belay.Model) belay.Model {
 	})
 }
 
-// pouring reads the whole response in a goroutine that nobody can stop.
+// pouring returns a model that reads the response in a goroutine which cannot be stopped.
 func pouring(m belay.Model) belay.Model {
 	return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 		return func(yield func(belay.Chunk, error) bool) {
@@ -412,8 +412,8 @@ func TestSwapRulesFindFaults(t *testing.T) {
 	findFaults(t, providertest.SwapRules(impatience), swapFaults, soundOpenAI)
 }
 
-// findFaults holds broken models against the rules that must find their fault, and
-// wants each rule to have found one.
+// findFaults runs the rules on broken models. The rules of each fault must fail, and every rule
+// must find a fault.
 func findFaults(t *testing.T, rules []providertest.NamedRule, faults []fault, sound func(testing.TB, providertest.Server) belay.Model, elsewhere ...string) {
 	t.Helper()
 	checks := map[string]func(t testing.TB, open func(t testing.TB, server providertest.Server) belay.Model){}

@@ -88,7 +88,7 @@ func (c *Chat) Extends(earlier, later Request) error {
 				old = old[:n-1]
 			}
 		}
-		return begins(old, extended)
+		return begins("item", old, extended)
 	})
 }
 

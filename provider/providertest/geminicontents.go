@@ -1,12 +1,10 @@
 package providertest
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -345,22 +343,12 @@ func (p *geminiPart) hear() belay.Part {
 
 // geminiExtends returns an error that says where a request does not begin with an earlier one.
 func geminiExtends(earlier, later []byte) error {
-	var from, to map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(earlier, &from), json.Unmarshal(later, &to)); err != nil {
-		return fmt.Errorf("the requests cannot be compared: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if name != "contents" && !bytes.Equal(from[name], to[name]) {
-			return fmt.Errorf("%s differs: %.500s became %.500s", name, from[name], to[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(to)) {
-		if _, ok := from[name]; !ok {
-			return fmt.Errorf("%s was added: %.500s", name, to[name])
-		}
+	from, to, err := sameFields(earlier, later, "contents")
+	if err != nil {
+		return err
 	}
 	var lists [2][]string
-	for i, raw := range []json.RawMessage{from["contents"], to["contents"]} {
+	for i, raw := range []json.RawMessage{from, to} {
 		var contents []geminiContent
 		if err := json.Unmarshal(raw, &contents); err != nil {
 			return fmt.Errorf("contents: %w", err)
@@ -371,13 +359,5 @@ func geminiExtends(earlier, later []byte) error {
 			}
 		}
 	}
-	for i, part := range lists[0] {
-		if i >= len(lists[1]) {
-			return fmt.Errorf("part %d of the conversation is gone: %.500s", i, part)
-		}
-		if part != lists[1][i] {
-			return fmt.Errorf("part %d of the conversation differs: %.500s became %.500s", i, part, lists[1][i])
-		}
-	}
-	return nil
+	return begins("part", lists[0], lists[1])
 }

@@ -3,7 +3,6 @@ package providertest
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -284,36 +283,13 @@ var (
 // extendsOpenAI compares two requests field by field, and the list with the conversation by a
 // separate function.
 func extendsOpenAI(earlier, later []byte, list string, extends func(from, to []json.RawMessage) error) error {
-	var from, to map[string]json.RawMessage
-	if json.Unmarshal(earlier, &from) != nil || json.Unmarshal(later, &to) != nil {
-		return errors.New("the requests cannot be compared: they are not JSON")
-	}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if name != list && string(from[name]) != string(to[name]) {
-			return fmt.Errorf("%s differs: %.500s became %.500s", name, from[name], to[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(to)) {
-		if _, ok := from[name]; !ok {
-			return fmt.Errorf("%s was added: %.500s", name, to[name])
-		}
+	from, to, err := sameFields(earlier, later, list)
+	if err != nil {
+		return err
 	}
 	var old, extended []json.RawMessage
-	if json.Unmarshal(from[list], &old) != nil || json.Unmarshal(to[list], &extended) != nil {
+	if json.Unmarshal(from, &old) != nil || json.Unmarshal(to, &extended) != nil {
 		return fmt.Errorf("%s is not a list", list)
 	}
 	return extends(old, extended)
-}
-
-// begins returns an error that says where a list does not begin with another.
-func begins(old, extended []json.RawMessage) error {
-	for i, item := range old {
-		if i >= len(extended) {
-			return fmt.Errorf("item %d of the conversation is gone: %.500s", i, item)
-		}
-		if string(item) != string(extended[i]) {
-			return fmt.Errorf("item %d of the conversation differs: %.500s became %.500s", i, item, extended[i])
-		}
-	}
-	return nil
 }

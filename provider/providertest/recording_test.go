@@ -55,8 +55,8 @@ func script(server providertest.Server, conversation string) {
 	}
 }
 
-// Recording is shown on servers that stand in for the real ones, and what they
-// recorded is replayed.
+// Recording works with servers that stand in for the real services, and the recordings can be
+// replayed.
 func TestRecordAndReplay(t *testing.T) {
 	t.Parallel()
 	for name, service := range services {
@@ -130,7 +130,7 @@ func TestReplayFindsFaults(t *testing.T) {
 	})
 }
 
-// A model that does not do what a conversation is about leaves no file.
+// If a model does not do what a conversation requires, no file is written.
 func TestARecordingThatWentWrongIsNotWritten(t *testing.T) {
 	t.Parallel()
 	service := services["chat"]

@@ -138,7 +138,7 @@ func (p *player) serve(w http.ResponseWriter, r *http.Request) {
 		p.t.Errorf("%s: a request goes to %s %s, but was recorded as %s %s", p.file, r.Method, r.URL.Path, x.Method, x.Path)
 	}
 	if scrub(string(readable(body)), "") != string(compacted(x.Request)) {
-		p.t.Logf("%s: a request is not the one that was recorded: record again to see whether the service takes it\n%.2000s\nwas\n%.2000s", p.file, body, x.Request)
+		p.t.Logf("%s: a request is not the one that was recorded: record again to see whether the service accepts it\n%.2000s\nwas\n%.2000s", p.file, body, x.Request)
 	}
 	w.Header().Set("Content-Type", x.ContentType)
 	if x.RetryAfter != "" {

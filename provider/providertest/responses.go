@@ -49,7 +49,7 @@ func (r *Responses) URL() string { return r.loopback.URL() + "/v1" }
 
 // Extends compares the requests field by field and item by item.
 func (r *Responses) Extends(earlier, later Request) error {
-	return extendsOpenAI(earlier.Body, later.Body, "input", begins)
+	return extendsOpenAI(earlier.Body, later.Body, "input", func(old, extended []json.RawMessage) error { return begins("item", old, extended) })
 }
 
 // responsesWire is the protocol.

@@ -97,9 +97,9 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		want        string
 	}{
 		{"the page of a proxy is repeated in part", 502, "text/html", "<html>bad gateway" + strings.Repeat(" ", 5000) + "end</html>", belay.ModelServer, "bad gateway"},
-		{"a body that is a list is told by its status", 429, jsonType, `["slow down"]`, belay.ModelRateLimited, "slow down"},
-		{"a body that is a word is told by its status", 400, jsonType, `"no"`, belay.ModelInvalid, "no"},
-		{"a body that is missing is told by its status", 529, jsonType, "", belay.ModelOverloaded, "529"},
+		{"a body that is a list is classified by its status", 429, jsonType, `["slow down"]`, belay.ModelRateLimited, "slow down"},
+		{"a body that is a word is classified by its status", 400, jsonType, `"no"`, belay.ModelInvalid, "no"},
+		{"a body that is missing is classified by its status", 529, jsonType, "", belay.ModelOverloaded, "529"},
 		{"503 with the word overloaded is overloaded", 503, jsonType, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`, belay.ModelOverloaded, "busy"},
 		{"input and bound together may be too long", 400, jsonType, `{"type":"error","error":{"type":"invalid_request_error","message":"input length and max_tokens exceed context limit: 190000 + 32000 > 200000"}}`, belay.ModelTooLong, "190000"},
 		{"a page in place of a stream is no response", 200, "text/html", "<html>log in</html>", belay.ModelInvalid, "it answered text/html"},

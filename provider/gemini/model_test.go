@@ -56,7 +56,7 @@ func TestBoundAndThinking(t *testing.T) {
 		{"a bound that leaves little room leaves it to the model", newer, gemini.Options{Thinking: 4000}, 400, `{"maxOutputTokens":400,"thinkingConfig":{"includeThoughts":true}}`},
 		{"a small budget is sent as it is", newer, gemini.Options{Thinking: 128}, 0, `{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":128}}`},
 		{"a new model decides by itself", newer, gemini.Options{Thinking: gemini.Adaptive}, 0, `{"thinkingConfig":{"includeThoughts":true}}`},
-		{"an old model is told to decide", older, gemini.Options{Thinking: gemini.Adaptive}, 0, `{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":-1}}`},
+		{"an old model is asked to decide", older, gemini.Options{Thinking: gemini.Adaptive}, 0, `{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":-1}}`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -73,9 +73,9 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		want   string
 	}{
 		{"the page of a proxy is repeated in part", 502, "<html>bad gateway" + strings.Repeat(" ", 5000) + "end</html>", belay.ModelServer, "bad gateway"},
-		{"a body that is a list is told by its status", 429, `["slow down"]`, belay.ModelRateLimited, "slow down"},
-		{"a body that is a word is told by its status", 400, `"no"`, belay.ModelInvalid, "no"},
-		{"a body that is missing is told by its status", 529, "", belay.ModelOverloaded, "529"},
+		{"a body that is a list is classified by its status", 429, `["slow down"]`, belay.ModelRateLimited, "slow down"},
+		{"a body that is a word is classified by its status", 400, `"no"`, belay.ModelInvalid, "no"},
+		{"a body that is missing is classified by its status", 529, "", belay.ModelOverloaded, "529"},
 		{"an error may be a mere text", 400, `{"error":"no such model"}`, belay.ModelInvalid, "no such model"},
 		{"a message may stand alone", 404, `{"message":"not here"}`, belay.ModelInvalid, "not here"},
 		{"a code may be a number", 400, errorOf(`"code":400,"message":"bad"`), belay.ModelInvalid, "bad"},

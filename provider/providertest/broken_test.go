@@ -146,7 +146,7 @@ const impatience = 300 * time.Millisecond
 var faults = []fault{
 	{"tells all at the end", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		return belay.Chunk{Response: c.Response}, err
-	}), []string{"text arrives in pieces and then whole", "the input of parallel calls arrives in pieces that name their call", "a slow stream is told as it comes", "cancelling a slow stream ends the request"}},
+	}), []string{"text arrives in pieces and then whole", "the input of parallel calls arrives in pieces that name their call", "a slow stream is passed on as it arrives", "cancelling a slow stream ends the request"}},
 	{"sends the response twice", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			return func(yield func(belay.Chunk, error) bool) {
@@ -304,7 +304,7 @@ var faults = []fault{
 	}},
 	{"blames the network", failing(func(e *belay.ModelError) { e.Kind = belay.ModelNetwork }), []string{
 		"500, 502 and 503 are failures of the server", "where nothing listens on this machine, waiting does not help, and the error says where",
-		"a web page in place of a response is told by its type, and not asked for again",
+		"a web page in place of a response is reported with its type and not retried",
 	}},
 	{"waits for nothing", failing(func(e *belay.ModelError) { e.RetryAfter = 0 }), []string{"429 with seconds says how long to wait", "429 with a date says how long to wait"}},
 	{"goes back in time", failing(func(e *belay.ModelError) { e.RetryAfter -= time.Hour }), []string{"429 with a date that is past, or with nonsense, waits for nothing"}},

@@ -254,7 +254,7 @@ func TestGeminiReports(t *testing.T) {
 			t.Error("Cannot accepts tokens written to a cache")
 		}
 	})
-	t.Run("a request that does not extend another is told where", func(t *testing.T) {
+	t.Run("a request that does not extend another is reported with the place", func(t *testing.T) {
 		t.Parallel()
 		server := providertest.NewGemini(t, nil)
 		bodies := []string{

@@ -105,7 +105,7 @@ var failureRules = []rule{
 			s.Errorf("the error does not say %q: %v", want, e)
 		}
 	}},
-	{"a web page in place of a response is told by its type, and not asked for again", func(s *scene) {
+	{"a web page in place of a response is reported with its type and not retried", func(s *scene) {
 		s.user("hello")
 		e := s.fail(Reply{Page: "<html>log in</html>"}, belay.ModelInvalid)
 		s.wantEqual("the status", e.Status, http.StatusOK)

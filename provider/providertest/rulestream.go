@@ -37,7 +37,7 @@ var streamRules = []rule{
 			s.wantEqual("what the user said", heard(&r, belay.RoleUser, belay.PartText), []belay.Part{belay.Text(text)})
 		}
 	}},
-	{"a slow stream is told as it comes", func(s *scene) {
+	{"a slow stream is passed on as it arrives", func(s *scene) {
 		s.user("hello")
 		on := make(chan struct{})
 		s.script(Reply{Parts: []Part{Text("first ", "second")}, Hold: &Hold{After: 1, Until: on}})

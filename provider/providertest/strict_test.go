@@ -234,7 +234,7 @@ func TestAnthropicReports(t *testing.T) {
 			t.Errorf("got %q, want a failure that says so", failures)
 		}
 	})
-	t.Run("a request that does not extend another is told where", func(t *testing.T) {
+	t.Run("a request that does not extend another is reported with the place", func(t *testing.T) {
 		t.Parallel()
 		server := providertest.NewAnthropic(t, nil)
 		hello := user(`{"type":"text","text":"hello"}`)

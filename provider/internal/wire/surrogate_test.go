@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
@@ -41,51 +40,4 @@ func FuzzReplaceLoneSurrogates(f *testing.F) {
 			t.Errorf("%q became %q", text, once)
 		}
 	})
-}
-
-func TestInputs(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ input, want string }{
-		{`{"a":1}`, `{"a":1}`}, {" \n{}", " \n{}"}, {`{"a":"\ud83d"}`, `{"a":"\ufffd"}`},
-		{``, `{}`}, {`null`, `{}`}, {`[{}]`, `{}`}, {`{"a"`, `{}`}, {`{} {}`, `{}`},
-	} {
-		if got := string(wire.Object(json.RawMessage(test.input))); got != test.want {
-			t.Errorf("Object(%s) = %s, want %s", test.input, got, test.want)
-		}
-	}
-	for _, test := range []struct {
-		rule, input     string
-		cut             bool
-		want, malformed string
-	}{
-		{"an object is the input", `{"a":1}`, false, `{"a":1}`, ""},
-		{"a missing input is empty", ``, false, `{}`, ""},
-		{"a missing input at a cut is malformed", ``, true, `{}`, "{"},
-		{"half an input is malformed", `{"a`, true, `{}`, `{"a`},
-	} {
-		call := wire.Call("c", "look", []byte(test.input), test.cut)
-		if call.ID != "c" || call.Tool != "look" || string(call.Input) != test.want || call.Malformed != test.malformed {
-			t.Errorf("%s: got %+v", test.rule, call)
-		}
-	}
-}
-
-func TestImageType(t *testing.T) {
-	t.Parallel()
-	png := []byte("\x89PNG\r\n\x1a\n")
-	for _, test := range []struct {
-		rule string
-		m    belay.Media
-		want string
-	}{
-		{"the bytes decide", belay.Media{MIME: "image/jpeg", Data: png}, "image/png"},
-		{"else the declared type", belay.Media{MIME: "image/webp", Data: []byte("?")}, "image/webp"},
-		{"jpg is jpeg", belay.Media{MIME: "image/jpg"}, "image/jpeg"},
-		{"other images are not accepted", belay.Media{MIME: "image/bmp"}, ""},
-		{"a file that is not declared as an image is none", belay.Media{MIME: "text/plain", Data: png}, ""},
-	} {
-		if got := wire.ImageType(&test.m); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.rule, got, test.want)
-		}
-	}
 }

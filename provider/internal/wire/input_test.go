@@ -10,8 +10,14 @@ import (
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ input, want string }{
-		{`{"a":1}`, `{"a":1}`}, {" \n{}", " \n{}"}, {`{"a":"\ud83d"}`, `{"a":"\ufffd"}`},
-		{``, `{}`}, {`null`, `{}`}, {`[{}]`, `{}`}, {`{"a"`, `{}`}, {`{} {}`, `{}`},
+		{`{"a":1}`, `{"a":1}`},
+		{" \n{}", " \n{}"},
+		{`{"a":"\ud83d"}`, `{"a":"\ufffd"}`},
+		{``, `{}`},
+		{`null`, `{}`},
+		{`[{}]`, `{}`},
+		{`{"a"`, `{}`},
+		{`{} {}`, `{}`},
 	} {
 		if got := string(wire.Object(json.RawMessage(test.input))); got != test.want {
 			t.Errorf("Object(%s) = %s, want %s", test.input, got, test.want)

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Adaptive, as the value of Options.Thinking, lets the model decide how much it thinks. Newer
+// Adaptive is a value of Options.Thinking. It lets the model decide how much it thinks. Newer
 // models accept nothing else.
 const Adaptive = -1
 

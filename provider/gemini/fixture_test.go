@@ -18,7 +18,6 @@ import (
 var (
 	message   = wiretest.Message
 	user      = wiretest.User
-	said      = wiretest.Said
 	call      = wiretest.Call
 	result    = wiretest.Result
 	hello     = wiretest.Hello

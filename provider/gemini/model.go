@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Adaptive, as the value of Options.Thinking, lets the model decide how much it thinks.
+// Adaptive is a value of Options.Thinking. It lets the model decide how much it thinks.
 const Adaptive = -1
 
 // defaultURL is the address of the service.

@@ -17,7 +17,7 @@ func TestABodyIsReadWholeAndAgain(t *testing.T) {
 		body.Add([]byte(piece))
 	}
 	const want = "one two three"
-	answer, err := body.Send(&http.Request{Header: http.Header{}}, func(r *http.Request) (*http.Response, error) {
+	answer, err := body.Send(&http.Request{Header: http.Header{}}, func(r *http.Request) (*http.Response, error) { //nolint:bodyclose // there is no connection to close
 		if r.ContentLength != int64(len(want)) || r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("got length %d and type %q, want %d and JSON", r.ContentLength, r.Header.Get("Content-Type"), len(want))
 		}

@@ -24,7 +24,7 @@ func answerOf(status int, contentType string, body io.Reader) *http.Response {
 
 func TestAnAnswerIsLimited(t *testing.T) {
 	t.Parallel()
-	answer := answerOf(http.StatusOK, "text/event-stream", zeros{})
+	answer := answerOf(http.StatusOK, "text/event-stream", zeros{}) //nolint:bodyclose // there is no connection to close
 	if err := wire.Accept(answer, wire.NewListener(func(belay.Chunk, error) bool { return true })); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestDataWithoutAChunkIsASignOfLife(t *testing.T) {
 		chunks++
 		return chunks < 3
 	})
-	answer := answerOf(http.StatusOK, "text/event-stream", iotest.OneByteReader(strings.NewReader("pings")))
+	answer := answerOf(http.StatusOK, "text/event-stream", iotest.OneByteReader(strings.NewReader("pings"))) //nolint:bodyclose // there is no connection to close
 	if err := wire.Accept(answer, to); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDataWithoutAChunkIsASignOfLife(t *testing.T) {
 func TestARefusalIsCutOff(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]int64{http.StatusBadRequest: 1 << 20, http.StatusOK: 2 << 20} {
-		answer, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) {
+		answer, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) { //nolint:bodyclose // there is no connection to close
 			return answerOf(status, "text/plain", io.LimitReader(zeros{}, 2<<20)), nil
 		})
 		if err != nil {
@@ -72,7 +72,7 @@ func TestARefusalIsCutOff(t *testing.T) {
 			t.Errorf("status %d: read %d bytes, %v, want %d", status, n, err, want)
 		}
 	}
-	if _, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }); !errors.Is(err, io.ErrUnexpectedEOF) { //nolint:bodyclose // there is no connection to close
 		t.Errorf("got %v, want the error of the request", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestOnlyAModelsResponseIsAccepted(t *testing.T) {
 		{200, "text/html; charset=utf-8", "it answered text/html"},
 		{302, "application/json", "it answered Found"},
 	} {
-		err := wire.Accept(answerOf(test.status, test.kind, strings.NewReader("")), nil)
+		err := wire.Accept(answerOf(test.status, test.kind, strings.NewReader("")), nil) //nolint:bodyclose // there is no connection to close
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%d %q: got %v, want %q", test.status, test.kind, err, test.want)
 		}

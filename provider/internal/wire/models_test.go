@@ -26,7 +26,7 @@ func TestModelNames(t *testing.T) {
 		{"what is not JSON is the server's fault", "application/json", `<html>`, true, nil, belay.ModelServer},
 		{"a page is not a list", "text/html", `{"data":[]}`, true, nil, belay.ModelInvalid},
 	} {
-		names, err := f.ModelNames(t.Context(), answerOf(http.StatusOK, test.kind, strings.NewReader(test.body)), test.bare)
+		names, err := f.ModelNames(t.Context(), answerOf(http.StatusOK, test.kind, strings.NewReader(test.body)), test.bare) //nolint:bodyclose // there is no connection to close
 		failure, _ := errors.AsType[*belay.ModelError](err)
 		if !slices.Equal(names, test.want) || (err != nil) != (test.failure != "") || failure != nil && failure.Kind != test.failure {
 			t.Errorf("%s: got %q, %v, want %q, %s", test.rule, names, err, test.want, test.failure)

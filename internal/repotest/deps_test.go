@@ -48,6 +48,8 @@ var rooms = []room{
 	{"provider/anthropic", levelRooms, []string{"github.com/anthropics/anthropic-sdk-go", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
 	{"provider/openai", levelRooms, []string{"github.com/openai/openai-go/v3", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
 	{"provider/gemini", levelRooms, []string{"google.golang.org/genai", "charm.land/catwalk"}, "one folder a vendor: its types stay in it"},
+	{"provider/internal/wire", levelShared, []string{"charm.land/catwalk"}, "the providers share how requests are sent and answers are read; it knows no vendor"},
+	{"provider/internal/wiretest", levelHosts, nil, "the tests of the providers share helpers, and servers of providertest"},
 	{"provider/providertest", levelRooms, nil, "the suite of the providers is for theirs too, and costs no dependency"},
 	{"permit", levelRooms, []string{"github.com/bmatcuk/doublestar", "github.com/goccy/go-yaml", "golang.org/x/sys", "mvdan.cc/sh"}, "the floor reads shell, paths and addresses by itself, and knows no tool of another room; YAML is for the corpus of its tests"},
 	{"sandbox", levelShared, []string{"golang.org/x/sys"}, "what holds programs is the kernel's: it takes its calls and nothing of agents"},

@@ -8,10 +8,11 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// event is an event of a stream, as far as it is read. Types that are not known
-// are passed over, as the service asks.
+// event is an event of a stream, with the fields that this package reads. Events of
+// unknown types are ignored, as the service asks.
 type event struct {
 	Type    string `json:"type"`
 	Index   int    `json:"index"`
@@ -31,7 +32,7 @@ type event struct {
 	Error streamError `json:"error"`
 }
 
-// contentBlock is a block of a response, or the beginning of one.
+// contentBlock is a block of a response, or the start of one in a stream.
 type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
@@ -43,8 +44,7 @@ type contentBlock struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// tokens are counted from the start of the response; what is missing has not
-// changed.
+// tokens are running totals for the response. A missing count has not changed.
 type tokens struct {
 	Input         *int `json:"input_tokens"`
 	Output        *int `json:"output_tokens"`
@@ -52,10 +52,10 @@ type tokens struct {
 	CacheCreation *int `json:"cache_creation_input_tokens"`
 }
 
-// assembly puts a response together from its events.
+// assembly builds a response from its events.
 type assembly struct {
-	by      string            // who answers
-	names   map[string]string // of tools, by what they became
+	by      string            // the provider that answers
+	names   map[string]string // original names of renamed tools, by the new name
 	parts   []piece
 	stop    string
 	model   string
@@ -63,7 +63,7 @@ type assembly struct {
 	stopped bool
 }
 
-// piece is a block under way.
+// piece is a block that is not complete yet.
 type piece struct {
 	kind      string
 	text      []byte // text, thinking, or the input of a call
@@ -72,16 +72,16 @@ type piece struct {
 	id, name  string
 }
 
-// add takes the next event and returns what of it is worth telling at once.
+// add takes the next event and returns the chunk to send for it, which may be empty.
 func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
 	var e event
 	kind := raw.Type
 	switch kind {
 	case "", "message_start", "content_block_start", "content_block_delta", "message_delta", "error":
 		if err := json.Unmarshal(raw.Data, &e); err != nil {
-			return belay.Chunk{}, fmt.Errorf("the event %s is not what was agreed: %w", kind, err)
+			return belay.Chunk{}, wire.Unexpected("the event "+kind, err)
 		}
-		kind = cmp.Or(kind, e.Type) // some gateways say it in the data alone
+		kind = cmp.Or(kind, e.Type) // some gateways give the type only in the data
 	}
 	switch kind {
 	case "message_start":
@@ -102,8 +102,8 @@ func (a *assembly) add(raw ssestream.Event) (belay.Chunk, error) {
 	return belay.Chunk{}, nil
 }
 
-// whole takes an answer that was not streamed, and returns what of it is told before
-// the response.
+// whole takes an answer that was not streamed, and returns the chunks to send before the
+// response.
 func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 	var message struct {
 		Type       string         `json:"type"`
@@ -114,15 +114,15 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 		Error      *streamError   `json:"error"`
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("the answer is not what was agreed: %w", err)
+		return nil, wire.Unexpected("the answer", err)
 	}
 	switch {
 	case message.Error != nil:
 		return nil, message.Error
 	case message.Type != "message":
-		return nil, fmt.Errorf("the answer is of type %q, and should be a message", message.Type)
+		return nil, fmt.Errorf("the answer has the type %q, but should be a message", message.Type)
 	}
-	var told []belay.Chunk
+	var chunks []belay.Chunk
 	for i := range message.Content {
 		e := &event{Index: i, ContentBlock: message.Content[i]}
 		chunk, err := a.begin(e)
@@ -130,24 +130,24 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 			return nil, err
 		}
 		if p := &a.parts[i]; p.kind == "tool_use" && len(p.text) == 0 && stopReason(message.StopReason, 0) != belay.StopMaxTokens {
-			e.Delta.PartialJSON = string(emptyObject) // in a stream it is what an input begins with
+			e.Delta.PartialJSON = string(wire.EmptyObject) // as an empty input is in a stream
 			if chunk, err = a.extend(e); err != nil {
 				return nil, err
 			}
 		}
 		if chunk != (belay.Chunk{}) {
-			told = append(told, chunk)
+			chunks = append(chunks, chunk)
 		}
 	}
 	a.model, a.stop, a.stopped = message.Model, message.StopReason, true
 	a.count(message.Usage)
-	return told, nil
+	return chunks, nil
 }
 
-// begin begins a block. It may hold its first piece already.
+// begin starts a block. The event may already contain the first part of its content.
 func (a *assembly) begin(e *event) (belay.Chunk, error) {
 	if e.Index != len(a.parts) {
-		return belay.Chunk{}, fmt.Errorf("block %d begins where block %d is due", e.Index, len(a.parts))
+		return belay.Chunk{}, fmt.Errorf("block %d begins, but block %d should be next", e.Index, len(a.parts))
 	}
 	b := &e.ContentBlock
 	if own, ok := a.names[b.Name]; ok {
@@ -161,10 +161,10 @@ func (a *assembly) begin(e *event) (belay.Chunk, error) {
 	return a.extend(e)
 }
 
-// extend adds to a block.
+// extend appends to a block.
 func (a *assembly) extend(e *event) (belay.Chunk, error) {
 	if e.Index < 0 || e.Index >= len(a.parts) {
-		return belay.Chunk{}, fmt.Errorf("there is more of block %d, which did not begin", e.Index)
+		return belay.Chunk{}, fmt.Errorf("there is more of block %d, which has not begun", e.Index)
 	}
 	p, d := &a.parts[e.Index], &e.Delta
 	switch p.kind {
@@ -184,7 +184,7 @@ func (a *assembly) extend(e *event) (belay.Chunk, error) {
 	return belay.Chunk{}, nil
 }
 
-// count takes over the counts that an event states.
+// count updates the totals that an event states.
 func (a *assembly) count(t tokens) {
 	for _, c := range [...]struct{ to, from *int }{
 		{&a.usage.In, t.Input},
@@ -198,7 +198,7 @@ func (a *assembly) count(t tokens) {
 	}
 }
 
-// response returns the whole of it.
+// response returns the complete response.
 func (a *assembly) response() *belay.Response {
 	r := &belay.Response{Usage: a.usage, Model: a.model}
 	calls := 0
@@ -217,14 +217,14 @@ func (a *assembly) response() *belay.Response {
 			r.Parts = append(r.Parts, p.thinking(a.by, opaque{Redacted: p.data}))
 		case "tool_use":
 			calls++
-			r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: p.call(cut && i == len(a.parts)-1)})
+			r.Parts = append(r.Parts, belay.Part{Type: belay.PartCall, Call: wire.Call(p.id, p.name, p.text, cut && i == len(a.parts)-1)})
 		}
 	}
 	r.StopReason = stopReason(a.stop, calls)
 	return r
 }
 
-// thinking returns thinking with what the service wants back.
+// thinking returns a part of thinking, with the data that must be sent back to the service.
 func (p *piece) thinking(by string, o opaque) belay.Part {
 	part := belay.Part{Type: belay.PartThinking, Text: string(p.text), Provider: by}
 	if o != (opaque{}) {
@@ -233,24 +233,8 @@ func (p *piece) thinking(by string, o opaque) belay.Part {
 	return part
 }
 
-// call returns a tool call. The input of one that takes none may be missing, but
-// not if the response was cut off there: then it is as far as every input comes.
-func (p *piece) call(cut bool) *belay.CallPart {
-	call := &belay.CallPart{ID: p.id, Tool: p.name, Input: emptyObject}
-	switch {
-	case len(p.text) == 0 && cut:
-		call.Malformed = "{"
-	case len(p.text) == 0:
-	case isObject(p.text):
-		call.Input = p.text
-	default:
-		call.Malformed = string(p.text)
-	}
-	return call
-}
-
-// stopReason returns a stop reason of the service in our words. Only tools that
-// the service runs itself make it pause, and none are declared.
+// stopReason translates a stop reason of the service. pause_turn occurs only with tools that
+// the service itself runs, and this package declares none.
 func stopReason(reason string, calls int) belay.StopReason {
 	switch reason {
 	case "end_turn", "stop_sequence", "pause_turn":

@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// Models from Claude 5.1 on refuse a request whose thinking was thought behind something
-// else, as it is once the context was summed up. They are asked to forget it.
+// Models from Claude 5.1 on reject thinking whose preceding messages have changed, as after a
+// compaction. The request asks them to drop it.
 func TestThinkingThatIsBoundToSomethingElseIsForgotten(t *testing.T) {
 	t.Parallel()
 	const drop = `"block_binding":{"prefix_mismatch_behavior":"drop_block"}`
@@ -73,7 +73,7 @@ func equalJSON(a, b string) bool {
 	return bytes.Equal(one, two)
 }
 
-// What a gateway signed Anthropic refuses, and the other way round.
+// Anthropic rejects the signatures of a gateway, and the gateway those of Anthropic.
 func TestThinkingStaysWithTheServiceThatSignedIt(t *testing.T) {
 	t.Parallel()
 	there, here := providertest.NewAnthropic(t, nil), providertest.NewAnthropic(t, nil)
@@ -104,8 +104,8 @@ func TestThinkingStaysWithTheServiceThatSignedIt(t *testing.T) {
 	}
 }
 
-// Services that speak as Anthropic does may sign nothing, and refuse a conversation that
-// their thinking is missing from.
+// Other services with this protocol may sign nothing, and still reject a conversation without
+// their thinking.
 func TestThinkingThatNobodySignsIsCarriedBack(t *testing.T) {
 	t.Parallel()
 	stream := event("content_block_start", `{"index":0,"content_block":{"type":"thinking","thinking":"Left."}}`) +
@@ -133,7 +133,7 @@ func TestThinkingThatNobodySignsIsCarriedBack(t *testing.T) {
 		}
 		want := 0
 		if test.want {
-			want = 1 // what was cut off is left out
+			want = 1 // thinking that was cut off is left out
 		}
 		if n := bytes.Count(sent, []byte(`"thinking":"Left."`)); n != want {
 			t.Errorf("%q: the thinking is sent %d times, want %d: %s", test.provider, n, want, sent)

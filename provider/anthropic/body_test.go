@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 )
 
-// A conversation is not put together anew for each request: what its old messages were
-// encoded to is sent from where it is. It is not parallel, since it counts what all of
-// the process allocates.
+// A request does not copy the conversation: it sends the stored encodings of old messages. The
+// test is not parallel, since it counts the allocations of the whole process.
 func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see above
 	model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: answering(1)})
-	req := long(2001)
+	req := wiretest.Long(2001)
 	size := 0
 	for _, m := range req.Messages {
 		size += len(m.Text())
@@ -26,20 +26,20 @@ func TestAConversationIsNotCopied(t *testing.T) { //nolint:paralleltest // see a
 			t.Fatal(err)
 		}
 	}
-	once() // and encode what is old from now on
+	once() // this encodes the messages
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	once()
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > uint64(size)/4 {
-		t.Errorf("a request of %d bytes allocated %d: most of it was said before", size, got)
+		t.Errorf("a request of %d bytes allocated %d bytes, although most of it was encoded before", size, got)
 	}
 }
 
-// again is a transport that reads some of a body, finds the connection closed, and
-// begins anew, as the one of net/http does.
+// again is a transport that reads a part of the body, finds the connection closed, and starts
+// again, as net/http does.
 type again struct {
-	canned
+	http.RoundTripper
 
 	bodies [][]byte
 }
@@ -65,16 +65,16 @@ func (a *again) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		a.bodies = append(a.bodies, data)
 	}
-	return a.canned.RoundTrip(r)
+	return a.RoundTripper.RoundTrip(r)
 }
 
-// A body can be sent again, from its beginning, where a connection turns out to be
-// closed, and its length is told.
+// A body can be sent again from its beginning if the connection was closed, and the request has
+// its length.
 func TestABodyCanBeSentAgain(t *testing.T) {
 	t.Parallel()
-	transport := &again{canned: answering(1).Transport.(canned)}
+	transport := &again{RoundTripper: answering(1).Transport}
 	model := anthropic.New("m", &anthropic.Options{Key: "k", HTTPClient: &http.Client{Transport: transport}})
-	if _, err := answer(t, model, long(11)); err != nil {
+	if _, err := answer(t, model, wiretest.Long(11)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(transport.bodies[0], transport.bodies[1]) || !bytes.HasSuffix(transport.bodies[0], []byte(`]}]}`)) {

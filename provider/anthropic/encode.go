@@ -3,43 +3,43 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"unique"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// provider is who serves Claude, unless the options say another.
+// provider is the name of the provider, unless the options set another.
 const provider = "anthropic"
 
-// encoder encodes messages, and is the key under which they keep their encoding. It is
-// the same for all models of a service, since the encoding is.
+// encoder encodes messages. It is also the key under which a message keeps its encoding: all
+// models of a service share it, since they share the encoding.
 type encoder struct {
-	// provider is the name under which this package marks what it wants back: what one
-	// service signed, no other takes for signed.
+	// provider marks the parts that must be sent back to the service. A signature is valid
+	// only for the service that made it.
 	provider unique.Handle[string]
 }
 
-// content is a message as the service wants it: its blocks in JSON, separated by
-// commas. It is shared by all requests that hold the message.
+// content is an encoded message: its blocks in JSON, separated by commas. All requests
+// that contain the message share it.
 type content struct {
 	role   belay.Role
 	json   []byte
 	blocks []block
 }
 
-// block is where a block ends and what matters for marking it.
+// block says where a block ends and what is needed to place cache marks.
 type block struct {
 	end      int
-	markable bool // thinking cannot carry a mark
+	markable bool // thinking cannot have a mark
 	reminder bool
-	result   bool // of a call
+	result   bool // the result of a call
 }
 
-// encoded returns the content of a message, from the message's cache if it can.
+// encoded returns the content of a message, from the cache of the message if it is there.
 func (m *Model) encoded(message *belay.Message) (*content, error) {
 	c, err := message.Encoded(m.encoder, m.encode)
 	if err != nil {
@@ -48,8 +48,8 @@ func (m *Model) encoded(message *belay.Message) (*content, error) {
 	return c.(*content), nil
 }
 
-// encode encodes a message. It has no blocks if the message says nothing that
-// the service takes.
+// encode encodes a message. The content has no blocks if the service accepts no part of the
+// message.
 func (e encoder) encode(m *belay.Message) (any, error) {
 	c := &content{role: m.Role}
 	for i := range m.Parts {
@@ -68,13 +68,13 @@ func (e encoder) encode(m *belay.Message) (any, error) {
 		c.json = append(c.json, data...)
 		c.blocks = append(c.blocks, block{len(c.json), p.Type != belay.PartThinking, p.IsReminder, p.Type == belay.PartResult})
 	}
-	c.endWithWords()
+	c.dropFinalThinking()
 	return c, nil
 }
 
-// endWithWords takes thinking off that nothing follows, as when a response is cut off:
-// the service refuses a message that ends with it.
-func (c *content) endWithWords() {
+// dropFinalThinking removes thinking at the end of a message, as in a response that was cut
+// off: the service rejects a message that ends with thinking.
+func (c *content) dropFinalThinking() {
 	for n := len(c.blocks); n > 0 && !c.blocks[n-1].markable; n-- {
 		c.blocks, c.json = c.blocks[:n-1], c.json[:0]
 		if n > 1 {
@@ -83,17 +83,17 @@ func (c *content) endWithWords() {
 	}
 }
 
-// blockOf returns a part as a block, unless the service would not take it.
+// blockOf returns a part as a block, or false if the service would reject it.
 func (e encoder) blockOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	switch {
-	case p.Type == belay.PartText && !blank(p.Text):
+	case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 		return sdk.NewTextBlock(p.Text), true
 	case p.Type == belay.PartThinking:
 		return e.thinkingOf(p)
 	case p.Type == belay.PartMedia && p.Media != nil:
 		return mediaOf(p.Media), true
 	case p.Type == belay.PartCall && p.Call != nil:
-		return sdk.NewToolUseBlock(wireID(p.Call.ID), objectOf(p.Call.Input), wireName(p.Call.Tool)), true
+		return sdk.NewToolUseBlock(wireID(p.Call.ID), wire.Object(p.Call.Input), wireName(p.Call.Tool)), true
 	case p.Type == belay.PartResult && p.Result != nil:
 		return resultOf(p.Result), true
 	default:
@@ -101,17 +101,18 @@ func (e encoder) blockOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	}
 }
 
-// opaque is what this package keeps with a part of thinking.
+// opaque is the data that this package keeps with a part of thinking.
 type opaque struct {
-	// Signature vouches for the text.
+	// Signature proves that the text is the service's own.
 	Signature string `json:"signature,omitempty"`
-	// Redacted is thinking that only the service can read. There is no text.
+	// Redacted is encrypted thinking that only the service can read. The part has no text.
 	Redacted string `json:"redacted,omitempty"`
 }
 
-// thinkingOf returns thinking that came from the service. What has no signature was cut
-// off, or is somebody else's; but other services than Anthropic may sign nothing, and want
-// it back all the same. If it was cut off there it is the last of its message, and left out.
+// thinkingOf returns the block of thinking, or false if it did not come from this service.
+// Anthropic's thinking without a signature was cut off, and is left out. Other services may
+// sign nothing and still need their thinking back; if it was cut off it is last in its
+// message, where dropFinalThinking removes it.
 func (e encoder) thinkingOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	var o opaque
 	if p.Provider != e.provider.Value() || len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) != nil {
@@ -123,13 +124,13 @@ func (e encoder) thinkingOf(p *belay.Part) (sdk.ContentBlockParamUnion, bool) {
 	return sdk.NewThinkingBlock(o.Signature, p.Text), o.Signature != "" || p.Text != "" && p.Provider != provider
 }
 
-// resultOf returns the result of a call. The service wants an error to say something,
-// and to say it in text: one that shows something is told to be one in words.
+// resultOf returns the result of a call. The service requires that an error has content, and
+// that the content is text: an error with media is marked with the word Error instead.
 func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 	result := sdk.ToolResultBlockParam{ToolUseID: wireID(r.Call)}
 	text := r.Text
 	if r.IsError {
-		if blank(text) {
+		if wire.IsBlank(text) {
 			text = "The tool failed and did not say why."
 		}
 		if len(r.Media) == 0 {
@@ -138,7 +139,7 @@ func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 			text = "Error: " + text
 		}
 	}
-	if !blank(text) {
+	if !wire.IsBlank(text) {
 		result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: text}})
 	}
 	for i := range r.Media {
@@ -146,32 +147,4 @@ func resultOf(r *belay.ResultPart) sdk.ContentBlockParamUnion {
 		result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: m.OfText, OfImage: m.OfImage, OfDocument: m.OfDocument})
 	}
 	return sdk.ContentBlockParamUnion{OfToolResult: &result}
-}
-
-// blank reports whether a text has nothing to read, which the service refuses.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// emptyObject is the input of a call that has none.
-var emptyObject = json.RawMessage("{}")
-
-// objectOf returns the input of a call, which the service wants to be an object.
-func objectOf(input json.RawMessage) json.RawMessage {
-	if !isObject(input) {
-		return emptyObject
-	}
-	return wholeCharacters(input)
-}
-
-// isObject reports whether a text is a JSON object.
-func isObject(text []byte) bool {
-	for _, c := range text {
-		switch c {
-		case ' ', '\t', '\r', '\n':
-			continue
-		case '{':
-			return json.Valid(text)
-		}
-		break
-	}
-	return false
 }

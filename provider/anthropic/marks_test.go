@@ -14,49 +14,9 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// message makes a message.
-func message(role belay.Role, parts ...belay.Part) *belay.Message {
-	return &belay.Message{Role: role, Parts: parts}
-}
-
-// user makes a message of the user.
-func user(texts ...string) *belay.Message {
-	m := message(belay.RoleUser)
-	for _, text := range texts {
-		m.Parts = append(m.Parts, belay.Text(text))
-	}
-	return m
-}
-
 // reminder makes a message of a reminder.
 func reminder(text string) *belay.Message {
 	return message(belay.RoleUser, belay.Part{Type: belay.PartText, Text: text, IsReminder: true})
-}
-
-// said makes a message of the assistant.
-func said(text string) *belay.Message { return message(belay.RoleAssistant, belay.Text(text)) }
-
-// ask sends a request, with an empty reply, and returns what the server got.
-func ask(t testing.TB, server providertest.Server, model belay.Model, req *belay.Request) providertest.Request {
-	t.Helper()
-	server.Script(providertest.Reply{})
-	if _, err := answer(t, model, req); err != nil {
-		t.Fatal(err)
-	}
-	requests := server.Requests()
-	return requests[len(requests)-1]
-}
-
-// answer returns the response to a request.
-func answer(t testing.TB, model belay.Model, req *belay.Request) (*belay.Response, error) {
-	t.Helper()
-	for chunk, err := range model.Stream(t.Context(), req) {
-		if err != nil || chunk.Response != nil {
-			return chunk.Response, err
-		}
-	}
-	t.Fatal("the sequence ended without a response")
-	return nil, nil
 }
 
 // marked lists where a request has marks: tools, system, and texts of messages.
@@ -122,8 +82,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// The bytes of a request, so that whoever changes them knows: it empties the
-// caches of everybody's sessions.
+// This pins the bytes of a request: a change of them makes every session miss its prompt
+// cache once.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewAnthropic(t, nil)
@@ -146,8 +106,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The messages are last in a request, so that not only its parts but the whole
-// of it extends the one before.
+// The messages are last in a request, so that the request as a whole begins with the previous
+// one.
 func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewAnthropic(t, nil)
@@ -166,38 +126,6 @@ func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 		earlier, ok := bytes.CutSuffix(unmark(requests[i-1]), []byte(`]}]}`))
 		if !ok || !bytes.HasPrefix(unmark(requests[i]), earlier) {
 			t.Fatalf("request %d does not begin with request %d:\n%s\n%s", i+1, i, requests[i].Body, requests[i-1].Body)
-		}
-	}
-}
-
-// A message is encoded once: a change behind the runtime's back is not seen.
-func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
-	t.Parallel()
-	server := providertest.NewAnthropic(t, nil)
-	req := &belay.Request{Messages: []*belay.Message{user("as it was")}}
-	first := ask(t, server, open(server, nil), req)
-	req.Messages[0].Parts[0].Text = "as it is"
-	second := ask(t, server, open(server, nil), req)
-	if !bytes.Equal(first.Body, second.Body) {
-		t.Errorf("the message was encoded again: %s", second.Body)
-	}
-}
-
-// What precedes the messages is kept too, and told apart by what it says.
-func TestHeadsAreToldApart(t *testing.T) {
-	t.Parallel()
-	server := providertest.NewAnthropic(t, nil)
-	model := open(server, nil)
-	schema := json.RawMessage(`{"type":"object","title":"a"}`)
-	for round := range 2 {
-		for i := range 12 {
-			// Each differs in one thing from the one before.
-			schema[len(schema)-3] = byte('a' + i/3) // the declarations share their bytes
-			req := &belay.Request{System: fmt.Sprint("system ", (i+1)/3), MaxTokens: 1000 + (i+2)/3, Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: schema}}, Messages: []*belay.Message{user("a")}}
-			r := ask(t, server, model, req)
-			if r.System != req.System || r.MaxTokens != req.MaxTokens || !bytes.Equal(r.Tools[0].InputSchema, schema) {
-				t.Errorf("round %d, request %d: got %q, %d, %s", round, i, r.System, r.MaxTokens, r.Tools[0].InputSchema)
-			}
 		}
 	}
 }

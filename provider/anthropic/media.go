@@ -5,32 +5,29 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif" // so that the size of an image can be read
+	_ "image/gif" // for reading the size of an image
 	_ "image/jpeg"
 	_ "image/png"
-	"net/http"
-	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// imageTypes are the images that the service looks at.
-var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
-
-// What the service takes of an image: bytes once they are encoded, and pixels a side. It
-// refuses a request with a larger one, and with it every later request of the session.
+// The limits of the service for an image: bytes in base64, and pixels per side. It rejects a
+// request with a larger image, and so every later request of the session.
 const (
 	mostEncoded = 5 << 20
 	mostPixels  = 8000
 )
 
-// mediaOf returns an image or a file, or a text that says what cannot be shown.
+// mediaOf returns an image or a file, or a text in place of a file that the service does not
+// accept.
 func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
-	switch kind := imageType(m); {
+	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
 		return imageOf(m, kind)
 	case kind != "" && m.URL != "":
@@ -39,43 +36,23 @@ func mediaOf(m *belay.Media) sdk.ContentBlockParamUnion {
 		return titled(sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(m.Data)}), m.Name)
 	case m.MIME == "application/pdf" && m.URL != "":
 		return titled(sdk.NewDocumentBlock(sdk.URLPDFSourceParam{URL: m.URL}), m.Name)
-	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
+	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
 		return titled(sdk.NewDocumentBlock(sdk.PlainTextSourceParam{Data: string(m.Data)}), m.Name)
 	default:
-		return sdk.NewTextBlock(fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL))
+		return sdk.NewTextBlock(wire.FileNotice(m))
 	}
 }
 
-// imageType returns the type of an image that the service looks at; empty if it is none.
-// The service refuses what is called by another type than it is of, so that the first
-// bytes count before the name, which tools get wrong.
-func imageType(m *belay.Media) string {
-	if !strings.HasPrefix(m.MIME, "image/") {
-		return ""
-	}
-	if seen := http.DetectContentType(m.Data); slices.Contains(imageTypes, seen) {
-		return seen
-	}
-	if m.MIME == "image/jpg" {
-		return "image/jpeg"
-	}
-	if slices.Contains(imageTypes, m.MIME) {
-		return m.MIME
-	}
-	return ""
-}
-
-// imageOf returns the content of an image, or a text if it is larger than the service
-// takes.
+// imageOf returns an image, or a text in its place if it is too large for the service.
 func imageOf(m *belay.Media, kind string) sdk.ContentBlockParamUnion {
-	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // what cannot be read is the service's to judge
+	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // if the size cannot be read, the service decides
 	if base64.StdEncoding.EncodedLen(len(m.Data)) > mostEncoded || max(size.Width, size.Height) > mostPixels {
 		return sdk.NewTextBlock(fmt.Sprintf("[An image that cannot be shown, since it is too large: name %q, type %q, %d bytes, %d x %d pixels]", m.Name, kind, len(m.Data), size.Width, size.Height))
 	}
 	return sdk.NewImageBlockBase64(kind, base64.StdEncoding.EncodeToString(m.Data))
 }
 
-// titled puts a file's name on a document.
+// titled sets the title of a document to the name of its file.
 func titled(document sdk.ContentBlockParamUnion, name string) sdk.ContentBlockParamUnion {
 	if name != "" {
 		document.OfDocument.Title = param.NewOpt(name)

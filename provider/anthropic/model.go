@@ -2,51 +2,48 @@ package anthropic
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"unique"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Adaptive as Options.Thinking lets the model decide how much it thinks. Newer
-// models take nothing else.
+// Adaptive is a value of Options.Thinking. It lets the model decide how much it thinks. Newer
+// models accept nothing else.
 const Adaptive = -1
 
 // Options are the settings of a model.
 type Options struct {
-	// Key is what the service is paid with. Defaults to the environment variable
-	// ANTHROPIC_API_KEY.
+	// Key is the API key. Defaults to the environment variable ANTHROPIC_API_KEY.
 	Key string
-	// URL is where the service is, without /v1/messages. Defaults to
+	// URL is the address of the service, without /v1/messages. Defaults to
 	// https://api.anthropic.com.
 	URL string
-	// Provider is who serves the model, and tells its thinking from that of others: none
-	// takes what another signed. Say anthropic if Anthropic is behind an address of your
-	// own. Defaults to anthropic, and with a URL that is not Anthropic's to its host.
+	// Provider names the service. Thinking is sent back only to the service it came from,
+	// since no service accepts the signatures of another. Set it to anthropic if URL leads
+	// to Anthropic through an address of your own. Defaults to anthropic, or to the host of
+	// URL if that is not Anthropic's.
 	Provider string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens bounds the response to a request that sets no bound. Defaults to
-	// the model's longest output, at most 32,000, or to 8,192 if that is not known.
+	// MaxTokens limits the response to a request that sets no limit. Defaults to the
+	// model's longest output, at most 32,000, or to 8,192 if that is not known.
 	MaxTokens int
-	// Thinking is how many tokens of a response may be thinking, 1,024 at least,
-	// or [Adaptive]. Where a bound on the response leaves less room, it thinks
-	// less, or not at all. Defaults to no thinking.
+	// Thinking is how many tokens of a response may be thinking, at least 1,024, or
+	// [Adaptive]. If the limit on the response leaves less room, the model thinks less or
+	// not at all. Defaults to no thinking.
 	Thinking int
 	// Window is how many tokens a request and its response may take. Defaults to
 	// the built-in table.
 	Window int
-	// Price is what tokens cost. Defaults to the built-in table.
+	// Price is the price of tokens. Defaults to the built-in table.
 	Price belay.Price
 }
 
@@ -54,25 +51,23 @@ type Options struct {
 type Model struct {
 	name     string
 	thinking int
-	binds    bool // its thinking, to what came before it
+	binds    bool // the model binds its thinking to the preceding messages
 	client   sdk.Client
-	// scrub takes the key out of a text. It is a closure so that printing a Model
-	// does not print the key.
-	scrub  func(string) string
-	broken error // why no request can be sent
-	info   func() belay.ModelInfo
-	bound  func() int // of a response, if the request sets none
-	heads  atomic.Pointer[[]*head]
-	// encoder is the key under which messages keep their encoding, and encode what
-	// encodes them: made once, since each old message is asked for with them.
+	failures wire.Failures
+	broken   error // why no request can be sent
+	info     func() belay.ModelInfo
+	bound    func() int // the limit on a response, if the request sets none
+	heads    wire.Heads
+	// encoder is the key under which messages keep their encoding, and encode encodes
+	// them. Both are made once, since every request looks up every message.
 	encoder encoder
 	encode  func(*belay.Message) (any, error)
 }
 
 var _ belay.InfoModel = (*Model)(nil)
 
-// New makes a model of its name in the API, such as claude-sonnet-4-5. It sends
-// nothing: a key that is missing or wrong shows when the first request fails.
+// New returns the model with a name of the API, such as claude-sonnet-4-5. It sends nothing:
+// if the key is missing or wrong, the first request fails.
 func New(model string, opts *Options) *Model {
 	var o Options
 	if opts != nil {
@@ -81,29 +76,24 @@ func New(model string, opts *Options) *Model {
 	if o.Key == "" {
 		o.Key = os.Getenv("ANTHROPIC_API_KEY")
 	}
-	if o.HTTPClient == nil {
-		o.HTTPClient = http.DefaultClient
-	}
-	client := *o.HTTPClient
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key would go along
-	m := &Model{name: model, thinking: o.Thinking, binds: bindsThinking(model), scrub: scrubber(o.Key), encoder: encoder{unique.Make(cmp.Or(o.Provider, hostOf(o.URL), provider))}}
+	m := &Model{name: model, thinking: o.Thinking, binds: bindsThinking(model), failures: wire.NewFailures(provider+"/"+model, o.Key), encoder: encoder{unique.Make(cmp.Or(o.Provider, hostOf(o.URL), provider))}}
 	m.encode = m.encoder.encode
 	settings := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(),
-		option.WithHTTPClient(&client),
+		option.WithHTTPClient(wire.Client(o.HTTPClient)),
 		option.WithMaxRetries(0), // the loop retries
-		option.WithMiddleware(boundRefusal),
+		option.WithMiddleware(wire.LimitRefusal),
 		option.WithAPIKey(o.Key),
 	}
 	if m.binds {
 		settings = append(settings, option.WithHeader("anthropic-beta", bindingHeader))
 	}
 	if o.URL != "" {
-		m.broken = checkURL(o.URL)
+		_, m.broken = wire.ParseURL(o.URL, "https://host")
 		settings = append(settings, option.WithBaseURL(o.URL))
 	}
 	if o.Key == "" {
-		m.broken = errNoKey
+		m.broken = wire.NoKey("ANTHROPIC_API_KEY")
 	}
 	m.client = sdk.NewClient(settings...)
 	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(model, &o) })
@@ -120,12 +110,10 @@ func New(model string, opts *Options) *Model {
 	return m
 }
 
-var errNoKey = errors.New("there is no key: set ANTHROPIC_API_KEY or Options.Key")
-
-// officialHost is where Anthropic is.
+// officialHost is the host of Anthropic's API.
 const officialHost = "api.anthropic.com"
 
-// hostOf returns the host of an address that is not Anthropic's.
+// hostOf returns the host of an address, or an empty string for Anthropic's.
 func hostOf(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Hostname() != officialHost {
 		return u.Host
@@ -133,30 +121,5 @@ func hostOf(address string) string {
 	return ""
 }
 
-// checkURL says what is wrong with the address of the service.
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the address: there may be a password in it
-		}
-		return fmt.Errorf("Options.URL: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host", u.Redacted())
-	}
-	return nil
-}
-
-// scrubber returns a function that takes the key out of a text.
-func scrubber(key string) func(string) string {
-	return func(text string) string {
-		if key == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, key, "[key]")
-	}
-}
-
-// Info tells the model's name, window, longest output and price.
+// Info returns the model's name, window, longest output and price.
 func (m *Model) Info() belay.ModelInfo { return m.info() }

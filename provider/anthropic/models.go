@@ -2,54 +2,21 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"slices"
 
-	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mostListed bounds a list of models.
-const mostListed = 16 << 20
-
-// Models lists the names of the models that the service has. It costs nothing, so
-// that it also shows whether the service is there and takes the key: an error is a
-// [*belay.ModelError], as from a request. Whether the service has this very model
-// is for the caller to look up.
+// Models returns the names of the models that the service has. The request costs nothing, so
+// it is also a way to check that the service is reachable and accepts the key. An error is a
+// [*belay.ModelError], as from a request. Models does not check that this model is listed.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	switch {
-	case errors.Is(m.broken, errNoKey):
-		return nil, m.failed(belay.ModelAuth, m.broken)
-	case m.broken != nil:
-		return nil, m.failed(belay.ModelInvalid, m.broken)
+	if m.broken != nil {
+		return nil, m.failures.Unusable(m.broken)
 	}
 	var answer *http.Response
 	if err := m.client.Execute(ctx, http.MethodGet, "v1/models?limit=1000", nil, &answer); err != nil {
-		return nil, unlessDone(ctx, m.refused(answer, err))
+		return nil, wire.UnlessDone(ctx, m.refused(answer, err))
 	}
-	defer func() { _ = answer.Body.Close() }()
-	if err := strange(answer); err != nil {
-		return nil, m.isStrange(answer, err)
-	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostListed))
-	if err != nil {
-		return nil, unlessDone(ctx, m.failed(belay.ModelNetwork, fmt.Errorf("the list of models was cut: %w", err)))
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, m.failed(belay.ModelServer, fmt.Errorf("the list of models is not what was agreed: %w", err))
-	}
-	names := make([]string, 0, len(list.Data))
-	for _, listed := range list.Data {
-		names = append(names, listed.ID)
-	}
-	slices.Sort(names)
-	return names, nil
+	return m.failures.ModelNames(ctx, answer, false)
 }

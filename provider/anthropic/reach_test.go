@@ -12,13 +12,13 @@ import (
 	"github.com/belay-run/belay/provider/anthropic"
 )
 
-// failing is a transport that does not get through.
+// failing is a transport whose requests fail.
 type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// Where nothing listens on this machine something has to be started; elsewhere it may be
-// there again in a moment.
+// If nothing listens on this machine, a server must be started; on another machine a server may
+// be back in a moment.
 func TestWhatDoesNotListen(t *testing.T) {
 	t.Parallel()
 	dial := func(at string, errno syscall.Errno) error {

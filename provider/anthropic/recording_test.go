@@ -10,9 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// TestRecordings replays what was recorded of the Messages API. Whoever has a key
-// records it anew with make record PROVIDER=anthropic; ANTHROPIC_MODEL says with which
-// model.
+// TestRecordings replays recordings of the Messages API. To record them again with your key, use
+// make record PROVIDER=anthropic; ANTHROPIC_MODEL selects the model.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	service := providertest.Live{URL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY"}

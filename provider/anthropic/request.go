@@ -1,22 +1,22 @@
 package anthropic
 
 import (
-	"bytes"
 	"slices"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mark ends a block up to which the service caches the request.
+// mark makes the service cache the request up to the end of the block that contains it.
 var mark = []byte(`,"cache_control":{"type":"ephemeral"}`)
 
-// place is a block of a request: that of a message, both by number.
+// place is the position of a block: the indexes of its message and of the block in it.
 type place struct{ message, block int }
 
-// What stands between the blocks of a request.
+// The JSON between the blocks of a request.
 var (
 	beginUser      = []byte(`{"role":"user","content":[`)
 	beginAssistant = []byte(`{"role":"assistant","content":[`)
@@ -27,9 +27,10 @@ var (
 	endEmpty       = []byte(`]}`)
 )
 
-// body builds the body of a request. The messages are last, so that a request
-// begins with the bytes of the one before it, marks aside.
-func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
+// body builds the body of a request, and returns the original names of renamed tools. The
+// messages are last, so that apart from marks a request begins with the bytes of the
+// previous one.
+func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
 		c, err := m.encoded(message)
@@ -45,51 +46,50 @@ func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
 		return nil, nil, err
 	}
 	marks := places(contents)
-	b := &body{pieces: make([][]byte, 0, 2*len(contents)+2*len(marks)+2)}
-	b.add(head.json)
+	b := wire.NewBody(2*len(contents) + 2*len(marks) + 2)
+	b.Add(head.JSON)
 	for i, c := range contents {
 		assistant := c.role == belay.RoleAssistant
 		switch {
 		case i == 0 && assistant:
-			b.add(beginAssistant)
+			b.Add(beginAssistant)
 		case i == 0:
-			b.add(beginUser)
+			b.Add(beginUser)
 		case contents[i-1].role == c.role:
-			b.add(nextBlock) // neighbours on one side are one message
+			b.Add(nextBlock) // consecutive messages of one role become one
 		case assistant:
-			b.add(nextAssistant)
+			b.Add(nextAssistant)
 		default:
-			b.add(nextUser)
+			b.Add(nextUser)
 		}
-		b.addMarked(c, i, marks)
+		addMarked(b, c, i, marks)
 	}
 	if len(contents) > 0 {
-		b.add(endAll)
+		b.Add(endAll)
 	} else {
-		b.add(endEmpty)
+		b.Add(endEmpty)
 	}
-	return b, head.names, nil
+	return b, head.Names, nil
 }
 
-// addMarked adds the blocks of message i, with the marks that are in it.
-func (b *body) addMarked(c *content, i int, marks []place) {
+// addMarked adds the blocks of message i, with the marks that belong in it.
+func addMarked(b *wire.Body, c *content, i int, marks []place) {
 	from := 0
 	for _, p := range marks {
 		if p.message == i {
 			inside := c.blocks[p.block].end - 1 // before the closing brace
-			b.add(c.json[from:inside])
-			b.add(mark)
+			b.Add(c.json[from:inside])
+			b.Add(mark)
 			from = inside
 		}
 	}
-	b.add(c.json[from:])
+	b.Add(c.json[from:])
 }
 
-// places returns where the marks go, in order: where the request before this one
-// ended, which is behind what the user's side said before the last response; at
-// the end; and if that is a reminder, which may be gone from the next request,
-// before the reminders too. With the one in the head they are the four that the
-// service allows.
+// places returns where the marks go, in order: where the previous request ended, which is
+// the last user message before the last response; at the end; and if the end is a reminder,
+// which may be missing from the next request, also before the reminders. Together with the
+// mark in the head these are the four that the service allows.
 func places(contents []*content) []place {
 	var marks []place
 	last := len(contents) - 1
@@ -110,7 +110,7 @@ func places(contents []*content) []place {
 	return append(marks, end)
 }
 
-// find returns the last block that fits, in message i or before.
+// find returns the last block that fits, in message i or an earlier one.
 func find(contents []*content, i int, fits func(block) bool) place {
 	for ; i >= 0; i-- {
 		for j, b := range slices.Backward(contents[i].blocks) {
@@ -122,8 +122,8 @@ func find(contents []*content, i int, fits func(block) bool) place {
 	return place{-1, -1}
 }
 
-// sideStart returns the first of the neighbours on one side that end with
-// message i.
+// sideStart returns the first of the consecutive messages of one role that end with message
+// i.
 func sideStart(contents []*content, i int) int {
 	for i > 0 && contents[i-1].role == contents[i].role {
 		i--
@@ -131,9 +131,9 @@ func sideStart(contents []*content, i int) int {
 	return i
 }
 
-// begunWithoutThinking reports whether the turn that is under way, from a response with
-// calls on, began without thinking, as with a model of another provider. The service
-// refuses a budget for thinking then.
+// begunWithoutThinking reports whether the current turn began with a response that has calls
+// but no thinking, as from a model of another provider. The service then rejects a budget
+// for thinking.
 func begunWithoutThinking(contents []*content) bool {
 	begun := -1
 	for end := len(contents) - 1; end >= 0; {
@@ -150,63 +150,24 @@ func begunWithoutThinking(contents []*content) bool {
 	return begun >= 0 && contents[begun].blocks[0].markable
 }
 
-// head is the beginning of a request: everything up to its messages.
-type head struct {
-	quiet  bool // without thinking
-	system string
-	tools  []belay.ToolDeclaration
-	bound  int
-	json   []byte
-	names  map[string]string // of the tools whose names are translated, by what they became
-}
-
-// maxHeads is how many heads a model keeps. Agents that share a model differ in
-// their heads.
-const maxHeads = 8
-
-// head returns the beginning of a request. Sessions repeat it, so that the last
-// few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request, quiet bool) (*head, error) {
+// head returns the beginning of a request.
+func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.bound()
 	}
-	var known []*head
-	if p := m.heads.Load(); p != nil {
-		known = *p
-	}
-	for _, h := range known {
-		if h.quiet == quiet && h.is(req, bound) {
-			return h, nil
+	return m.heads.Get(req, bound, quiet, func() ([]byte, map[string]string, error) {
+		declared, names, err := wire.Declare(req.Tools, wireName, fitSchema)
+		if err != nil {
+			return nil, nil, err
 		}
-	}
-	declared, names, err := declare(req.Tools)
-	if err != nil {
-		return nil, err
-	}
-	data, err := m.encodeHead(req.System, declared, bound, quiet)
-	if err != nil {
-		return nil, err
-	}
-	h := &head{quiet, req.System, slices.Clone(req.Tools), bound, data, names}
-	for i := range h.tools {
-		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
-	}
-	known = append([]*head{h}, known[:min(len(known), maxHeads-1)]...)
-	m.heads.Store(&known)
-	return h, nil
+		data, err := m.encodeHead(req.System, declared, bound, quiet)
+		return data, names, err
+	})
 }
 
-// is reports whether the request begins with this head.
-func (h *head) is(req *belay.Request, bound int) bool {
-	return h.bound == bound && h.system == req.System &&
-		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {
-			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
-		})
-}
-
-// encodeHead encodes the beginning of a request. The mark behind the system
-// prompt covers the tools too, which the service puts before it.
+// encodeHead encodes the beginning of a request. The mark after the system prompt covers the
+// tools too, since the service puts them before it.
 func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound int, quiet bool) ([]byte, error) {
 	params := sdk.MessageNewParams{Model: m.name, MaxTokens: int64(bound), Thinking: m.thinkingFor(bound, quiet)}
 	for i := range tools {
@@ -218,14 +179,14 @@ func (m *Model) encodeHead(system string, tools []belay.ToolDeclaration, bound i
 		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &tool})
 	}
 	switch {
-	case !blank(system):
+	case !wire.IsBlank(system):
 		params.System = []sdk.TextBlockParam{{Text: system, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	case len(params.Tools) > 0:
 		params.Tools[len(params.Tools)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}
 	data, err := params.MarshalJSON()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it belongs to
+		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
 	return append(data[:len(data)-1], `,"stream":true,"messages":[`...), nil
 }

@@ -6,24 +6,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// schema is a JSON Schema, by its keywords.
+// schema is a JSON Schema: values by keyword.
 type schema map[string]json.RawMessage
 
-// atTop are the keywords that the service refuses at the top of a schema.
+// atTop are the keywords that the service rejects at the top level of a schema.
 var atTop = []string{"allOf", "anyOf", "oneOf"}
 
-// fitSchema returns a schema that the service takes, or says why there is none. One
-// that it takes is left as it is. Alternatives at the top, which it refuses, are said
-// in the description, and their properties are the schema's: the runtime holds the
-// input against the whole schema anyhow, and tells the model what does not fit.
+// fitSchema returns a schema that the service accepts, or an error if there is none. A schema
+// that it accepts is not changed. Alternatives at the top level, which it rejects, move into
+// the description, and their properties become the schema's. The runtime validates every
+// input against the original schema anyway, and tells the model what does not fit.
 func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
 		return json.RawMessage(`{"type":"object"}`), nil
 	}
 	var top schema
-	raw = wholeCharacters(raw)
+	raw = wire.ReplaceLoneSurrogates(raw)
 	if err := json.Unmarshal(raw, &top); err != nil || top == nil {
 		return nil, fmt.Errorf("its schema is not a JSON object: %.100s", raw)
 	}
@@ -33,7 +35,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	var types []string
 	if top["type"] != nil && string(top["type"]) != `"object"` && (json.Unmarshal(top["type"], &types) != nil || !slices.Contains(types, "object")) {
-		return nil, fmt.Errorf("the input of a tool is an object, and its schema wants it to be of type %s: declare an object that has it as a property", top["type"])
+		return nil, fmt.Errorf("the input of a tool must be an object, but its schema has the type %s: declare an object that has this value as a property", top["type"])
 	}
 	top["type"] = json.RawMessage(`"object"`)
 	if told {
@@ -48,7 +50,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	return fit, nil
 }
 
-// tellAlternatives puts into the description what cannot be said at the top.
+// tellAlternatives moves the alternatives at the top level into the description.
 func (s schema) tellAlternatives() error {
 	var properties schema
 	if raw := s["properties"]; raw != nil && json.Unmarshal(raw, &properties) != nil {
@@ -59,7 +61,7 @@ func (s schema) tellAlternatives() error {
 	}
 	var required, more []json.RawMessage
 	if raw := s["required"]; raw != nil && json.Unmarshal(raw, &required) != nil {
-		return fmt.Errorf("what its schema requires is not a list: %.100s", raw)
+		return fmt.Errorf("required of its schema is not a list: %.100s", raw)
 	}
 	note := schema{}
 	for _, keyword := range atTop {
@@ -82,7 +84,7 @@ func (s schema) tellAlternatives() error {
 			}
 		}
 		if objects == 0 || keyword == "allOf" && objects < len(branches) {
-			return fmt.Errorf("the input of a tool is an object, and %s of its schema allows none: declare an object that has it as a property", keyword)
+			return fmt.Errorf("the input of a tool must be an object, but %s of its schema allows none: declare an object that has this value as a property", keyword)
 		}
 		note[keyword] = s[keyword]
 		delete(s, keyword)
@@ -90,7 +92,7 @@ func (s schema) tellAlternatives() error {
 	return s.describe(properties, required, note)
 }
 
-// addFrom adds the properties of a branch that are not there yet.
+// addFrom adds the properties of a branch that s does not have yet.
 func (s schema) addFrom(branch schema) {
 	var own schema
 	if json.Unmarshal(branch["properties"], &own) != nil {
@@ -103,7 +105,7 @@ func (s schema) addFrom(branch schema) {
 	}
 }
 
-// describe writes down what was found of the alternatives.
+// describe sets the properties, the required names and the description.
 func (s schema) describe(properties schema, required []json.RawMessage, note schema) error {
 	told, err := json.Marshal(note)
 	if err != nil {
@@ -127,7 +129,7 @@ func (s schema) describe(properties schema, required []json.RawMessage, note sch
 	return nil
 }
 
-// resolved is a branch with what it refers to within the schema.
+// resolved returns a branch merged with the definition in the schema that it refers to.
 func (s schema) resolved(branch schema) schema {
 	var path string
 	if json.Unmarshal(branch["$ref"], &path) != nil || !strings.HasPrefix(path, "#/") {
@@ -148,7 +150,7 @@ func (s schema) resolved(branch schema) schema {
 	return all
 }
 
-// mayBeObject reports whether the type of a schema lets an object through.
+// mayBeObject reports whether the type of a schema allows objects.
 func (s schema) mayBeObject() bool {
 	var one string
 	var several []string

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// What the service refuses at the top of a schema is said in its description, and the
-// strict server takes it.
+// Keywords that the service rejects at the top level of a schema move into its description, and
+// the strict server accepts the result.
 func TestSchemasAreTranslated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, schema, want string }{
@@ -47,18 +47,18 @@ func TestSchemasAreTranslated(t *testing.T) {
 	}
 }
 
-// A schema that no object fits is refused before anything is sent, with the reason.
+// A schema that no object fits is an error, with the reason, before anything is sent.
 func TestSchemasThatNoObjectFits(t *testing.T) {
 	t.Parallel()
 	model := anthropic.New("m", &anthropic.Options{Key: "k"})
 	for schema, want := range map[string]string{
-		`{"type":"string"}`: `of type "string"`,
+		`{"type":"string"}`: `type "string"`,
 		`["a"]`:             "not a JSON object",
 		`{"anyOf":[{"type":"string"},{"type":["null","number"]}]}`: "anyOf of its schema allows none",
 		`{"allOf":[{"type":"object"},{"type":"string"}]}`:          "allOf of its schema allows none",
 		`{"oneOf":7}`:                    "oneOf of its schema is not a list",
 		`{"anyOf":[{}],"properties":[]}`: "properties of its schema are not an object",
-		`{"anyOf":[{}],"required":{}}`:   "requires is not a list",
+		`{"anyOf":[{}],"required":{}}`:   "required of its schema is not a list",
 	} {
 		err := model.CheckTools([]belay.ToolDeclaration{{Name: "fine"}, {Name: "look", InputSchema: json.RawMessage(schema)}})
 		if err == nil || !strings.Contains(err.Error(), `tool "look": `) || !strings.Contains(err.Error(), want) {

@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
-	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
-
-// drainTime bounds the wait for the end of a stream behind its last event.
-const drainTime = 250 * time.Millisecond
 
 var errCut = errors.New("the stream ended before message_stop")
 
@@ -26,16 +22,16 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	return func(yield func(belay.Chunk, error) bool) {
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
-		to := &listener{yield: yield}
+		to := wire.NewListener(yield)
 		answer, names, err := m.send(attempt, req, to)
 		if err != nil {
-			to.tell(belay.Chunk{}, unlessDone(ctx, err))
+			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, err))
 			return
 		}
 		a := assembly{by: m.encoder.provider.Value(), names: names}
-		if isWhole(answer) {
+		if wire.IsWhole(answer) {
 			defer func() { _ = answer.Body.Close() }()
-			m.readWhole(ctx, answer, &a, to.tell)
+			m.readWhole(ctx, answer, &a, to.Send)
 			return
 		}
 		events := ssestream.NewDecoder(answer)
@@ -43,44 +39,27 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		for events.Next() {
 			chunk, err := a.add(events.Event())
 			if err != nil {
-				to.tell(belay.Chunk{}, m.inStream(err))
+				to.Send(belay.Chunk{}, m.inStream(err))
 				return
 			}
 			if a.stopped {
-				drain(events, cancel)
-				to.tell(belay.Chunk{Response: a.response()}, nil)
+				wire.Drain(events, cancel)
+				to.Send(belay.Chunk{Response: a.response()}, nil)
 				return
 			}
-			if chunk != (belay.Chunk{}) && !to.tell(chunk, nil) {
+			if chunk != (belay.Chunk{}) && !to.Send(chunk, nil) {
 				return
 			}
 		}
-		to.tell(belay.Chunk{}, unlessDone(ctx, m.cut(errCut, events.Err())))
+		to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.Cut(errCut, events.Err())))
 	}
 }
 
-// cut makes the error of an answer that ends before its end, for a reason or for none.
-func (m *Model) cut(err, cause error) error {
-	switch {
-	case errors.Is(cause, errEndless):
-		return m.failed(belay.ModelInvalid, cause) // the next would be as long
-	case cause != nil:
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	return m.failed(belay.ModelNetwork, err)
-}
-
-// isWhole reports whether an answer is not streamed, as that of some gateways.
-func isWhole(answer *http.Response) bool {
-	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
-}
-
-// readWhole reads an answer that is not streamed.
+// readWhole reads an answer that is not a stream.
 func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembly, yield func(belay.Chunk, error) bool) {
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		yield(belay.Chunk{}, unlessDone(ctx, m.cut(errors.New("the answer was cut"), err)))
+		yield(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.Cut(errors.New("the answer ended too early"), err)))
 		return
 	}
 	chunks, err := a.whole(body)
@@ -95,51 +74,24 @@ func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembl
 	}
 }
 
-// drain reads a stream to its end, which lets the connection be used again. The
-// end is there by now, or it is not worth waiting for.
-func drain(events ssestream.Decoder, cancel func()) {
-	timer := time.AfterFunc(drainTime, cancel)
-	defer timer.Stop()
-	for events.Next() {
-		continue
-	}
-}
-
-// send sends a request and returns the answer, whose body is a stream of events.
-func (m *Model) send(ctx context.Context, req *belay.Request, to *listener) (*http.Response, map[string]string, error) {
-	switch {
-	case errors.Is(m.broken, errNoKey):
-		return nil, nil, m.failed(belay.ModelAuth, m.broken)
-	case m.broken != nil:
-		return nil, nil, m.failed(belay.ModelInvalid, m.broken)
+// send sends a request and returns the answer and the original names of renamed tools. The
+// caller closes the answer.
+func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, map[string]string, error) {
+	if m.broken != nil {
+		return nil, nil, m.failures.Unusable(m.broken)
 	}
 	body, names, err := m.body(req)
 	if err != nil {
-		return nil, nil, m.failed(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
+		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
-	// The body is encoded already, so that the generic call is used: the one for
-	// messages would parse and copy all of it again.
+	// The SDK's call for messages would parse and copy the encoded body again, so this uses
+	// the generic one.
 	var answer *http.Response
-	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", nil, &answer, option.WithMiddleware(body.fill)); err != nil {
+	if err := m.client.Execute(ctx, http.MethodPost, "v1/messages", nil, &answer, option.WithMiddleware(body.Send)); err != nil {
 		return nil, nil, m.refused(answer, err)
 	}
-	if err := strange(answer); err != nil {
-		_ = answer.Body.Close() // nobody reads it
-		return nil, nil, m.isStrange(answer, err)
+	if err := wire.Accept(answer, to); err != nil {
+		return nil, nil, m.failures.NotAResponse(answer, err)
 	}
-	answer.Body = &bounded{answer.Body, mostAnswered, to}
 	return answer, names, nil
-}
-
-// unlessDone returns the error of an attempt, or that of its context if that is
-// why it failed.
-func unlessDone(ctx context.Context, err error) error {
-	done := ctx.Err()
-	if done == nil {
-		return err
-	}
-	if cause := context.Cause(ctx); !errors.Is(cause, done) {
-		return fmt.Errorf("%w: %w", done, cause)
-	}
-	return done
 }

@@ -7,10 +7,11 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 )
 
-// leastThinking is the smallest budget for thinking that the service takes.
+// leastThinking is the smallest budget for thinking that the service accepts.
 const leastThinking = 1024
 
-// thinkingFor returns the thinking that fits into a response; none if it is to be quiet.
+// thinkingFor returns the settings for thinking in a response of at most bound tokens. If
+// quiet is set the model gets no budget.
 func (m *Model) thinkingFor(bound int, quiet bool) sdk.ThinkingConfigParamUnion {
 	budget := min(m.thinking, bound-1)
 	switch {
@@ -22,14 +23,14 @@ func (m *Model) thinkingFor(bound int, quiet bool) sdk.ThinkingConfigParamUnion 
 			enabled.SetExtraFields(dropUnbound)
 		}
 		return sdk.ThinkingConfigParamUnion{OfEnabled: enabled}
-	case m.binds: // it thinks by itself, and there is no other place to say what follows
+	case m.binds: // it thinks anyway, and block_binding has no other place
 		return m.adaptive("")
 	default:
 		return sdk.ThinkingConfigParamUnion{}
 	}
 }
 
-// adaptive lets the model decide how much it thinks.
+// adaptive returns the settings that let the model decide how much it thinks.
 func (m *Model) adaptive(display sdk.ThinkingConfigAdaptiveDisplay) sdk.ThinkingConfigParamUnion {
 	adaptive := &sdk.ThinkingConfigAdaptiveParam{Display: display}
 	if m.binds {
@@ -38,16 +39,17 @@ func (m *Model) adaptive(display sdk.ThinkingConfigAdaptiveDisplay) sdk.Thinking
 	return sdk.ThinkingConfigParamUnion{OfAdaptive: adaptive}
 }
 
-// Models that bind their thinking to all that came before it refuse a request where that
-// has changed, as it does when the context is summed up, when tools or the system prompt
-// are others, and behind an ephemeral reminder. They are told to forget such thinking
-// instead. It takes a header that lets a request say so.
+// dropUnbound asks the service to drop thinking whose preceding messages have changed. Models
+// that bind their thinking would otherwise reject the request: after a compaction, with other
+// tools or another system prompt, and after an ephemeral reminder. The field needs the header
+// bindingHeader.
 var dropUnbound = map[string]any{"block_binding": map[string]any{"prefix_mismatch_behavior": "drop_block"}}
 
 const bindingHeader = "thinking-binding-controls-2026-08-01"
 
-// bindsThinking reports whether a model is one of those: Claude 5.1 or later. Names are
-// claude-opus-5-5, or claude-opus-5-5-20261001; a gateway may put a vendor before them.
+// bindsThinking reports whether a model binds its thinking: Claude 5.1 and later do. Names
+// look like claude-opus-5-5 or claude-opus-5-5-20261001, and a gateway may put a vendor
+// before them.
 func bindsThinking(model string) bool {
 	_, version, ok := strings.Cut(model[strings.LastIndexByte(model, '/')+1:], "claude-")
 	if !ok {
@@ -56,7 +58,7 @@ func bindsThinking(model string) bool {
 	parts := strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' })
 	numbers := [2]int{}
 	for i, part := range parts[:min(len(parts), len(numbers))] {
-		if n, err := strconv.Atoi(part); err == nil && n < 100 { // or it is a date
+		if n, err := strconv.Atoi(part); err == nil && n < 100 { // a larger number is a date
 			numbers[i] = n
 		}
 	}

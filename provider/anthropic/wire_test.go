@@ -80,20 +80,6 @@ func TestFilesAreSentAsTheyCanBeShown(t *testing.T) {
 	}
 }
 
-// wild opens a model that gets the same answer to everything, from a server that
-// keeps to nothing.
-func wild(t *testing.T, status int, contentType, body string) belay.Model {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", contentType)
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(server.Close)
-	return anthropic.New("m", &anthropic.Options{Key: "key-of-a-test", URL: server.URL})
-}
-
 // event is an event of a stream.
 func event(name, data string) string { return "event: " + name + "\ndata: " + data + "\n\n" }
 
@@ -111,9 +97,9 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		want        string
 	}{
 		{"the page of a proxy is repeated in part", 502, "text/html", "<html>bad gateway" + strings.Repeat(" ", 5000) + "end</html>", belay.ModelServer, "bad gateway"},
-		{"a body that is a list is told by its status", 429, jsonType, `["slow down"]`, belay.ModelRateLimited, "slow down"},
-		{"a body that is a word is told by its status", 400, jsonType, `"no"`, belay.ModelInvalid, "no"},
-		{"a body that is missing is told by its status", 529, jsonType, "", belay.ModelOverloaded, "529"},
+		{"a body that is a list is classified by its status", 429, jsonType, `["slow down"]`, belay.ModelRateLimited, "slow down"},
+		{"a body that is a word is classified by its status", 400, jsonType, `"no"`, belay.ModelInvalid, "no"},
+		{"a body that is missing is classified by its status", 529, jsonType, "", belay.ModelOverloaded, "529"},
 		{"503 with the word overloaded is overloaded", 503, jsonType, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`, belay.ModelOverloaded, "busy"},
 		{"input and bound together may be too long", 400, jsonType, `{"type":"error","error":{"type":"invalid_request_error","message":"input length and max_tokens exceed context limit: 190000 + 32000 > 200000"}}`, belay.ModelTooLong, "190000"},
 		{"a page in place of a stream is no response", 200, "text/html", "<html>log in</html>", belay.ModelInvalid, "it answered text/html"},
@@ -132,8 +118,8 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"what is not known is passed over", 200, streamType, ": a comment\n\n" + event("event_of_tomorrow", "{") + event("content_block_start", text) +
 			event("content_block_delta", `{"index":0,"delta":{"type":"delta_of_tomorrow","value":1}}`) + event("content_block_start", `{"index":1,"content_block":{"type":"block_of_tomorrow"}}`) + stop, "", ""},
 		{"a request that took too long is tried again", 408, jsonType, `{"type":"error","error":{"type":"timeout_error","message":"slow"}}`, belay.ModelServer, "slow"},
-		{"an answer in one piece is a message", 200, jsonType, `{"data":[]}`, belay.ModelServer, `of type ""`},
-		{"an answer in one piece is JSON", 200, jsonType, `{"type":"message"`, belay.ModelServer, "not what was agreed"},
+		{"an answer in one piece is a message", 200, jsonType, `{"data":[]}`, belay.ModelServer, `type ""`},
+		{"an answer in one piece is JSON", 200, jsonType, `{"type":"message"`, belay.ModelServer, "does not have the expected form"},
 		{"an error in one piece with the status of success is one", 200, jsonType, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`, belay.ModelOverloaded, "busy"},
 		{"an answer may come in one piece", 200, jsonType + "; charset=utf-8", `{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{}}`, "", ""},
 		{"a gateway may say that the input is too long", 400, jsonType, `{"type":"error","error":{"type":"invalid_request_error","message":"Input is too long for requested model."}}`, belay.ModelTooLong, "too long"},
@@ -176,8 +162,7 @@ func TestAGatewayMayTellMilliseconds(t *testing.T) {
 	}
 }
 
-// A gateway may tell the tokens in an event of their own, behind the one that says why
-// the model stopped.
+// A gateway may send the token counts in a separate event, after the one with the stop reason.
 func TestTheReasonStandsIfCountsFollow(t *testing.T) {
 	t.Parallel()
 	r, err := answer(t, wild(t, 200, "text/event-stream", event("content_block_start", `{"index":0,"content_block":{"type":"text","text":"a"}}`)+

@@ -14,9 +14,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A session goes from model to model, of this provider and of another, with
-// calls and thinking on the way. The servers are strict: one that is told what it
-// does not take refuses it, and the turn fails.
+// A session changes between models of this provider and of another, with calls and thinking.
+// The servers are strict: if one gets something that it does not accept, the turn fails.
 func TestASessionGoesFromModelToModel(t *testing.T) {
 	t.Parallel()
 	name := "7_" + strings.Repeat("a_long_name_", 10) // that the service does not take
@@ -71,7 +70,7 @@ func TestASessionGoesFromModelToModel(t *testing.T) {
 			want = append(want, turn.tool+" a door")
 		}
 		if diff := cmp.Diff(want, results); diff != "" {
-			t.Errorf("turn %d: the results that the model was told (-want +got):\n%s", i+1, diff)
+			t.Errorf("turn %d: the results that the model received (-want +got):\n%s", i+1, diff)
 		}
 	}
 }

@@ -2,14 +2,14 @@ package gemini
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// event is an event of a stream, as far as it is read. What is not known is
-// passed over.
+// event is an event of a stream, with the fields that this package reads. Unknown fields are
+// ignored.
 //
 //nolint:tagliatelle // the service's names
 type event struct {
@@ -34,9 +34,8 @@ type event struct {
 	Error         *failure `json:"error"`
 }
 
-// tokens are counted from the start of the response; what is missing has not
-// changed. The prompt's include those that were cached, and the candidates' do
-// not include the thoughts'.
+// tokens are running totals for the response. A missing count has not changed. The prompt
+// count includes cached tokens, and the candidates count does not include thoughts.
 //
 //nolint:tagliatelle // the service's names
 type tokens struct {
@@ -47,39 +46,39 @@ type tokens struct {
 	Thoughts   *int `json:"thoughtsTokenCount"`
 }
 
-// assembly puts a response together from its events.
+// assembly builds a response from its events.
 type assembly struct {
-	model string            // that was asked
-	names map[string]string // of tools, by the names that were sent
+	model string            // the model of the request
+	names map[string]string // original names of renamed tools, by the new name
 
 	pieces  []piece
 	calls   int
-	stop    string // why it ended; a response that has it is whole
-	message string // what is said about why
+	stop    string // the finish reason; a response that has it is complete
+	message string // explains the finish reason
 	version string
 	id      string
 	counted struct{ prompt, toolUse, cached, candidates, thoughts int }
 }
 
-// piece is a part under way.
+// piece is a part that is not complete yet.
 type piece struct {
 	kind      belay.PartType
 	text      []byte
-	signed    []signed // how the text came
-	vouched   bool     // some of it is signed
+	signed    []signed // the pieces in which the text came
+	vouched   bool     // a piece of the text is signed
 	call      *belay.CallPart
 	bare      bool   // the call came without an input
 	signature string // of the call
 }
 
-// blocked is the stop word of a prompt that was not let through.
+// blocked is the finish reason, in this package, of a prompt that the service blocked.
 const blocked = "PROMPT_BLOCKED"
 
-// add takes the next event and tells what of it is worth telling at once.
-func (a *assembly) add(data []byte, tell func(belay.Chunk) bool) error {
+// add takes the next event and sends the chunks for it.
+func (a *assembly) add(data []byte, send func(belay.Chunk) bool) error {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		return &failure{Message: fmt.Sprintf("an event is not what was agreed: %v", err)}
+		return &failure{Message: wire.Unexpected("an event", err).Error()}
 	}
 	if e.Error != nil {
 		return e.Error
@@ -97,7 +96,7 @@ func (a *assembly) add(data []byte, tell func(belay.Chunk) bool) error {
 	if len(e.Candidates) == 0 {
 		return nil
 	}
-	c := &e.Candidates[0] // more are not asked for
+	c := &e.Candidates[0] // only one was requested
 	for i := range c.Content.Parts {
 		p := &c.Content.Parts[i]
 		var chunk belay.Chunk
@@ -111,8 +110,8 @@ func (a *assembly) add(data []byte, tell func(belay.Chunk) bool) error {
 			a.extend(belay.PartText, p.Text, p.ThoughtSignature)
 			chunk.Text = p.Text
 		}
-		if chunk != (belay.Chunk{}) && !tell(chunk) {
-			return errLeft
+		if chunk != (belay.Chunk{}) && !send(chunk) {
+			return wire.ErrStopped
 		}
 	}
 	if c.FinishReason != "" && c.FinishReason != "FINISH_REASON_UNSPECIFIED" {
@@ -121,29 +120,29 @@ func (a *assembly) add(data []byte, tell func(belay.Chunk) bool) error {
 	return nil
 }
 
-// extend adds to the text or the thinking under way, or begins anew. A signature
-// that came with nothing to read stands alone, unless there is text before it.
+// extend appends to the current text or thinking, or starts a new piece. A signature that came
+// without text is a separate piece, unless there is text before it.
 func (a *assembly) extend(kind belay.PartType, text, signature string) {
 	if text == "" && signature == "" {
 		return
 	}
 	n := len(a.pieces)
-	if n == 0 || a.pieces[n-1].kind != kind || a.pieces[n-1].vouched && blank(string(a.pieces[n-1].text)) {
+	if n == 0 || a.pieces[n-1].kind != kind || a.pieces[n-1].vouched && wire.IsBlank(string(a.pieces[n-1].text)) {
 		a.pieces = append(a.pieces, piece{kind: kind})
 		n++
 	}
 	p := &a.pieces[n-1]
 	p.text = append(p.text, text...)
 	if last := len(p.signed) - 1; signature == "" && last >= 0 && p.signed[last].Signature == "" {
-		p.signed[last].Bytes += len(text) // what is not signed may be joined
+		p.signed[last].Bytes += len(text) // unsigned text can be joined
 	} else {
 		p.signed = append(p.signed, signed{len(text), signature})
 	}
 	p.vouched = p.vouched || signature != ""
 }
 
-// called adds a call. It comes whole. One that has no id gets one that is the
-// same whenever the response is read.
+// called adds a call, which always comes complete. A call without an id gets one, which is the
+// same each time the response is read.
 func (a *assembly) called(c *functionCall, signature string) belay.Chunk {
 	a.calls++
 	call := &belay.CallPart{ID: c.ID, Tool: c.Name, Input: c.Args}
@@ -158,17 +157,17 @@ func (a *assembly) called(c *functionCall, signature string) belay.Chunk {
 	}
 	bare := len(call.Input) == 0 || string(call.Input) == "null"
 	if bare {
-		call.Input = emptyObject
+		call.Input = wire.EmptyObject
 	}
 	delta := &belay.InputDelta{Call: call.ID, Tool: call.Tool, Text: string(call.Input)}
-	if call.Input[0] != '{' { // it is JSON of some kind
-		call.Malformed, call.Input = string(call.Input), emptyObject
+	if call.Input[0] != '{' { // it is JSON, but not an object
+		call.Malformed, call.Input = string(call.Input), wire.EmptyObject
 	}
 	a.pieces = append(a.pieces, piece{kind: belay.PartCall, call: call, bare: bare, signature: signature})
 	return belay.Chunk{Input: delta}
 }
 
-// count takes over the counts that an event states.
+// count updates the totals that an event states.
 func (a *assembly) count(t tokens) {
 	for _, c := range [...]struct{ to, from *int }{
 		{&a.counted.prompt, t.Prompt},
@@ -183,7 +182,7 @@ func (a *assembly) count(t tokens) {
 	}
 }
 
-// response returns the whole of it.
+// response returns the complete response.
 func (a *assembly) response() *belay.Response {
 	c := &a.counted
 	r := &belay.Response{Model: a.version, StopReason: stopReason(a.stop, a.calls), Usage: belay.Usage{
@@ -192,21 +191,21 @@ func (a *assembly) response() *belay.Response {
 	for i := range a.pieces {
 		p := &a.pieces[i]
 		if p.bare && r.StopReason == belay.StopMaxTokens && i == len(a.pieces)-1 {
-			p.call.Malformed = "{" // the bound may have cut it off there
+			p.call.Malformed = "{" // the limit may have cut off its input
 		}
 		r.Parts = append(r.Parts, p.part(a.model))
 	}
 	return r
 }
 
-// part returns a part with what the service wants back.
+// part returns a part, with the data that must be sent back to the service.
 func (p *piece) part(model string) belay.Part {
 	part := belay.Part{Type: p.kind, Text: string(p.text), Call: p.call}
 	o := opaque{Model: model, Signature: p.signature}
 	if p.vouched {
 		o.Pieces = p.signed
 	}
-	if p.kind == belay.PartText && blank(part.Text) && p.vouched {
+	if p.kind == belay.PartText && wire.IsBlank(part.Text) && p.vouched {
 		part.Type, o.Spoken = belay.PartThinking, true
 	}
 	if part.Type == belay.PartThinking || p.vouched || p.signature != "" {

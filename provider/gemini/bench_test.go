@@ -7,72 +7,40 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/gemini"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 )
 
-// canned is a transport that answers everything with the same stream, so that a
-// benchmark measures what the client does and nothing else.
-type canned []byte
-
-func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(c)), Request: r,
-	}, nil
-}
-
-// answering is a client that hears a text of some pieces.
+// answering returns a client whose server answers with a text of some pieces.
 func answering(pieces int) *http.Client {
 	var b bytes.Buffer
 	for i := range pieces {
 		b.WriteString(event(parts(fmt.Sprintf(`{"text":"piece %d "}`, i))))
 	}
 	b.WriteString(event(stopped("STOP")))
-	return &http.Client{Transport: canned(b.Bytes())}
-}
-
-// long is a conversation of some messages of a kilobyte, with twenty tools.
-func long(messages int) *belay.Request {
-	req := &belay.Request{System: strings.Repeat("Be careful. ", 500)}
-	for i := range 20 {
-		req.Tools = append(req.Tools, belay.ToolDeclaration{Name: fmt.Sprint("tool", i), Description: strings.Repeat("does things ", 20), InputSchema: []byte(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
-	}
-	for i := range messages {
-		if i%2 == 0 {
-			req.Messages = append(req.Messages, user(strings.Repeat("question ", 110)))
-		} else {
-			req.Messages = append(req.Messages, said(strings.Repeat("an answer ", 100)))
-		}
-	}
-	return req
+	return &http.Client{Transport: &wiretest.Canned{ContentType: "text/event-stream", Body: b.Bytes()}}
 }
 
 // BenchmarkStream measures a request at the end of a conversation. There are two
-// floors: the SDK as a program uses it that knows nothing else, and a bare HTTP
-// request of the very bytes that belay sends, whose events are decoded once. The
-// overhead is the difference of the medians.
+// floors: the SDK in ordinary use, and a bare HTTP request with the bytes that belay sends,
+// whose events are decoded once. The overhead is the difference of the medians.
 func BenchmarkStream(b *testing.B) {
 	for _, size := range []int{11, 201, 1001} {
 		client := answering(50)
-		req := long(size)
+		req := wiretest.Long(size)
 		b.Run(fmt.Sprintf("%d messages/bare SDK", size), func(b *testing.B) {
 			api, err := sdk.NewClient(context.Background(), &sdk.ClientConfig{APIKey: "k", Backend: sdk.BackendGeminiAPI, HTTPClient: client})
 			if err != nil {
 				b.Fatal(err)
 			}
 			contents, config := bare(req)
-			medianOf(b, func() {
+			wiretest.MedianOf(b, func() {
 				for _, err := range api.Models.GenerateContentStream(context.Background(), "m", contents, config) {
 					if err != nil {
 						b.Fatal(err)
@@ -86,12 +54,12 @@ func BenchmarkStream(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			medianOf(b, func() { bareHTTP(b, client, body) })
+			wiretest.MedianOf(b, func() { bareHTTP(b, client, body) })
 		})
 		model := gemini.New("m", &gemini.Options{Key: "k", HTTPClient: client})
 		b.Run(fmt.Sprintf("%d messages/belay", size), func(b *testing.B) {
-			medianOf(b, func() {
-				// What a step adds is encoded each time.
+			wiretest.MedianOf(b, func() {
+				// The new message of a step is encoded each time.
 				req.Messages[len(req.Messages)-1] = user(strings.Repeat("question ", 110))
 				if _, err := answer(b, model, req); err != nil {
 					b.Fatal(err)
@@ -99,21 +67,6 @@ func BenchmarkStream(b *testing.B) {
 			})
 		})
 	}
-}
-
-// medianOf runs f and reports the median of the times it takes.
-func medianOf(b *testing.B, f func()) {
-	b.Helper()
-	f()
-	b.ReportAllocs()
-	var times []time.Duration
-	for b.Loop() {
-		start := time.Now()
-		f()
-		times = append(times, time.Since(start))
-	}
-	slices.Sort(times)
-	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
 }
 
 // bareHTTP sends a body and decodes the events of the answer.
@@ -142,7 +95,7 @@ func bareHTTP(b *testing.B, client *http.Client, body []byte) {
 	}
 }
 
-// bare is the request as a program writes it that uses the SDK directly.
+// bare returns the request for the SDK.
 func bare(req *belay.Request) ([]*sdk.Content, *sdk.GenerateContentConfig) {
 	config := &sdk.GenerateContentConfig{SystemInstruction: sdk.NewContentFromText(req.System, "")}
 	tool := &sdk.Tool{}

@@ -3,29 +3,29 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// provider is the name under which this package marks what it wants back.
+// provider marks the parts that must be sent back to the service.
 const provider = "gemini"
 
-// encoding is the key under which messages keep their encoding. It depends on the
-// model, since a signature goes to the model that made it.
+// encoding is the key under which messages keep their encoding. It contains the model, since a
+// signature is sent only to the model that made it.
 type encoding struct{ model string }
 
-// content is a message as the service wants it: its parts in JSON, separated by
-// commas. It is shared by all requests that hold the message.
+// content is an encoded message: its parts in JSON, separated by commas. All requests that
+// contain the message share it.
 type content struct {
-	model bool // it is on the model's side
+	model bool // the role is model
 	json  []byte
 }
 
-// part is a part as the service wants it. The SDK's own has no text that is
-// empty, which a signature may come with, and changes the numbers of inputs.
+// part is a part in the form of the service. The SDK's type omits an empty text, which a
+// signature may come with, and changes the numbers in inputs.
 //
 //nolint:tagliatelle // the service's names
 type part struct {
@@ -38,37 +38,37 @@ type part struct {
 	ThoughtSignature string                `json:"thoughtSignature,omitempty"`
 }
 
-// functionCall is a call as it comes and goes.
+// functionCall is a call, in requests and in responses.
 type functionCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// anyCall is the signature that Google has for calls that none of its models
-// made: those of Gemini 3 and later refuse a call without one.
+// anyCall is the signature that Google provides for calls of other models: Gemini 3 and later
+// reject a call without a signature.
 const anyCall = "skip_thought_signature_validator"
 
-// opaque is what this package keeps with a part.
+// opaque is the data that this package keeps with a part.
 type opaque struct {
-	// Model is who said it. No other model can read its signatures.
+	// Model is the model that made the part. No other model accepts its signatures.
 	Model string `json:"model"`
-	// Signature vouches for a call.
+	// Signature is the signature of a call.
 	Signature string `json:"signature,omitempty"`
-	// Pieces are how a text came, if a piece of it is signed.
+	// Pieces are the pieces in which a text came, if one of them is signed.
 	Pieces []signed `json:"pieces,omitempty"`
-	// Spoken says that what is kept as thinking came as text: there is a signature
-	// and nothing to read.
+	// Spoken says that a part of thinking came as text: it has a signature and nothing to
+	// read.
 	Spoken bool `json:"spoken,omitempty"`
 }
 
-// signed is a piece of a text, by its length in bytes, and what vouches for it.
+// signed is a piece of a text: its length in bytes and its signature.
 type signed struct {
 	Bytes     int    `json:"bytes"`
 	Signature string `json:"signature,omitempty"`
 }
 
-// encoded returns the content of a message, from the message's cache if it can.
+// encoded returns the content of a message, from the cache of the message if it is there.
 func (m *Model) encoded(message *belay.Message) (*content, error) {
 	c, err := message.Encoded(m.as, m.encoder)
 	if err != nil {
@@ -77,8 +77,8 @@ func (m *Model) encoded(message *belay.Message) (*content, error) {
 	return c.(*content), nil
 }
 
-// encode encodes a message. It has no parts if the message says nothing that the
-// service takes.
+// encode encodes a message. The content is empty if the service accepts no part of the
+// message.
 func (m *Model) encode(message *belay.Message) (any, error) {
 	c := &content{model: message.Role == belay.RoleAssistant}
 	calls := 0
@@ -87,7 +87,7 @@ func (m *Model) encode(message *belay.Message) (any, error) {
 		parts := m.partsOf(p)
 		if p.Type == belay.PartCall && len(parts) > 0 {
 			if calls++; calls == 1 && m.newer && parts[0].ThoughtSignature == "" {
-				parts[0].ThoughtSignature = anyCall // of parallel calls the first is signed
+				parts[0].ThoughtSignature = anyCall // only the first of parallel calls is signed
 			}
 		}
 		for _, sent := range parts {
@@ -104,10 +104,11 @@ func (m *Model) encode(message *belay.Message) (any, error) {
 	return c, nil
 }
 
-// partsOf returns a part as the service takes it: most are one, and some none.
+// partsOf returns a part in the form of the service: mostly as one part, sometimes as none or
+// several.
 func (m *Model) partsOf(p *belay.Part) []part {
 	switch {
-	case p.Type == belay.PartText && !blank(p.Text):
+	case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 		o, _ := m.own(p)
 		return textOf(p.Text, false, o.Pieces)
 	case p.Type == belay.PartThinking:
@@ -118,7 +119,7 @@ func (m *Model) partsOf(p *belay.Part) []part {
 		return mediaOf(asItIs(p.Media))
 	case p.Type == belay.PartCall && p.Call != nil:
 		o, _ := m.own(p)
-		call := &functionCall{ID: p.Call.ID, Name: sentName(p.Call.Tool), Args: objectOf(p.Call.Input)}
+		call := &functionCall{ID: p.Call.ID, Name: sentName(p.Call.Tool), Args: wire.Object(p.Call.Input)}
 		return []part{{FunctionCall: call, ThoughtSignature: o.Signature}}
 	case p.Type == belay.PartResult && p.Result != nil:
 		return m.resultOf(p.Result)
@@ -126,7 +127,7 @@ func (m *Model) partsOf(p *belay.Part) []part {
 	return nil
 }
 
-// own returns what is kept with a part, if this model said it.
+// own returns the data that is kept with a part, or false if another model made the part.
 func (m *Model) own(p *belay.Part) (opaque, bool) {
 	var o opaque
 	if p.Provider != provider || json.Unmarshal(p.Opaque, &o) != nil || o.Model != m.name {
@@ -135,7 +136,7 @@ func (m *Model) own(p *belay.Part) (opaque, bool) {
 	return o, true
 }
 
-// textOf returns a text in the pieces that it came in, if they are known.
+// textOf returns a text in the pieces in which it came, if they are known.
 func textOf(text string, thought bool, pieces []signed) []part {
 	sum := 0
 	for _, s := range pieces {
@@ -156,12 +157,12 @@ func textOf(text string, thought bool, pieces []signed) []part {
 	return parts
 }
 
-// resultOf returns the result of a call, and behind it what does not go into it.
+// resultOf returns the result of a call, followed by the media that cannot be part of it.
 func (m *Model) resultOf(r *belay.ResultPart) []part {
 	said := map[string]any{"output": r.Text}
 	if r.IsError {
 		said = map[string]any{"error": r.Text}
-		if blank(r.Text) {
+		if wire.IsBlank(r.Text) {
 			said["error"] = "The tool failed and did not say why."
 		}
 	}
@@ -176,32 +177,4 @@ func (m *Model) resultOf(r *belay.ResultPart) []part {
 		}
 	}
 	return parts
-}
-
-// blank reports whether a text has nothing to read.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// emptyObject is the input of a call that has none.
-var emptyObject = json.RawMessage("{}")
-
-// objectOf returns the input of a call, which the service wants to be an object.
-func objectOf(input json.RawMessage) json.RawMessage {
-	if !isObject(input) {
-		return emptyObject
-	}
-	return wholeCharacters(input)
-}
-
-// isObject reports whether a text is a JSON object.
-func isObject(text []byte) bool {
-	for _, c := range text {
-		switch c {
-		case ' ', '\t', '\r', '\n':
-			continue
-		case '{':
-			return json.Valid(text)
-		}
-		break
-	}
-	return false
 }

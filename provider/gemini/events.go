@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// maxEvent bounds an event.
+// maxEvent is the largest event that is read, in bytes.
 const maxEvent = 64 << 20
 
 var errTooLarge = fmt.Errorf("an event is larger than %d MiB", maxEvent>>20)
@@ -23,10 +23,9 @@ type events struct {
 
 func newEvents(r io.Reader) *events { return &events{r: bufio.NewReaderSize(r, 16<<10)} }
 
-// next returns the data of the next event; half an event is none. What stands in
-// the stream without being an event is returned as stray, as an error may that
-// the service, or something on the way to it, did not word as one. Both are good
-// until the next call.
+// next returns the data of the next event; an incomplete event does not count. Text in the
+// stream that is not an event is returned as stray: it may be an error that the service, or a
+// proxy, did not send as an event. Both are valid until the next call.
 func (e *events) next() (data, stray []byte, err error) {
 	e.data, e.stray = e.data[:0], e.stray[:0]
 	for {
@@ -61,14 +60,14 @@ func (e *events) next() (data, stray []byte, err error) {
 	}
 }
 
-// readLine reads a line, without its end. With an error it returns what there is
-// of it.
+// readLine reads a line, without its line ending. With an error it also returns what it has
+// read of the line.
 func (e *events) readLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {
 		piece, err := e.r.ReadSlice('\n')
 		if err == nil && len(e.line) == 0 {
-			return trimEnd(piece), nil // most of the time
+			return trimEnd(piece), nil // the usual case: no copy
 		}
 		e.line = append(e.line, piece...)
 		switch {
@@ -77,12 +76,12 @@ func (e *events) readLine() ([]byte, error) {
 		case len(e.line) > maxEvent:
 			return nil, errTooLarge
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return e.line, err //nolint:wrapcheck // the caller says what broke
+			return e.line, err //nolint:wrapcheck // the caller adds the context
 		}
 	}
 }
 
-// trimEnd takes the end off a line.
+// trimEnd removes the line ending.
 func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/provider/gemini"
 )
 
-// What the service would refuse is sent in other words where there are some, and
-// told before anything is sent where there are none.
+// CheckTools reports a schema that cannot be translated for the service. Other schemas that the
+// service would reject are translated.
 func ExampleModel_CheckTools() {
 	model := gemini.New("gemini-3-flash-preview", nil)
 	fmt.Println(model.CheckTools([]belay.ToolDeclaration{
@@ -21,5 +21,5 @@ func ExampleModel_CheckTools() {
 	}))
 	// Output:
 	// <nil>
-	// tool "pick": input schema: its type must be object: the service takes no other
+	// tool "pick": input schema: its type must be object: the service accepts no other
 }

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// failure is what the service says is wrong, in a body or in a stream.
+// failure is an error of the service, in a body or in a stream.
 type failure struct {
 	Code    int      `json:"code"`
 	Status  string   `json:"status"`
@@ -22,7 +22,7 @@ type failure struct {
 	Details []detail `json:"details"`
 }
 
-// detail is a detail of a failure, as far as it is read.
+// detail is a detail of a failure, with the fields that this package reads.
 //
 //nolint:tagliatelle // the service's names
 type detail struct {
@@ -35,107 +35,74 @@ type detail struct {
 	} `json:"violations"`
 }
 
-// mostSaid bounds what an error repeats of what was answered.
+// mostSaid limits, in bytes, how much of the service's message an error quotes.
 const mostSaid = 800
 
-// beginning returns the first characters of what a service said, with a mark if there is
-// more.
-func beginning(said string) string {
-	if len(said) <= mostSaid {
-		return strings.ToValidUTF8(said, "")
-	}
-	return strings.ToValidUTF8(said[:mostSaid], "") + "…"
-}
-
 func (e *failure) Error() string {
-	message := strings.TrimSpace(beginning(e.Message))
+	message := strings.TrimSpace(wire.Beginning(e.Message, mostSaid))
 	if e.Status == "" || message == "" {
 		return cmp.Or(message, e.Status, "the service did not say what is wrong")
 	}
 	return e.Status + ": " + message
 }
 
-// isFailure reports whether an error is what the service says.
+// isFailure reports whether an error came from the service.
 func isFailure(err error) bool {
 	_, ok := errors.AsType[*failure](err)
 	return ok
 }
 
-// failed makes the error of an attempt.
-func (m *Model) failed(kind belay.ModelErrorKind, err error) *belay.ModelError {
-	if text := err.Error(); m.scrub(text) != text {
-		err = errors.New(m.scrub(text)) // what it wraps may hold the key
-	}
-	return &belay.ModelError{Kind: kind, Model: provider + "/" + m.name, Err: err}
-}
-
-// inStream makes the error of an attempt that failed after it began well.
+// inStream returns the error of an attempt that failed after the answer had begun.
 func (m *Model) inStream(err error) error {
 	said, ok := errors.AsType[*failure](err)
 	if !ok {
-		return m.failed(belay.ModelServer, err)
+		return m.failures.New(belay.ModelServer, err)
 	}
-	failed := m.failed(kindOf(cmp.Or(said.Code, http.StatusInternalServerError), said), err)
+	failed := m.failures.New(kindOf(cmp.Or(said.Code, http.StatusInternalServerError), said), err)
 	failed.RetryAfter = said.retryAfter()
 	return failed
 }
 
-// refused makes the error of a request that was not answered: the answer, if
-// there is one, says that it was refused.
+// refused returns the error of a request that the service refused, or that got no answer.
 func (m *Model) refused(x *exchange, err error) error {
 	answer := x.answer
 	switch {
-	case !x.sent: // a name that is none
-		return m.failed(belay.ModelInvalid, err)
+	case !x.sent: // the SDK rejected the name of the model
+		return m.failures.New(belay.ModelInvalid, err)
 	case answer != nil && answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode < http.StatusBadRequest:
-		return m.isStrange(answer, strange(answer))
+		return m.failures.NotAResponse(answer, wire.NotAResponse(answer))
 	case answer == nil || answer.StatusCode < http.StatusBadRequest:
-		return m.lost(err)
+		return m.failures.NoAnswer(err)
 	}
 	said := saidBy(err)
-	failed := m.failed(kindOf(answer.StatusCode, said), said)
+	failed := m.failures.New(kindOf(answer.StatusCode, said), said)
 	failed.Status = answer.StatusCode
-	failed.RetryAfter = max(retryAfter(answer.Header.Get("Retry-After"), time.Now()), said.retryAfter())
+	failed.RetryAfter = max(wire.ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()), said.retryAfter())
 	return failed
 }
 
-// lost makes the error of a request that got no answer.
-func (m *Model) lost(err error) *belay.ModelError {
-	if unheard := unheard(err); unheard != nil {
-		return m.failed(belay.ModelInvalid, unheard) // waiting does not help
-	}
-	return m.failed(belay.ModelNetwork, err)
-}
-
-// isStrange makes the error of an answer that is none of a model.
-func (m *Model) isStrange(answer *http.Response, err error) *belay.ModelError {
-	failure := m.failed(belay.ModelInvalid, err)
-	failure.Status = answer.StatusCode
-	return failure
-}
-
-// kindOf returns the kind of a refusal.
+// kindOf returns the kind of error of a refusal.
 func kindOf(status int, said *failure) belay.ModelErrorKind {
 	switch {
 	case status == http.StatusTooManyRequests && said.usedUp():
 		return belay.ModelInvalid // waiting does not help
 	case status == http.StatusTooManyRequests:
 		return belay.ModelRateLimited
-	case status == 529 || status >= 500 && mentions(said.Message, "overloaded", "high demand"):
+	case status == 529 || status >= 500 && wire.Mentions(said.Message, "overloaded", "high demand"):
 		return belay.ModelOverloaded
-	case status >= 500 || status == http.StatusRequestTimeout || status == 499: // the last is the service's own cancel
+	case status >= 500 || status == http.StatusRequestTimeout || status == 499: // 499: the service cancelled the request
 		return belay.ModelServer
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || said.aboutKey():
 		return belay.ModelAuth
-	case status == http.StatusRequestEntityTooLarge || mentions(said.Message, "exceeds the maximum number of tokens", "payload size exceeds", "request is too large"):
+	case status == http.StatusRequestEntityTooLarge || wire.Mentions(said.Message, "exceeds the maximum number of tokens", "payload size exceeds", "request is too large"):
 		return belay.ModelTooLong
 	default:
 		return belay.ModelInvalid
 	}
 }
 
-// usedUp reports whether there is nothing left for today, or at all: the service asks to
-// wait for seconds all the same.
+// usedUp reports whether the quota of the day, or all credit, is used up. The service then still
+// asks to wait only for seconds.
 func (e *failure) usedUp() bool {
 	for _, d := range e.Details {
 		for _, v := range d.Violations {
@@ -144,59 +111,34 @@ func (e *failure) usedUp() bool {
 			}
 		}
 	}
-	return mentions(e.Message, "limit: 0,", "credits are depleted", "spending cap")
+	return wire.Mentions(e.Message, "limit: 0,", "credits are depleted", "spending cap")
 }
 
-// mentions reports whether a message says one of some things.
-func mentions(message string, things ...string) bool {
-	message = strings.ToLower(message)
-	for _, thing := range things {
-		if strings.Contains(message, thing) {
-			return true
-		}
-	}
-	return false
-}
-
-// aboutKey reports whether the key is refused, which the service says with the
-// status of a malformed request.
+// aboutKey reports whether the service rejected the key. It does so with the status of an
+// invalid request.
 func (e *failure) aboutKey() bool {
 	for _, d := range e.Details {
 		if strings.HasPrefix(d.Reason, "API_KEY_") {
 			return true
 		}
 	}
-	return mentions(e.Message, "api key not valid", "api key expired")
+	return wire.Mentions(e.Message, "api key not valid", "api key expired")
 }
 
-// maxWait is longer than anybody waits, and far from overflowing.
-const maxWait = 24 * time.Hour
-
-// retryAfter is how long the failure itself asks to wait.
+// retryAfter returns how long the failure itself asks to wait, or 0.
 func (e *failure) retryAfter() time.Duration {
 	var wait time.Duration
 	for _, d := range e.Details {
 		if strings.HasSuffix(d.Type, "google.rpc.RetryInfo") {
 			if asked, err := time.ParseDuration(d.RetryDelay); err == nil {
-				wait = max(wait, min(asked, maxWait))
+				wait = max(wait, min(asked, wire.MaxWait))
 			}
 		}
 	}
 	return wait
 }
 
-// retryAfter reads how long a header asks to wait: seconds, or a date.
-func retryAfter(header string, now time.Time) time.Duration {
-	var wait time.Duration
-	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
-		wait = time.Duration(min(seconds, maxWait.Seconds()) * float64(time.Second))
-	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(now)
-	}
-	return max(wait, 0)
-}
-
-// saidBy returns what a refusal says.
+// saidBy returns the failure in a refusal.
 func saidBy(err error) *failure {
 	refusal, ok := errors.AsType[sdk.APIError](err)
 	if !ok {
@@ -207,13 +149,13 @@ func saidBy(err error) *failure {
 		return inside
 	}
 	if details, err := json.Marshal(refusal.Details); err == nil {
-		_ = json.Unmarshal(details, &said.Details) // what cannot be read is not there
+		_ = json.Unmarshal(details, &said.Details) // on an error there are no details
 	}
 	return said
 }
 
-// parseFailure reads a failure that is a body of its own, alone or in a list, as
-// the service answers where it does not stream events.
+// parseFailure decodes a failure that is a whole body, alone or in a list, as in answers that
+// are not a stream. It returns nil if the body is something else.
 func parseFailure(body []byte) *failure {
 	type holder struct {
 		Error *failure `json:"error"`
@@ -229,8 +171,8 @@ func parseFailure(body []byte) *failure {
 	return nil
 }
 
-// strayError returns the failure that stands in a stream without being an event,
-// or nil if it is something else.
+// strayError returns the failure in text that is not an event, or nil if the text is something
+// else.
 func strayError(stray []byte) error {
 	if said := parseFailure(stray); said != nil {
 		return said

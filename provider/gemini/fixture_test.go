@@ -2,7 +2,6 @@ package gemini_test
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,96 +10,35 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/provider/gemini"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// message makes a message.
-func message(role belay.Role, parts ...belay.Part) *belay.Message {
-	return &belay.Message{Role: role, Parts: parts}
-}
+// Short names for what most tests use.
+var (
+	message   = wiretest.Message
+	user      = wiretest.User
+	call      = wiretest.Call
+	result    = wiretest.Result
+	hello     = wiretest.Hello
+	ask       = wiretest.Ask
+	answer    = wiretest.Answer
+	failureOf = wiretest.WantFailure
+)
 
-// user makes a message of the user.
-func user(texts ...string) *belay.Message {
-	m := message(belay.RoleUser)
-	for _, text := range texts {
-		m.Parts = append(m.Parts, belay.Text(text))
-	}
-	return m
-}
-
-// said makes a message of the assistant.
-func said(text string) *belay.Message { return message(belay.RoleAssistant, belay.Text(text)) }
-
-// call makes a part of a call.
-func call(id, tool, input string) belay.Part {
-	return belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: id, Tool: tool, Input: json.RawMessage(input)}}
-}
-
-// result makes a part of a result.
-func result(id, tool string, r belay.Result) belay.Part {
-	return belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: id, Tool: tool, Result: r}}
-}
-
-// hello is a request that says no more than that.
-func hello() *belay.Request { return &belay.Request{Messages: []*belay.Message{user("hello")}} }
-
-// ask sends a request, with an empty reply, and returns what the server got.
-func ask(t testing.TB, server providertest.Server, model belay.Model, req *belay.Request) providertest.Request {
+// wantFailure checks the kind of an error and that its text contains a phrase.
+func wantFailure(t testing.TB, err error, kind belay.ModelErrorKind, phrase string) {
 	t.Helper()
-	server.Script(providertest.Reply{})
-	if _, err := answer(t, model, req); err != nil {
-		t.Fatal(err)
-	}
-	requests := server.Requests()
-	return requests[len(requests)-1]
+	_ = failureOf(t, err, kind, phrase) // it was checked
 }
 
-// answer returns the response to a request.
-func answer(t testing.TB, model belay.Model, req *belay.Request) (*belay.Response, error) {
-	t.Helper()
-	for chunk, err := range model.Stream(t.Context(), req) {
-		if err != nil || chunk.Response != nil {
-			return chunk.Response, err
-		}
-	}
-	t.Fatal("the sequence ended without a response")
-	return nil, nil
-}
-
-// wantFailure asserts the kind of an error and a part of its text.
-func wantFailure(t testing.TB, err error, kind belay.ModelErrorKind, text string) {
-	t.Helper()
-	_ = failureOf(t, err, kind, text) // it has been looked at
-}
-
-// failureOf asserts the kind of an error and a part of its text, and returns it.
-func failureOf(t testing.TB, err error, kind belay.ModelErrorKind, text string) *belay.ModelError {
-	t.Helper()
-	var e *belay.ModelError
-	if !errors.As(err, &e) || e.Kind != kind || !strings.Contains(err.Error(), text) {
-		t.Fatalf("got %v, want an error of kind %s with %q in it", err, kind, text)
-	}
-	return e
-}
-
-// wild opens a model that gets the same answer to everything, from a server that
-// keeps to nothing.
+// wild opens a model whose server gives the same answer to everything.
 func wild(t *testing.T, status int, contentType, body string, headers ...string) belay.Model {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", contentType)
-		for i := 0; i+1 < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(server.Close)
-	return gemini.New(newer, &gemini.Options{Key: "key-of-a-test", URL: server.URL})
+	return gemini.New(newer, &gemini.Options{Key: "key-of-a-test", URL: wiretest.Serve(t, status, contentType, body, headers...)})
 }
 
-// stream opens a model that hears these events, as the service ends them.
+// stream opens a model whose server sends these events, with the service's line endings.
 func stream(t *testing.T, events ...string) belay.Model {
 	t.Helper()
 	var b strings.Builder
@@ -123,7 +61,7 @@ func stopped(word string) string {
 	return `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"` + word + `","index":0}]}`
 }
 
-// echo starts a server that keeps what it was sent last, and answers nothing.
+// echo starts a server that stores the last request body and answers with an empty response.
 func echo(t *testing.T, sent *[]byte) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -132,4 +70,57 @@ func echo(t *testing.T, sent *[]byte) (url string) {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// openAt opens a model that uses an HTTP client.
+func openAt(client *http.Client) wiretest.Lister {
+	return gemini.New("m", &gemini.Options{Key: "k", URL: "http://localhost", HTTPClient: client})
+}
+
+func TestAnAnswerThatDoesNotEndIsBounded(t *testing.T) {
+	t.Parallel()
+	wiretest.AnswersAreLimited(t, openAt)
+}
+
+func TestARefusalThatDoesNotEndIsBounded(t *testing.T) {
+	t.Parallel()
+	wiretest.RefusalsAreLimited(t, openAt)
+}
+
+func TestTheKeyDoesNotFollowRedirects(t *testing.T) {
+	t.Parallel()
+	wiretest.RedirectsAreNotFollowed(t, func(url string) belay.Model {
+		return gemini.New("m", &gemini.Options{Key: "key-of-a-test", URL: url})
+	})
+}
+
+func TestModelsAreListed(t *testing.T) {
+	t.Parallel()
+	wiretest.ModelsAreListed(t, providertest.NewGemini(t, nil), func(url, key string) wiretest.Lister {
+		return gemini.New("m", &gemini.Options{URL: url, Key: key})
+	}, belay.ModelServer)
+}
+
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	wiretest.KnownModelsHaveAPrice(t, gemini.Known(), func(name string) belay.ModelInfo { return gemini.New(name, nil).Info() })
+}
+
+func TestAModelDoesNotShowItsKey(t *testing.T) {
+	t.Parallel()
+	wiretest.KeysAreHidden(t, func(url, key string) belay.Model {
+		return gemini.New("m", &gemini.Options{URL: url, Key: key})
+	})
+}
+
+func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewGemini(t, nil)
+	wiretest.OldMessagesAreEncodedOnce(t, server, func() belay.Model { return open(server, nil) })
+}
+
+func TestHeadsAreToldApart(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewGemini(t, nil)
+	wiretest.HeadsAreDistinguished(t, server, open(server, nil), json.RawMessage(`{"type":"object","title":"a"}`))
 }

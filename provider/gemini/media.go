@@ -9,10 +9,10 @@ import (
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// mediaTypes are the images, sounds, films and documents that the service looks
-// at.
+// mediaTypes are the types of images, audio, video and documents that the service accepts.
 var mediaTypes = []string{
 	"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif",
 	"application/pdf",
@@ -20,11 +20,11 @@ var mediaTypes = []string{
 	"video/mp4", "video/mpeg", "video/quicktime", "video/mov", "video/avi", "video/x-flv", "video/mpg", "video/webm", "video/wmv", "video/3gpp",
 }
 
-// resultTypes are those that it looks at within a result.
+// resultTypes are the types that it accepts within the result of a call.
 var resultTypes = []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}
 
-// asItIs returns an image with the type that it is of. The first bytes count before the
-// name, which tools get wrong.
+// asItIs returns an image with its real type. The first bytes of the data decide, since tools
+// declare wrong types.
 func asItIs(m *belay.Media) *belay.Media {
 	if !strings.HasPrefix(m.MIME, "image/") {
 		return m
@@ -43,8 +43,8 @@ func asItIs(m *belay.Media) *belay.Media {
 	return &corrected
 }
 
-// mediaOf returns an image or a file, with its name before it, or a text that
-// says what cannot be shown.
+// mediaOf returns an image or a file, with its name before it, or a text in place of a file that
+// the service does not accept.
 func mediaOf(m *belay.Media) []part {
 	var p part
 	switch {
@@ -52,22 +52,22 @@ func mediaOf(m *belay.Media) []part {
 		p.InlineData = &sdk.Blob{MIMEType: m.MIME, Data: m.Data}
 	case slices.Contains(mediaTypes, m.MIME) && m.URL != "":
 		p.FileData = &sdk.FileData{MIMEType: m.MIME, FileURI: m.URL}
-	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
+	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
 		p.InlineData = &sdk.Blob{MIMEType: "text/plain", Data: []byte(strings.ToValidUTF8(string(m.Data), "\uFFFD"))}
 	default:
-		return []part{textPart(fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL))}
+		return []part{textPart(wire.FileNotice(m))}
 	}
 	if m.Name == "" {
 		return []part{p}
 	}
-	// The service has no place for the name.
+	// The service has no field for the name.
 	return []part{textPart(fmt.Sprintf("[The file %q:]", m.Name)), p}
 }
 
 func textPart(text string) part { return part{Text: &text} }
 
-// withinResult returns an image or a document that goes into the result of a
-// call, or nil.
+// withinResult returns an image or a document in the form for the result of a call, or nil if it
+// cannot be part of the result.
 func (m *Model) withinResult(media *belay.Media) *sdk.FunctionResponseBlob {
 	if !m.newer || !slices.Contains(resultTypes, media.MIME) || len(media.Data) == 0 {
 		return nil

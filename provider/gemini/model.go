@@ -4,49 +4,46 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unique"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// Adaptive as Options.Thinking lets the model decide how much it thinks.
+// Adaptive is a value of Options.Thinking. It lets the model decide how much it thinks.
 const Adaptive = -1
 
-// defaultURL is where the service is.
+// defaultURL is the address of the service.
 const defaultURL = "https://generativelanguage.googleapis.com"
 
 // Options are the settings of a model.
 type Options struct {
-	// Key is what the service is paid with. Defaults to the environment variable
-	// GOOGLE_API_KEY, or else GEMINI_API_KEY.
+	// Key is the API key. Defaults to the environment variable GOOGLE_API_KEY, or else
+	// GEMINI_API_KEY.
 	Key string
-	// URL is where the service is, without /v1beta. Defaults to
+	// URL is the address of the service, without /v1beta. Defaults to
 	// https://generativelanguage.googleapis.com.
 	URL string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens bounds the response, thinking included, to a request that sets no
-	// bound. Defaults to the model's longest output.
+	// MaxTokens limits the response, including thinking, to a request that sets no limit.
+	// Defaults to the model's longest output.
 	MaxTokens int
-	// Thinking is how many tokens of a response may be thinking, or [Adaptive],
-	// and makes the model tell what it thinks. Where a bound on the response
-	// leaves less room, it thinks less. Defaults to what the model does by itself,
-	// and that is not told.
+	// Thinking is how many tokens of a response may be thinking, or [Adaptive]. If it is set
+	// the response contains the thinking. If the limit on the response leaves less room, the
+	// model thinks less. By default the model decides, and its thinking is not returned.
 	Thinking int
 	// Window is how many tokens a request and its response may take. Defaults to
 	// the built-in table.
 	Window int
-	// Price is what tokens cost. Defaults to the built-in table.
+	// Price is the price of tokens. Defaults to the built-in table.
 	Price belay.Price
 }
 
@@ -56,26 +53,23 @@ type Model struct {
 	newer    bool // Gemini 3 or later
 	thinking int
 	maxOut   int
-	timeout  time.Duration // of an attempt; 0 is none
+	timeout  time.Duration // of an attempt; 0 for none
 	client   *sdk.Client
-	// scrub takes the key out of a text. It is a closure so that printing a Model
-	// does not print the key.
-	scrub  func(string) string
-	broken error // why no request can be sent
-	info   func() belay.ModelInfo
-	heads  atomic.Pointer[[]*head]
-	// as is the key under which messages keep their encoding, and encoder what
-	// encodes them: made once, and quick to compare, since each old message is
-	// asked for with them.
+	failures wire.Failures
+	broken   error // why no request can be sent
+	info     func() belay.ModelInfo
+	heads    wire.Heads
+	// as is the key under which messages keep their encoding, and encoder encodes them.
+	// Both are made once, and as is quick to compare, since every request looks up every
+	// message.
 	as      any
 	encoder func(*belay.Message) (any, error)
 }
 
 var _ belay.InfoModel = (*Model)(nil)
 
-// New makes a model of its name in the API, such as gemini-3-flash-preview. It
-// sends nothing: a key that is missing or wrong shows when the first request
-// fails.
+// New returns the model with a name of the API, such as gemini-3-flash-preview. It sends
+// nothing: if the key is missing or wrong, the first request fails.
 func New(model string, opts *Options) *Model {
 	var o Options
 	if opts != nil {
@@ -83,63 +77,41 @@ func New(model string, opts *Options) *Model {
 	}
 	o.Key = cmp.Or(o.Key, os.Getenv("GOOGLE_API_KEY"), os.Getenv("GEMINI_API_KEY"))
 	o.URL = cmp.Or(o.URL, defaultURL)
-	if o.HTTPClient == nil {
-		o.HTTPClient = http.DefaultClient
-	}
+	client := wire.Client(o.HTTPClient)
 	m := &Model{
 		name: model, newer: isNewer(model), thinking: o.Thinking, maxOut: o.MaxTokens,
-		timeout: o.HTTPClient.Timeout, scrub: scrubber(o.Key),
+		timeout: client.Timeout, failures: wire.NewFailures(provider+"/"+model, o.Key),
 		info: sync.OnceValue(func() belay.ModelInfo { return describe(model, &o) }),
 	}
 	m.as, m.encoder = unique.Make(encoding{model}), m.encode
-	m.broken = errNoKey
+	m.broken = wire.NoKey("GEMINI_API_KEY")
 	if o.Key != "" {
-		m.client, m.broken = connect(&o)
+		m.client, m.broken = connect(&o, client)
 	}
 	return m
 }
 
-// connect makes the client of the SDK. It tries nothing again, since the loop
-// does, and follows no redirects, since the key would go along.
-func connect(o *Options) (*sdk.Client, error) {
-	if err := checkURL(o.URL); err != nil {
+// connect returns a client of the SDK. It does not retry, since the loop does.
+func connect(o *Options, client *http.Client) (*sdk.Client, error) {
+	if _, err := wire.ParseURL(o.URL, "https://host"); err != nil {
 		return nil, err
 	}
-	client := *o.HTTPClient
-	client.Transport = &wire{base: cmp.Or(client.Transport, http.DefaultTransport)}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	client.Timeout = 0 // Stream sees to it: the client would stop its clock when the SDK is done
+	client.Transport = &transport{base: cmp.Or(client.Transport, http.DefaultTransport)}
+	client.Timeout = 0 // Stream applies it: the client would stop its timer before the stream is read
 	c, err := sdk.NewClient(context.Background(), &sdk.ClientConfig{
-		APIKey: o.Key, Backend: sdk.BackendGeminiAPI, HTTPClient: &client,
+		APIKey: o.Key, Backend: sdk.BackendGeminiAPI, HTTPClient: client,
 		HTTPOptions: sdk.HTTPOptions{BaseURL: o.URL, APIVersion: "v1beta"},
 	})
 	if err != nil {
-		// Its text would show the key.
-		return nil, errors.New("the SDK takes neither these options nor what it finds in the environment")
+		// The text of err contains the key.
+		return nil, errors.New("the Gemini SDK rejected the options, or the GOOGLE_ variables of the environment")
 	}
 	return c, nil
 }
 
-var errNoKey = errors.New("there is no key: set GEMINI_API_KEY or Options.Key")
-
-// checkURL says what is wrong with the address of the service.
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the address: there may be a password in it
-		}
-		return fmt.Errorf("Options.URL: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host", u.Redacted())
-	}
-	return nil
-}
-
-// isNewer reports whether a model is of Gemini 3 or later. Those want signatures
-// on calls and take images within results. Names that say nothing, such as
-// gemini-flash-latest, are of new models.
+// isNewer reports whether a model is Gemini 3 or later. Those require signatures on calls and
+// accept images within results. Names without a version, such as gemini-flash-latest, are new
+// models.
 func isNewer(model string) bool {
 	model = strings.TrimPrefix(model, "models/")
 	for _, old := range []string{"gemini-1.", "gemini-2.", "gemini-pro-vision", "gemma-", "learnlm-"} {
@@ -150,15 +122,5 @@ func isNewer(model string) bool {
 	return true
 }
 
-// scrubber returns a function that takes the key out of a text.
-func scrubber(key string) func(string) string {
-	return func(text string) string {
-		if key == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, key, "[key]")
-	}
-}
-
-// Info tells the model's name, window, longest output and price.
+// Info returns the model's name, window, longest output and price.
 func (m *Model) Info() belay.ModelInfo { return m.info() }

@@ -3,7 +3,6 @@ package gemini
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,27 +11,25 @@ import (
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// pageSize is how many models are asked for at a time: all of them.
+// pageSize is how many models a request lists: enough for all of them.
 const pageSize = 1000
 
-// Models lists the names of the models that the service has and that answer in
-// words. It costs nothing, so that it also shows whether the service is there and
-// takes the key: an error is a [*belay.ModelError], as from a request. Whether the
-// service has this very model is for the caller to look up.
+// Models returns the names of the models of the service that generate content. The request
+// costs nothing, so it is also a way to check that the service is reachable and accepts the
+// key. An error is a [*belay.ModelError], as from a request. Models does not check that this
+// model is listed.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	switch {
-	case errors.Is(m.broken, errNoKey):
-		return nil, m.failed(belay.ModelAuth, m.broken)
-	case m.broken != nil:
-		return nil, m.failed(belay.ModelInvalid, m.broken)
+	if m.broken != nil {
+		return nil, m.failures.Unusable(m.broken)
 	}
 	attempt, cancel := m.attempt(ctx)
 	defer cancel()
 	page, err := m.client.Models.List(attempt, &sdk.ListModelsConfig{PageSize: pageSize})
 	if err != nil {
-		return nil, unlessDone(ctx, m.notListed(err))
+		return nil, wire.UnlessDone(ctx, m.notListed(err))
 	}
 	names := make([]string, 0, len(page.Items))
 	for _, listed := range page.Items {
@@ -44,17 +41,17 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// notListed makes the error of a list that was refused, or did not come.
+// notListed returns the error of a list that the service refused or did not send.
 func (m *Model) notListed(err error) error {
 	if _, lost := errors.AsType[*url.Error](err); lost {
-		return m.lost(err)
+		return m.failures.NoAnswer(err)
 	}
 	refusal, ok := errors.AsType[sdk.APIError](err)
 	if !ok || refusal.Code < http.StatusBadRequest {
-		return m.failed(belay.ModelServer, fmt.Errorf("the list of models is not what was agreed: %w", err))
+		return m.failures.New(belay.ModelServer, wire.Unexpected("the list of models", err))
 	}
 	said := saidBy(err)
-	failed := m.failed(kindOf(refusal.Code, said), said)
+	failed := m.failures.New(kindOf(refusal.Code, said), said)
 	failed.Status = refusal.Code
 	return failed
 }

@@ -1,18 +1,18 @@
 package gemini
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// maxName is how long the name of a tool may be.
+// maxName is the longest name of a tool that the service accepts.
 const maxName = 64
 
-// sentName returns the name by which the service knows a tool. A name that it
-// would refuse, for its length or its characters, becomes one that it takes; the
-// end of it is made of the whole name, so that no two become the same. It depends
-// on nothing else, so that a call in the conversation has the name of its tool.
+// sentName returns a name for a tool that the service accepts. A name that is too long, or
+// contains characters that the service rejects, is changed and gets a hash at its end, so that
+// no two names become equal. The result depends only on the name, so that old calls are always
+// sent the same way.
 func sentName(name string) string {
 	fits := strings.Map(func(r rune) rune {
 		if isWord(r) || strings.ContainsRune(".:-", r) {
@@ -26,13 +26,12 @@ func sentName(name string) string {
 	if !beginsAName(fits) {
 		fits = "_" + fits
 	}
-	sum := sha256.Sum256([]byte(name))
-	end := "_" + hex.EncodeToString(sum[:5])
+	end := "_" + wire.Hash(name)[:10]
 	return fits[:min(len(fits), maxName-len(end))] + end
 }
 
-// beginsAName reports whether a name begins as the service wants it: not with a
-// digit, and not with a mark other than an underscore.
+// beginsAName reports whether a name begins as the service requires: with a letter or an
+// underscore.
 func beginsAName(name string) bool {
 	return name != "" && isWord(rune(name[0])) && (name[0] < '0' || name[0] > '9')
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// TestRecordings replays what was recorded of the Gemini API. Whoever has a key
-// records it anew with make record PROVIDER=gemini; GEMINI_MODEL says with which
-// model.
+// TestRecordings replays recordings of the Gemini API. To record them again with your key, use
+// make record PROVIDER=gemini; GEMINI_MODEL selects the model.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	service := providertest.Live{URL: "https://generativelanguage.googleapis.com", KeyVariable: "GEMINI_API_KEY"}

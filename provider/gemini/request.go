@@ -1,18 +1,16 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"slices"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// What stands between the parts of a request.
+// The JSON between the parts of a request.
 var (
 	beginUser  = []byte(`{"role":"user","parts":[`)
 	beginModel = []byte(`{"role":"model","parts":[`)
@@ -23,15 +21,15 @@ var (
 	endEmpty   = []byte(`]}`)
 )
 
-// body builds the body of a request. The contents are last, so that a request
-// begins with the bytes of the one before it.
-func (m *Model) body(req *belay.Request) (*body, *head, error) {
+// body builds the body of a request. The contents are last, so that a request begins with the
+// bytes of the previous one.
+func (m *Model) body(req *belay.Request) (*wire.Body, *wire.Head, error) {
 	head, err := m.head(req)
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &body{pieces: make([][]byte, 0, 2*len(req.Messages)+2)}
-	b.add(head.json)
+	b := wire.NewBody(2*len(req.Messages) + 2)
+	b.Add(head.JSON)
 	var before *content
 	for _, message := range req.Messages {
 		c, err := m.encoded(message)
@@ -43,186 +41,102 @@ func (m *Model) body(req *belay.Request) (*body, *head, error) {
 		}
 		switch {
 		case before == nil && c.model:
-			b.add(beginModel)
+			b.Add(beginModel)
 		case before == nil:
-			b.add(beginUser)
+			b.Add(beginUser)
 		case before.model == c.model:
-			b.add(nextPart) // neighbours on one side are one content
+			b.Add(nextPart) // consecutive messages of one role become one content
 		case c.model:
-			b.add(nextModel)
+			b.Add(nextModel)
 		default:
-			b.add(nextUser)
+			b.Add(nextUser)
 		}
-		b.add(c.json)
+		b.Add(c.json)
 		before = c
 	}
 	if before == nil {
-		b.add(endEmpty)
+		b.Add(endEmpty)
 	} else {
-		b.add(endAll)
+		b.Add(endAll)
 	}
 	return b, head, nil
 }
 
-// body is the body of a request, in the pieces that it consists of: most of them
-// are what old messages were encoded to, and are not copied but when they are
-// sent.
-type body struct {
-	pieces [][]byte
-	size   int64
-}
-
-func (b *body) add(piece []byte) {
-	b.pieces = append(b.pieces, piece)
-	b.size += int64(len(piece))
-}
-
-// reader returns a reader of the whole of it.
-func (b *body) reader() io.ReadCloser { return &bodyReader{left: b.pieces} }
-
-// bodyReader reads a body. Closing it twice, or while it is read, is harmless.
-type bodyReader struct {
-	left  [][]byte
-	piece []byte
-}
-
-func (r *bodyReader) Read(p []byte) (n int, err error) {
-	for n < len(p) {
-		if len(r.piece) == 0 {
-			if len(r.left) == 0 {
-				break
-			}
-			r.piece, r.left = r.left[0], r.left[1:]
-		}
-		copied := copy(p[n:], r.piece)
-		r.piece, n = r.piece[copied:], n+copied
-	}
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-func (r *bodyReader) Close() error { return nil }
-
-// head is the beginning of a request: everything up to its contents.
-type head struct {
-	system string
-	tools  []belay.ToolDeclaration
-	bound  int
-	json   []byte
-	// names are the tools whose names the service does not take, by the names
-	// they are sent as.
-	names map[string]string
-}
-
-// maxHeads is how many heads a model keeps. Agents that share a model differ in
-// their heads.
-const maxHeads = 8
-
-// head returns the beginning of a request. Sessions repeat it, so that the last
-// few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request) (*head, error) {
+// head returns the beginning of a request.
+func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.maxOut
 	}
-	var known []*head
-	if p := m.heads.Load(); p != nil {
-		known = *p
-	}
-	for _, h := range known {
-		if h.is(req, bound) {
-			return h, nil
-		}
-	}
-	h := &head{system: req.System, tools: slices.Clone(req.Tools), bound: bound}
-	for i := range h.tools {
-		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
-	}
-	if err := m.encodeHead(h); err != nil {
-		return nil, err
-	}
-	known = append([]*head{h}, known[:min(len(known), maxHeads-1)]...)
-	m.heads.Store(&known)
-	return h, nil
-}
-
-// is reports whether the request begins with this head.
-func (h *head) is(req *belay.Request, bound int) bool {
-	return h.bound == bound && h.system == req.System &&
-		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {
-			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
-		})
+	return m.heads.Get(req, bound, false, func() ([]byte, map[string]string, error) {
+		return m.encodeHead(req, bound)
+	})
 }
 
 // encodeHead encodes the beginning of a request.
-func (m *Model) encodeHead(h *head) error {
+func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]string, error) {
 	var body struct {
 		SystemInstruction *sdk.Content          `json:"systemInstruction,omitempty"` //nolint:tagliatelle // the service's name
 		Tools             []*sdk.Tool           `json:"tools,omitempty"`
 		GenerationConfig  *sdk.GenerationConfig `json:"generationConfig,omitempty"` //nolint:tagliatelle // the service's name
 	}
-	if !blank(h.system) {
-		body.SystemInstruction = &sdk.Content{Parts: []*sdk.Part{{Text: h.system}}}
+	if !wire.IsBlank(req.System) {
+		body.SystemInstruction = &sdk.Content{Parts: []*sdk.Part{{Text: req.System}}}
 	}
-	if len(h.tools) > 0 {
-		declarations, err := h.declare()
-		if err != nil {
-			return err
-		}
+	declarations, names, err := declare(req.Tools)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(declarations) > 0 {
 		body.Tools = []*sdk.Tool{{FunctionDeclarations: declarations}}
 	}
-	thinking := m.thinkingFor(h.bound)
-	if h.bound > 0 || thinking != nil {
-		body.GenerationConfig = &sdk.GenerationConfig{MaxOutputTokens: int32(min(h.bound, 1<<30)), ThinkingConfig: thinking}
+	thinking := m.thinkingFor(bound)
+	if bound > 0 || thinking != nil {
+		body.GenerationConfig = &sdk.GenerationConfig{MaxOutputTokens: int32(min(bound, 1<<30)), ThinkingConfig: thinking}
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	h.json = data[:len(data)-1]
-	if len(h.json) > len(`{`) {
-		h.json = append(h.json, ',')
+	data = data[:len(data)-1]
+	if len(data) > len(`{`) {
+		data = append(data, ',')
 	}
-	h.json = append(h.json, `"contents":[`...)
-	return nil
+	return append(data, `"contents":[`...), names, nil
 }
 
-// declare returns the tools as the service takes them.
-func (h *head) declare() ([]*sdk.FunctionDeclaration, error) {
-	sent := make(map[string]string, len(h.tools))
-	declarations := make([]*sdk.FunctionDeclaration, 0, len(h.tools))
-	for i := range h.tools {
-		t := &h.tools[i]
+// declare translates the declarations of tools. The map returns the original name of each
+// tool that had to be renamed, by its new name.
+func declare(tools []belay.ToolDeclaration) ([]*sdk.FunctionDeclaration, map[string]string, error) {
+	owners, renamed := make(map[string]string, len(tools)), map[string]string{}
+	declarations := make([]*sdk.FunctionDeclaration, 0, len(tools))
+	for i := range tools {
+		t := &tools[i]
 		name := sentName(t.Name)
-		if other, ok := sent[name]; ok {
-			return nil, fmt.Errorf("tool %q: the service would take it for the tool %q: rename one of them", t.Name, other)
+		if owner, taken := owners[name]; taken {
+			return nil, nil, fmt.Errorf("tool %q: the service would get the name %q, which tool %q already has: rename one of them", t.Name, name, owner)
 		}
-		sent[name] = t.Name
+		owners[name] = t.Name
 		if name != t.Name {
-			if h.names == nil {
-				h.names = make(map[string]string)
-			}
-			h.names[name] = t.Name
+			renamed[name] = t.Name
 		}
 		d := &sdk.FunctionDeclaration{Name: name, Description: t.Description}
 		if len(t.InputSchema) > 0 {
 			schema, err := sentSchema(t.InputSchema)
 			if err != nil {
-				return nil, fmt.Errorf("tool %q: input schema: %w", t.Name, err)
+				return nil, nil, fmt.Errorf("tool %q: input schema: %w", t.Name, err)
 			}
 			d.ParametersJsonSchema = schema
 		}
 		declarations = append(declarations, d)
 	}
-	return declarations, nil
+	return declarations, renamed, nil
 }
 
-// leastThinking is the smallest budget for thinking that all models take.
+// leastThinking is the smallest budget for thinking that all models accept.
 const leastThinking = 512
 
-// thinkingFor returns the thinking that fits into a response.
+// thinkingFor returns the settings for thinking in a response of at most bound tokens.
 func (m *Model) thinkingFor(bound int) *sdk.ThinkingConfig {
 	switch {
 	case m.thinking == Adaptive && m.newer:
@@ -235,7 +149,7 @@ func (m *Model) thinkingFor(bound int) *sdk.ThinkingConfig {
 	budget := m.thinking
 	if bound > 0 && budget >= bound {
 		if budget = bound - 1; budget < leastThinking {
-			return &sdk.ThinkingConfig{IncludeThoughts: true} // it finds room by itself, or has none
+			return &sdk.ThinkingConfig{IncludeThoughts: true} // the model decides how much room there is
 		}
 	}
 	return &sdk.ThinkingConfig{IncludeThoughts: true, ThinkingBudget: new(int32(min(budget, 1<<30)))}

@@ -12,24 +12,23 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// CheckTools says which tool cannot be declared to the service, and why. All
-// others can, if need be under another name and with a schema that says the same
-// in other words.
+// CheckTools returns an error for the first tool that cannot be declared to the service, with
+// the reason. A request with such a tool fails with the same error before it is sent.
 func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
-	_, err := (&head{tools: tools}).declare()
+	_, _, err := declare(tools)
 	return err
 }
 
-// sentSchema returns the schema of a tool's input as the service takes it, which
-// is as it is, most of the time: the service passes over what it does not know.
-// But it wants an object, refuses references that have company and those that
-// lead elsewhere, and has no schemas that are mere true or false. What it is told
-// may allow more than the schema does; the runtime holds inputs against the schema
-// itself.
+// sentSchema returns a schema that the service accepts, or an error if there is none. Most
+// schemas need no change, since the service ignores unknown keywords. But it requires an
+// object, rejects references that have other keywords beside them or point outside the
+// schema, and does not know the schemas true and false. The result may allow more than the
+// original; the runtime validates inputs against the original.
 func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
-	raw = wholeCharacters(raw)
+	raw = wire.ReplaceLoneSurrogates(raw)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var root any
@@ -37,7 +36,7 @@ func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if d.More() {
-		return nil, errors.New("it is not JSON: there is something behind it")
+		return nil, errors.New("it is not JSON: there is more after the JSON value")
 	}
 	w := &writer{root: root}
 	written, err := w.schema(root, nil)
@@ -46,7 +45,7 @@ func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	object, ok := written.(map[string]any)
 	if !ok {
-		return nil, errors.New("it is no schema: want an object")
+		return nil, errors.New("it is not a schema: a schema is a JSON object")
 	}
 	if err := w.asObject(object); err != nil {
 		return nil, err
@@ -61,18 +60,17 @@ func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
 	return data, nil
 }
 
-// writer writes a schema without references.
+// writer copies a schema and expands its references.
 type writer struct {
 	root    any
 	changed bool
 	nodes   int
 }
 
-// maxNodes is how large a schema may become. References to references grow fast.
+// maxNodes limits the size of the result. Nested references grow fast.
 const maxNodes = 20_000
 
-// The keywords below which there are schemas: one, a list of them, or some by
-// name.
+// The keywords that contain one schema, a list of schemas, and schemas by name.
 var (
 	oneSchema   = []string{"items", "additionalItems", "contains", "not", "if", "then", "else", "propertyNames"}
 	listSchemas = []string{"anyOf", "oneOf", "allOf", "prefixItems"}
@@ -80,10 +78,10 @@ var (
 	definitions = []string{"$defs", "definitions"}
 )
 
-// schema writes a schema. within are the references that it is in the target of.
+// schema copies a schema. within lists the references whose targets contain it.
 func (w *writer) schema(node any, within []string) (any, error) {
 	if w.nodes++; w.nodes > maxNodes {
-		return nil, fmt.Errorf("it has more than %d parts once its references are written out", maxNodes)
+		return nil, fmt.Errorf("it has more than %d parts once its references are expanded", maxNodes)
 	}
 	switch node := node.(type) {
 	case bool:
@@ -98,12 +96,13 @@ func (w *writer) schema(node any, within []string) (any, error) {
 		}
 		return w.keywords(node, within)
 	default:
-		return node, nil // what is malformed is left to the service
+		return node, nil // malformed: the service decides
 	}
 }
 
-// reference writes the target of a reference, and over it what stands beside the
-// reference. In a target that leads back to itself anything may stand.
+// reference replaces a reference with its target, merged with the keywords beside the
+// reference, which take precedence. Where a target refers back to itself, the copy allows
+// anything.
 func (w *writer) reference(node map[string]any, target string, within []string) (any, error) {
 	w.changed = true
 	beside := maps.Clone(node)
@@ -114,7 +113,7 @@ func (w *writer) reference(node map[string]any, target string, within []string) 
 	}
 	found, ok := w.find(target)
 	if !ok {
-		return nil, fmt.Errorf("the reference %q leads to nothing in it", target)
+		return nil, fmt.Errorf("the reference %q points to nothing in the schema", target)
 	}
 	written, err := w.schema(found, append(slices.Clone(within), target))
 	if err != nil {
@@ -122,14 +121,14 @@ func (w *writer) reference(node map[string]any, target string, within []string) 
 	}
 	object, ok := written.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("the reference %q does not lead to a schema", target)
+		return nil, fmt.Errorf("the reference %q does not point to a schema", target)
 	}
 	maps.Copy(object, said)
 	return object, nil
 }
 
-// keywords writes what a schema says, without definitions: nothing refers to them
-// any more.
+// keywords copies the keywords of a schema. Definitions are dropped, since no reference to them
+// is left.
 func (w *writer) keywords(node map[string]any, within []string) (map[string]any, error) {
 	written := make(map[string]any, len(node))
 	for _, key := range slices.Sorted(maps.Keys(node)) {
@@ -152,7 +151,7 @@ func (w *writer) keywords(node map[string]any, within []string) (map[string]any,
 		case slices.Contains(oneSchema, key):
 			value, err = w.schema(value, within)
 		case key == "additionalProperties":
-			if _, isBool := value.(bool); !isBool { // which the service knows
+			if _, isBool := value.(bool); !isBool { // the service accepts true and false here
 				value, err = w.schema(value, within)
 			}
 		}
@@ -164,7 +163,7 @@ func (w *writer) keywords(node map[string]any, within []string) (map[string]any,
 	return written, nil
 }
 
-// byName writes schemas that have names.
+// byName copies schemas that have names.
 func (w *writer) byName(value any, within []string) (any, error) {
 	named, ok := value.(map[string]any)
 	if !ok {
@@ -181,7 +180,7 @@ func (w *writer) byName(value any, within []string) (any, error) {
 	return all, nil
 }
 
-// find follows a reference within the schema.
+// find returns the target of a reference within the schema.
 func (w *writer) find(reference string) (any, bool) {
 	if reference == "#" {
 		return w.root, true
@@ -199,7 +198,7 @@ func (w *writer) find(reference string) (any, bool) {
 	return node, true
 }
 
-// below takes a step of a reference: to what has a name, or a number in a list.
+// below follows one step of a reference: a name in an object, or an index in a list.
 func below(node any, step string) (any, bool) {
 	if plain, err := url.PathUnescape(step); err == nil {
 		step = plain
@@ -216,11 +215,11 @@ func below(node any, step string) (any, bool) {
 	return nil, false
 }
 
-// unescape reads a step of a reference.
+// unescape decodes a step of a reference.
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// asObject makes a schema say that it is of an object, unless it is of something
-// else.
+// asObject sets the type of a schema to object, or returns an error if the schema is for
+// something else.
 func (w *writer) asObject(schema map[string]any) error {
 	switch kind := schema["type"].(type) {
 	case string:
@@ -238,5 +237,5 @@ func (w *writer) asObject(schema map[string]any) error {
 			return nil
 		}
 	}
-	return errors.New("its type must be object: the service takes no other")
+	return errors.New("its type must be object: the service accepts no other")
 }

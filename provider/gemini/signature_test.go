@@ -20,7 +20,7 @@ func sentBack(t *testing.T, model string, events ...string) (string, *belay.Resp
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As it comes from a store.
+	// As after loading from a store.
 	data, err := json.Marshal(message(belay.RoleAssistant, r.Parts...))
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestSignaturesAreCarriedBack(t *testing.T) {
 	}
 }
 
-// What a model thought and signed is for that model alone.
+// Signed thinking is sent only to the model that made it.
 func TestOtherModelsAreToldNothingOfSignatures(t *testing.T) {
 	t.Parallel()
 	events := []string{
@@ -183,14 +183,14 @@ func TestModelsThatTakeTurnsKeepApart(t *testing.T) {
 	req.Messages = append(req.Messages, message(belay.RoleAssistant, r.Parts...), message(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door"})))
 	first := ask(t, server, one, req)
 	if between := ask(t, server, other, req); strings.Contains(string(between.Body), "hm") {
-		t.Errorf("another model is told what this one thought: %s", between.Body)
+		t.Errorf("another model gets the thinking of this one: %s", between.Body)
 	}
 	if again := ask(t, server, one, req); !bytes.Equal(again.Body, first.Body) {
-		t.Errorf("the model is told something else than before: %s, and then %s", first.Body, again.Body)
+		t.Errorf("the model gets something else than before: %s, and then %s", first.Body, again.Body)
 	}
 }
 
-// What is kept with a part may be damaged, but not the request.
+// Damaged opaque data of a part does not damage the request.
 func TestDamagedSignaturesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, opaque := range []string{``, `null`, `7`, `{}`, `{"model":"` + newer + `","pieces":[{"bytes":99,"signature":"s"}]}`, `{"model":"` + newer + `","pieces":[{"bytes":-4,"signature":"s"},{"bytes":8}]}`} {

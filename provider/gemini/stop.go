@@ -7,9 +7,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// verdict says whether a response that came to its end is one. A model that wrote
-// a call which the service could not read has said nothing that it could be
-// answered to: it is asked again.
+// verdict returns an error if a response that has ended is not usable. If the service could not
+// parse a call of the model, there is no call to answer, and the loop retries.
 func (a *assembly) verdict() error {
 	switch a.stop {
 	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
@@ -20,8 +19,7 @@ func (a *assembly) verdict() error {
 	return nil
 }
 
-// stopReason returns a stop reason of the service in our words. It has none for
-// calls.
+// stopReason translates a finish reason of the service, which has none for calls.
 func stopReason(reason string, calls int) belay.StopReason {
 	switch reason {
 	case "MAX_TOKENS", "CONTINUATION":

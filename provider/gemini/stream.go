@@ -8,17 +8,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
-
-// drainTime bounds the wait for the end of a stream behind the event that says
-// why the model stopped. Something may still come there, and a stream that was
-// read to its end lets the connection be used again.
-const drainTime = 250 * time.Millisecond
 
 var errCut = errors.New("the stream ended before it said why the model stopped")
 
@@ -27,44 +22,37 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	return func(yield func(belay.Chunk, error) bool) {
 		attempt, cancel := m.attempt(ctx)
 		defer cancel()
-		to := &listener{yield: yield}
+		to := wire.NewListener(yield)
 		answer, head, err := m.send(attempt, req, to)
 		if err != nil {
-			to.tell(belay.Chunk{}, unlessDone(ctx, err))
+			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, err))
 			return
 		}
 		defer func() { _ = answer.Body.Close() }()
-		a := assembly{model: m.name, names: head.names}
-		tell := func(c belay.Chunk) bool { return to.tell(c, nil) }
-		if isWhole(answer) {
-			err = a.readWhole(answer.Body, tell)
+		a := assembly{model: m.name, names: head.Names}
+		send := func(c belay.Chunk) bool { return to.Send(c, nil) }
+		if wire.IsWhole(answer) {
+			err = a.readWhole(answer.Body, send)
 		} else {
-			err = a.read(newEvents(answer.Body), cancel, tell)
+			err = a.read(newEvents(answer.Body), cancel, send)
 		}
 		switch {
-		case errors.Is(err, errLeft):
+		case errors.Is(err, wire.ErrStopped):
 		case err == nil:
-			to.tell(belay.Chunk{Response: a.response()}, nil)
+			to.Send(belay.Chunk{Response: a.response()}, nil)
 		case isFailure(err):
-			to.tell(belay.Chunk{}, m.inStream(err))
-		case errors.Is(err, errEndless) || errors.Is(err, errTooLarge):
-			to.tell(belay.Chunk{}, m.failed(belay.ModelInvalid, err)) // the next would be as long
+			to.Send(belay.Chunk{}, m.inStream(err))
+		case errors.Is(err, wire.ErrTooLong) || errors.Is(err, errTooLarge):
+			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // the next answer would be as long
 		default:
-			to.tell(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
+			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.New(belay.ModelNetwork, err)))
 		}
 	}
 }
 
-// isWhole reports whether an answer is not a stream of events, as that of some
-// gateways.
-func isWhole(answer *http.Response) bool {
-	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
-}
-
-// readWhole reads an answer that is not a stream of events: a response, or a list of
-// the pieces of one.
-func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
+// readWhole reads an answer that is not a stream of events: a response, or a list of the pieces
+// of one.
+func (a *assembly) readWhole(r io.Reader, send func(belay.Chunk) bool) error {
 	body, err := io.ReadAll(r)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCut, err)
@@ -72,11 +60,11 @@ func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
 	pieces := []json.RawMessage{body}
 	if body = bytes.TrimSpace(body); len(body) > 0 && body[0] == '[' {
 		if err := json.Unmarshal(body, &pieces); err != nil {
-			return &failure{Message: fmt.Sprintf("the answer is not what was agreed: %v", err)}
+			return &failure{Message: wire.Unexpected("the answer", err).Error()}
 		}
 	}
 	for _, piece := range pieces {
-		if err := a.add(piece, tell); err != nil {
+		if err := a.add(piece, send); err != nil {
 			return err
 		}
 	}
@@ -86,7 +74,7 @@ func (a *assembly) readWhole(r io.Reader, tell func(belay.Chunk) bool) error {
 	return a.verdict()
 }
 
-// attempt bounds an attempt by the timeout of the HTTP client.
+// attempt returns a context with the timeout of the HTTP client.
 func (m *Model) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	if m.timeout > 0 {
 		return context.WithTimeout(ctx, m.timeout)
@@ -94,8 +82,10 @@ func (m *Model) attempt(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithCancel(ctx)
 }
 
-// read reads a stream to its end and tells what is worth telling at once.
-func (a *assembly) read(events *events, cancel func(), tell func(belay.Chunk) bool) error {
+// read reads a stream to its end and sends its chunks. After the finish reason it waits for
+// the end no longer than wire.DrainTime: something may follow, and a connection whose stream
+// was read to its end can be reused.
+func (a *assembly) read(events *events, cancel func(), send func(belay.Chunk) bool) error {
 	var drain *time.Timer
 	defer func() {
 		if drain != nil {
@@ -114,50 +104,33 @@ func (a *assembly) read(events *events, cancel func(), tell func(belay.Chunk) bo
 		case stray != nil:
 			err = strayError(stray)
 		default:
-			err = a.add(data, tell)
+			err = a.add(data, send)
 		}
-		if err != nil && (a.stop == "" || errors.Is(err, errLeft)) {
+		if err != nil && (a.stop == "" || errors.Is(err, wire.ErrStopped)) {
 			return err
 		}
 		if a.stop != "" && drain == nil {
-			drain = time.AfterFunc(drainTime, cancel)
+			drain = time.AfterFunc(wire.DrainTime, cancel)
 		}
 	}
 }
 
-// send sends a request and returns the answer, whose body is a stream of events.
-func (m *Model) send(ctx context.Context, req *belay.Request, to *listener) (*http.Response, *head, error) {
-	switch {
-	case errors.Is(m.broken, errNoKey):
-		return nil, nil, m.failed(belay.ModelAuth, m.broken)
-	case m.broken != nil:
-		return nil, nil, m.failed(belay.ModelInvalid, m.broken)
+// send sends a request and returns the answer and the head of the request. The caller closes
+// the answer.
+func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, *wire.Head, error) {
+	if m.broken != nil {
+		return nil, nil, m.failures.Unusable(m.broken)
 	}
 	body, head, err := m.body(req)
 	if err != nil {
-		return nil, nil, m.failed(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
+		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
 	x, err := m.post(ctx, body)
 	if err != nil {
 		return nil, nil, m.refused(x, err)
 	}
-	if err := strange(x.answer); err != nil {
-		_ = x.answer.Body.Close() // nobody reads it
-		return nil, nil, m.isStrange(x.answer, err)
+	if err := wire.Accept(x.answer, to); err != nil {
+		return nil, nil, m.failures.NotAResponse(x.answer, err)
 	}
-	x.answer.Body = &bounded{x.answer.Body, mostAnswered, to}
 	return x.answer, head, nil
-}
-
-// unlessDone returns the error of an attempt, or that of its context if that is
-// why it failed.
-func unlessDone(ctx context.Context, err error) error {
-	done := ctx.Err()
-	if done == nil {
-		return err
-	}
-	if cause := context.Cause(ctx); !errors.Is(cause, done) {
-		return fmt.Errorf("%w: %w", done, cause)
-	}
-	return done
 }

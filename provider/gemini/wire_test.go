@@ -56,8 +56,8 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-// A call that the service could not read is asked for again, and says what there
-// is of it.
+// A call that the service could not parse is a failure that is retried, and the error contains
+// the service's message.
 func TestACallThatCannotBeReadIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	finish := func(word string) string {
@@ -188,9 +188,9 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 	}{
 		{"the page of a proxy is repeated in part", 502, "text/html", "<html>bad gateway" + strings.Repeat(" ", 5000) + "end</html>", belay.ModelServer, "bad gateway"},
 		{"a body that is a list is read", 429, jsonType, "[" + errorBody(429, "RESOURCE_EXHAUSTED", "slow down") + "]", belay.ModelRateLimited, "RESOURCE_EXHAUSTED: slow down"},
-		{"a body that is a word is told by its status", 400, jsonType, `"no"`, belay.ModelInvalid, "no"},
-		{"a body that is missing is told by its status", 529, jsonType, "", belay.ModelOverloaded, "529"},
-		{"a body without an error is told by its status", 500, jsonType, `{"a":1}`, belay.ModelServer, `{"a":1}`},
+		{"a body that is a word is classified by its status", 400, jsonType, `"no"`, belay.ModelInvalid, "no"},
+		{"a body that is missing is classified by its status", 529, jsonType, "", belay.ModelOverloaded, "529"},
+		{"a body without an error is classified by its status", 500, jsonType, `{"a":1}`, belay.ModelServer, `{"a":1}`},
 		{"503 that says overloaded is overloaded", 503, jsonType, errorBody(503, "UNAVAILABLE", "The model is overloaded."), belay.ModelOverloaded, "overloaded"},
 		{"503 that says high demand is overloaded", 503, jsonType, errorBody(503, "UNAVAILABLE", "This model is currently experiencing high demand."), belay.ModelOverloaded, "high demand"},
 		{"503 that says no more is the server's", 503, jsonType, errorBody(503, "UNAVAILABLE", "The service is currently unavailable."), belay.ModelServer, "unavailable"},
@@ -198,7 +198,7 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"499 is the server's", 499, jsonType, errorBody(499, "CANCELLED", "gone"), belay.ModelServer, "gone"},
 		{"what is used up for today does not pass by waiting", 429, jsonType, errorBody(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", `{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier","quotaValue":"50"}]}`, retryInfo("30s")), belay.ModelInvalid, "current quota"},
 		{"what is used up for a minute does", 429, jsonType, errorBody(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", `{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier","quotaValue":"5"}]}`), belay.ModelRateLimited, "current quota"},
-		{"an unavailable model does not become available by waiting", 429, jsonType, errorBody(429, "RESOURCE_EXHAUSTED", "* Quota exceeded for metric: free_tier_requests, limit: 0, model: gemini-3-pro\nPlease retry in 45s."), belay.ModelInvalid, "limit: 0"},
+		{"a model that is unavailable to the account is not retried", 429, jsonType, errorBody(429, "RESOURCE_EXHAUSTED", "* Quota exceeded for metric: free_tier_requests, limit: 0, model: gemini-3-pro\nPlease retry in 45s."), belay.ModelInvalid, "limit: 0"},
 		{"an empty purse does not fill by waiting", 429, jsonType, errorBody(429, "RESOURCE_EXHAUSTED", "Your prepayment credits are depleted."), belay.ModelInvalid, "depleted"},
 		{"a window that is exceeded is too long", 400, jsonType, errorBody(400, "INVALID_ARGUMENT", "The input token count (1048600) exceeds the maximum number of tokens allowed (1048576)."), belay.ModelTooLong, "1048600"},
 		{"a body that is too large is too long", 400, jsonType, errorBody(400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes."), belay.ModelTooLong, "20971520"},
@@ -211,8 +211,8 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"nothing in place of a stream is no response", 200, streamType, "", belay.ModelNetwork, "why the model stopped"},
 		{"half an event is no event", 200, streamType, text + strings.TrimSuffix(stop, "\r\n\r\n"), belay.ModelNetwork, "why the model stopped"},
 		{"an event that lacks its end is no event", 200, streamType, text + strings.TrimSuffix(stop, "\r\n"), belay.ModelNetwork, "why the model stopped"},
-		{"an event that is not JSON is the server's fault", 200, streamType, event("{"), belay.ModelServer, "not what was agreed"},
-		{"an event of another shape is the server's fault", 200, streamType, event(`{"candidates":7}`), belay.ModelServer, "not what was agreed"},
+		{"an event that is not JSON is the server's fault", 200, streamType, event("{"), belay.ModelServer, "does not have the expected form"},
+		{"an event of another shape is the server's fault", 200, streamType, event(`{"candidates":7}`), belay.ModelServer, "does not have the expected form"},
 		{"an error in the stream is of its kind", 200, streamType, text + event(errorBody(429, "RESOURCE_EXHAUSTED", "slow")), belay.ModelRateLimited, "slow"},
 		{"an error of authentication in the stream is one", 200, streamType, event(errorBody(403, "PERMISSION_DENIED", "who")), belay.ModelAuth, "who"},
 		{"a request that is too long may show in the stream", 200, streamType, event(errorBody(400, "INVALID_ARGUMENT", "it exceeds the maximum number of tokens")), belay.ModelTooLong, "maximum"},
@@ -225,7 +225,7 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an answer may come in one piece", 200, jsonType, onePiece, "", ""},
 		{"or in a list of pieces", 200, jsonType + "; charset=UTF-8", "[{\"modelVersion\":\"m\"},\n" + onePiece + "\n]\n", "", ""},
 		{"one piece that does not say why it ends is none", 200, jsonType, `{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, belay.ModelNetwork, "why the model stopped"},
-		{"one piece is JSON", 200, jsonType, `[{"candidates"`, belay.ModelServer, "not what was agreed"},
+		{"one piece is JSON", 200, jsonType, `[{"candidates"`, belay.ModelServer, "does not have the expected form"},
 		{"an error in a list of pieces is read", 200, jsonType, "[" + errorBody(503, "UNAVAILABLE", "The model is overloaded.") + "]", belay.ModelOverloaded, "overloaded"},
 		{"what is not known is passed over", 200, streamType, ": a comment\r\n\r\nevent: of tomorrow\nid: 7\n" + event(`{"of":"tomorrow"}`) + event(parts(`{"text":"a","of":"tomorrow"}`, `{"partOfTomorrow":{}}`)) + stop, "", ""},
 		{"lines may end without a return", 200, streamType, strings.ReplaceAll(text+stop, "\r", ""), "", ""},

@@ -41,8 +41,7 @@ func TestTypedAnswers(t *testing.T) {
 	})
 }
 
-// What a service refuses for now is asked again, and what it finds too long is
-// summed up.
+// A temporary refusal is retried, and a conversation that is too long is compacted.
 //
 // SPEC L-04, L-06
 func TestATurnSurvivesRefusals(t *testing.T) {
@@ -78,9 +77,8 @@ func TestATurnSurvivesRefusals(t *testing.T) {
 	})
 }
 
-// A conversation goes from provider to provider and back: all of it is sent to each
-// in its own words, and each gets back what it thought, and nothing that another
-// one did.
+// A conversation moves from provider to provider and back. Each provider gets all of it in its
+// own protocol, with its own thinking and without that of others.
 func TestAConversationMovesBetweenProviders(t *testing.T) {
 	t.Parallel()
 	responses, chat, messages := providertest.NewResponses(t, nil), providertest.NewChat(t, nil), providertest.NewAnthropic(t, nil)

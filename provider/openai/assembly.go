@@ -6,50 +6,51 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// assembler puts a response together, from events or from the whole of it.
+// assembler builds a response from events, or from an answer that was not streamed.
 type assembler interface {
-	// event takes the next event and returns what of it is worth telling at once.
+	// event takes the next event and returns the chunks to send for it.
 	event(e ssestream.Event) ([]belay.Chunk, error)
-	// whole takes an answer that was not streamed.
+	// whole takes an answer that was not streamed, and returns the chunks to send for it.
 	whole(body []byte) ([]belay.Chunk, error)
-	// complete reports whether the response is complete: now, or if the stream ends
-	// here.
+	// complete reports whether the response is complete now, and whether it is complete if
+	// the stream ends here.
 	complete() (now, atEnd bool)
 	// response returns the response.
 	response() *belay.Response
 }
 
-// assembly is what both protocols need to put a response together.
+// assembly is the part of an assembler that both protocols share.
 type assembly struct {
 	provider string
-	names    map[string]string // of tools, by what they became
+	names    map[string]string // original names of renamed tools, by the new name
 	pieces   []*piece
-	told     []belay.Chunk // by the event at hand
+	chunks   []belay.Chunk // of the current event
 	stop     belay.StopReason
 	refused  bool
 	model    string
 	usage    belay.Usage
 }
 
-// piece is a part under way.
+// piece is a part that is not complete yet.
 type piece struct {
 	kind     belay.PartType
 	text     []byte // text, thinking, or the input of a call
 	id, name string
 	opaque   opaque
-	part     int // of a summary
+	part     int // the current part of a summary
 }
 
-// begin begins a part.
+// begin starts a part.
 func (a *assembly) begin(kind belay.PartType) *piece {
 	p := &piece{kind: kind}
 	a.pieces = append(a.pieces, p)
 	return p
 }
 
-// call makes a piece a call of a tool, by the name that the service has for it.
+// call sets the id and the tool of a call. The name is the one that the service knows.
 func (a *assembly) call(p *piece, id, name string) {
 	if id != "" {
 		p.id = id
@@ -62,7 +63,7 @@ func (a *assembly) call(p *piece, id, name string) {
 	}
 }
 
-// extend adds to a part and tells it.
+// extend appends to a part, and adds a chunk for it.
 func (a *assembly) extend(p *piece, text string) {
 	if text == "" {
 		return
@@ -70,20 +71,20 @@ func (a *assembly) extend(p *piece, text string) {
 	p.text = append(p.text, text...)
 	switch p.kind {
 	case belay.PartText:
-		a.told = append(a.told, belay.Chunk{Text: text})
+		a.chunks = append(a.chunks, belay.Chunk{Text: text})
 	case belay.PartThinking:
-		a.told = append(a.told, belay.Chunk{Thinking: text})
+		a.chunks = append(a.chunks, belay.Chunk{Thinking: text})
 	case belay.PartCall:
-		a.told = append(a.told, belay.Chunk{Input: &belay.InputDelta{Call: p.id, Tool: p.name, Text: text}})
+		a.chunks = append(a.chunks, belay.Chunk{Input: &belay.InputDelta{Call: p.id, Tool: p.name, Text: text}})
 	default:
 	}
 }
 
-// tell returns what is worth telling since it was last asked.
-func (a *assembly) tell() []belay.Chunk {
-	told := a.told
-	a.told = a.told[:0]
-	return told
+// take returns the chunks since the last call. They are valid until the next event.
+func (a *assembly) take() []belay.Chunk {
+	chunks := a.chunks
+	a.chunks = a.chunks[:0]
+	return chunks
 }
 
 // calls counts the calls.
@@ -97,7 +98,7 @@ func (a *assembly) calls() int {
 	return n
 }
 
-// ended sets why the model stopped, if nothing says otherwise.
+// ended sets the stop reason, for a service that gives none.
 func (a *assembly) ended() {
 	switch {
 	case a.refused:
@@ -109,7 +110,7 @@ func (a *assembly) ended() {
 	}
 }
 
-// response returns the whole of it.
+// response returns the complete response.
 func (a *assembly) response() *belay.Response {
 	r := &belay.Response{Usage: a.usage, Model: a.model, StopReason: a.stop}
 	for i, p := range a.pieces {
@@ -127,7 +128,7 @@ func (a *assembly) response() *belay.Response {
 			}
 			part.Provider = a.provider
 		case belay.PartCall:
-			part.Call = p.called(a.stop == belay.StopMaxTokens && i == len(a.pieces)-1)
+			part.Call = wire.Call(p.id, p.name, p.text, a.stop == belay.StopMaxTokens && i == len(a.pieces)-1)
 		default:
 			continue
 		}
@@ -136,8 +137,8 @@ func (a *assembly) response() *belay.Response {
 	return r
 }
 
-// keep keeps with a part what the service wants back, and reports whether there is
-// anything.
+// keep stores with a part the data that must be sent back to the service, and reports whether
+// there is any.
 func (a *assembly) keep(part *belay.Part, o *opaque) bool {
 	data, err := json.Marshal(o)
 	if err != nil || string(data) == "{}" {
@@ -147,27 +148,8 @@ func (a *assembly) keep(part *belay.Part, o *opaque) bool {
 	return true
 }
 
-// emptyObject is the input of a call that has none.
-var emptyObject = json.RawMessage("{}")
-
-// called returns a tool call. The input of one that takes none may be missing, but
-// not if the response was cut off there: then it is as far as every input comes.
-func (p *piece) called(cut bool) *belay.CallPart {
-	call := &belay.CallPart{ID: p.id, Tool: p.name, Input: emptyObject}
-	switch {
-	case len(p.text) == 0 && cut:
-		call.Malformed = "{"
-	case len(p.text) == 0:
-	case isObject(p.text):
-		call.Input = p.text
-	default:
-		call.Malformed = string(p.text)
-	}
-	return call
-}
-
-// count counts tokens: the service counts those from and to its cache among those
-// that come in.
+// count sets the usage. The service includes tokens read from and written to its cache in the
+// input tokens; belay counts them separately.
 func (a *assembly) count(in, out, read, written int) {
 	a.usage = belay.Usage{In: max(in-read-written, 0), Out: out, CacheRead: read, CacheWrite: written, Cost: a.usage.Cost}
 }

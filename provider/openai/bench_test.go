@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -17,10 +15,11 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// answering is a client that hears a text of some pieces.
+// answering returns a client whose server answers with a text of some pieces.
 func answering(api openai.API, pieces int) *http.Client {
 	var b bytes.Buffer
 	if api == openai.Responses {
@@ -36,45 +35,29 @@ func answering(api openai.API, pieces int) *http.Client {
 		}
 		b.WriteString(data(`{"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":9}}`, "[DONE]"))
 	}
-	return &http.Client{Transport: &canned{streamType, b.Bytes()}}
-}
-
-// long is a conversation of some messages of a kilobyte, with twenty tools.
-func long(messages int) *belay.Request {
-	req := &belay.Request{System: strings.Repeat("Be careful. ", 500)}
-	for i := range 20 {
-		req.Tools = append(req.Tools, belay.ToolDeclaration{Name: fmt.Sprint("tool", i), Description: strings.Repeat("does things ", 20), InputSchema: []byte(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
-	}
-	for i := range messages {
-		if i%2 == 0 {
-			req.Messages = append(req.Messages, user(strings.Repeat("question ", 110)))
-		} else {
-			req.Messages = append(req.Messages, said(strings.Repeat("an answer ", 100)))
-		}
-	}
-	return req
+	return &http.Client{Transport: &wiretest.Canned{ContentType: streamType, Body: b.Bytes()}}
 }
 
 // BenchmarkStream measures a request at the end of a conversation, in both
-// protocols. The floor is the SDK as a program uses it that knows nothing else. The
-// overhead is the difference of the medians.
+// protocols. The floor is the SDK in ordinary use. The overhead is the difference of the
+// medians.
 func BenchmarkStream(b *testing.B) {
 	for _, api := range []openai.API{openai.Responses, openai.Chat} {
 		for _, size := range []int{11, 201, 1001} {
 			client := answering(api, 50)
-			req := long(size)
+			req := wiretest.Long(size)
 			bare := sdk.NewClient(option.WithHTTPClient(client), option.WithBaseURL("http://localhost/v1"), option.WithAPIKey("k"), option.WithMaxRetries(0))
 			b.Run(fmt.Sprintf("%s/%d messages/bare SDK", api, size), func(b *testing.B) {
 				call := bareResponses(b, &bare, req)
 				if api == openai.Chat {
 					call = bareChat(b, &bare, req)
 				}
-				medianOf(b, call)
+				wiretest.MedianOf(b, call)
 			})
 			model := openai.New("m", &openai.Options{Key: "k", HTTPClient: client, API: api, URL: "http://localhost/v1"})
 			b.Run(fmt.Sprintf("%s/%d messages/belay", api, size), func(b *testing.B) {
-				medianOf(b, func() {
-					// What a step adds is encoded each time.
+				wiretest.MedianOf(b, func() {
+					// The new message of a step is encoded each time.
 					req.Messages[len(req.Messages)-1] = user(strings.Repeat("question ", 110))
 					if _, err := answer(b, model, req); err != nil {
 						b.Fatal(err)
@@ -85,22 +68,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// medianOf runs f and reports the median of the times it takes.
-func medianOf(b *testing.B, f func()) {
-	b.Helper()
-	f()
-	b.ReportAllocs()
-	var times []time.Duration
-	for b.Loop() {
-		start := time.Now()
-		f()
-		times = append(times, time.Since(start))
-	}
-	slices.Sort(times)
-	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
-}
-
-// parameters are a schema as the SDK wants it.
+// parameters returns a schema for the SDK.
 func parameters(b *testing.B, schema json.RawMessage) map[string]any {
 	b.Helper()
 	var m map[string]any
@@ -110,7 +78,7 @@ func parameters(b *testing.B, schema json.RawMessage) map[string]any {
 	return m
 }
 
-// bareResponses is the request as a program writes it that uses the SDK directly.
+// bareResponses returns a function that sends the request with the SDK.
 func bareResponses(b *testing.B, api *sdk.Client, req *belay.Request) func() {
 	b.Helper()
 	params := responses.ResponseNewParams{Model: "m", Instructions: param.NewOpt(req.System), Store: param.NewOpt(false)}
@@ -138,7 +106,7 @@ func bareResponses(b *testing.B, api *sdk.Client, req *belay.Request) func() {
 	}
 }
 
-// bareChat is the request as a program writes it that uses the SDK directly.
+// bareChat returns a function that sends the request with the SDK.
 func bareChat(b *testing.B, api *sdk.Client, req *belay.Request) func() {
 	b.Helper()
 	params := sdk.ChatCompletionNewParams{Model: "m", Messages: []sdk.ChatCompletionMessageParamUnion{sdk.SystemMessage(req.System)}}

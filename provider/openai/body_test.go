@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/openai"
 	"github.com/belay-run/belay/provider/providertest"
 )
@@ -30,8 +31,8 @@ func everything() *belay.Request {
 	}
 }
 
-// The bytes of a request, so that whoever changes them knows: it empties the
-// caches of everybody's sessions.
+// This pins the bytes of a request: a change of them makes every session miss its prompt
+// cache once.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	const schemas = `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`
@@ -74,7 +75,7 @@ func TestBodies(t *testing.T) {
 			`{"id":"c2","type":"function","function":{"name":"wait","arguments":"{}"}}]},` +
 			`{"role":"tool","tool_call_id":"call_255b58d8aa3fb39830e0c31a887fa317","content":"Error: dark"},` +
 			`{"role":"tool","tool_call_id":"c2","content":"ok"},` +
-			`{"role":"user","content":[{"type":"text","text":"The tool wait also gave this:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}},{"type":"text","text":"r"}]}]}`
+			`{"role":"user","content":[{"type":"text","text":"The tool wait also returned this:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}},{"type":"text","text":"r"}]}]}`
 		if diff := cmp.Diff(want, string(ask(t, server, model, everything()).Body)); diff != "" {
 			t.Errorf("body (-want +got):\n%s", diff)
 		}
@@ -108,8 +109,8 @@ func TestRequestsExtendEachOtherAsAWhole(t *testing.T) {
 	})
 }
 
-// Results may be stored apart, each when it is there. The service wants them
-// together, and before anything else that is said.
+// Results may be stored in separate messages. The service requires them together, before other
+// content of the user.
 func TestResultsComeFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -125,7 +126,7 @@ func TestResultsComeFirst(t *testing.T) {
 	})
 }
 
-// A message is encoded once: a change behind the runtime's back is not seen.
+// A message is encoded once: a later change of it does not show.
 func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
@@ -139,7 +140,7 @@ func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	})
 }
 
-// What one protocol or provider made of a message is not sent by another.
+// The encoding for one protocol or provider is not sent to another.
 func TestEncodingsAreToldApart(t *testing.T) {
 	t.Parallel()
 	responses, chat := providertest.NewResponses(t, nil), providertest.NewChat(t, nil)
@@ -168,23 +169,12 @@ func TestEncodingsAreToldApart(t *testing.T) {
 	}
 }
 
-// What precedes the messages is kept too, and told apart by what it says.
+// A kept head is used only for requests with the same content before the messages.
 func TestHeadsAreToldApart(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
-		model := open(server, &openai.Options{API: api})
 		schema := json.RawMessage(`{"type":"object","properties":{},"title":"a"}`)
-		for round := range 2 {
-			for i := range 12 {
-				// Each differs in one thing from the one before.
-				schema[len(schema)-3] = byte('a' + i/3) // the declarations share their bytes
-				req := &belay.Request{System: fmt.Sprint("system ", (i+1)/3), MaxTokens: 1000 + (i+2)/3, Tools: []belay.ToolDeclaration{{Name: "look", InputSchema: schema}}, Messages: []*belay.Message{user("a")}}
-				r := ask(t, server, model, req)
-				if r.System != req.System || r.MaxTokens != req.MaxTokens || !bytes.Equal(r.Tools[0].InputSchema, schema) {
-					t.Errorf("round %d, request %d: got %q, %d, %s", round, i, r.System, r.MaxTokens, r.Tools[0].InputSchema)
-				}
-			}
-		}
+		wiretest.HeadsAreDistinguished(t, server, open(server, &openai.Options{API: api}), schema)
 	})
 }
 

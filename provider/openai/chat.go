@@ -9,43 +9,44 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// chatWire is Chat Completions. A conversation is a list of messages, and what a
-// tool answered is a message of its own.
-type chatWire struct {
+// chatProtocol is Chat Completions. A conversation is a list of messages, and the result of a
+// tool is a separate message.
+type chatProtocol struct {
 	provider string
-	shortIDs bool // of calls, as Mistral wants them
-	// thoughtful has every answer of the model say what it thought, though it be
-	// nothing: what others answered would be refused.
+	shortIDs bool // calls have ids of nine characters, as Mistral requires
+	// thoughtful adds thinking to every message of the model, even if it has none: the
+	// server rejects messages without it, such as those of other models.
 	thoughtful bool
 }
 
-func (chatWire) path() string { return "chat/completions" }
+func (chatProtocol) path() string { return "chat/completions" }
 
-// mostDescription is how many characters of a description every server takes. OpenAI
-// itself took no more until 2025; some services that host its models still do not.
+// mostDescription is the longest description, in characters, that every server accepts. OpenAI
+// itself accepted no more until 2025, and some services that host its models still do not.
 const mostDescription = 1024
 
-// goesOn ends the first part of a description, and goneOn begins the second, which is in
-// the schema.
+// splitEnd ends the first part of a description that was split, and splitStart begins the
+// second, which is in the schema.
 const (
-	goesOn = " … (continued in the description of the parameters)"
-	goneOn = "(continued) … "
+	splitEnd   = " … (continued in the description of the parameters)"
+	splitStart = "(continued) … "
 )
 
 // head encodes the beginning of a request.
-func (chatWire) head(h *heading) []byte {
+func (chatProtocol) head(h *heading) []byte {
 	fields := object{{"model", quoted(h.model)}}
 	if len(h.tools) > 0 {
 		list := make([]json.RawMessage, len(h.tools))
 		for i, t := range h.tools {
 			t = shortened(t)
-			function := object{{"name", quoted(t.name)}}
-			if t.description != "" {
-				function.set("description", quoted(t.description))
+			function := object{{"name", quoted(t.Name)}}
+			if t.Description != "" {
+				function.set("description", quoted(t.Description))
 			}
-			function.set("parameters", t.schema)
+			function.set("parameters", t.InputSchema)
 			list[i] = object{{"type", quoted("function")}, {"function", function.append(nil)}}.append(nil)
 		}
 		fields.set("tools", writeList(list))
@@ -64,30 +65,31 @@ func (chatWire) head(h *heading) []byte {
 	}
 	fields.set("stream_options", json.RawMessage(`{"include_usage":true}`))
 	out := begin(h, fields, "messages")
-	if !blank(h.system) {
+	if !wire.IsBlank(h.system) {
 		out = object{{"role", quoted("system")}, {"content", quoted(h.system)}}.append(out)
 	}
 	return out
 }
 
-// shortened moves the end of a description that is too long into the schema's.
-func shortened(d declaration) declaration {
-	if utf8.RuneCountInString(d.description) <= mostDescription {
+// shortened moves the end of a description that is too long into the description of the
+// schema.
+func shortened(d belay.ToolDeclaration) belay.ToolDeclaration {
+	if utf8.RuneCountInString(d.Description) <= mostDescription {
 		return d
 	}
-	schema, err := readObject(d.schema)
+	schema, err := readObject(d.InputSchema)
 	if err != nil {
-		return d // it has been read before
+		return d // cannot happen: it was read before
 	}
-	first, rest := split(d.description, mostDescription-utf8.RuneCountInString(goesOn))
-	describeIn(&schema, goneOn+rest)
-	d.description, d.schema = first+goesOn, schema.append(nil)
+	first, rest := split(d.Description, mostDescription-utf8.RuneCountInString(splitEnd))
+	describeIn(&schema, splitStart+rest)
+	d.Description, d.InputSchema = first+splitEnd, schema.append(nil)
 	return d
 }
 
-// split divides a text that has more than so many characters: behind a sentence if one
-// ends in the second half of what fits, else between two words, else anywhere. The space at
-// the place is left out.
+// split divides a text of more than most characters: after a sentence if one ends in the
+// second half of what fits, else between two words, else anywhere. White space at the split is
+// dropped.
 func split(text string, most int) (first, rest string) {
 	fits := 0
 	for range most {
@@ -118,21 +120,21 @@ func firstOf(text string) rune {
 
 func number(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }
 
-// turn is an encoded message. What the user's side says until the model answers is
-// put together when it is sent: the service wants the results right behind their
-// calls, and many models want the rest to be one message.
+// turn is an encoded message. The user messages between two responses are joined when they
+// are sent: the service requires the results directly after their calls, and many models
+// require the rest to be one message.
 type turn struct {
-	// whole is a message of the model.
+	// whole is a complete message of the model.
 	whole []byte
 	// results are messages, separated by commas.
 	results []byte
-	// text is the content as a text, without quotes, and parts is the content as a
-	// list, without brackets. If there is media, there is only the list.
+	// text is the content as a JSON string without quotes, and parts is the content as a
+	// JSON list without brackets. With media only the list is complete.
 	text, parts []byte
 	media       bool
 }
 
-// What stands between the pieces of what is said. Texts that become one are
+// The JSON around and between the parts of a user message. Texts that are joined are
 // separated by an empty line.
 var (
 	beginText, beginList = []byte(`{"role":"user","content":"`), []byte(`{"role":"user","content":[`)
@@ -143,7 +145,7 @@ var (
 const between = `\n\n`
 
 // join adds messages.
-func (chatWire) join(messages *list, contents []any) {
+func (chatProtocol) join(messages *list, contents []any) {
 	for len(contents) > 0 {
 		if t := contents[0].(*turn); t.whole != nil {
 			messages.item(t.whole)
@@ -162,20 +164,20 @@ func (chatWire) join(messages *list, contents []any) {
 		}
 		if slices.ContainsFunc(side, func(c any) bool { return len(c.(*turn).parts) > 0 }) {
 			messages.separate()
-			joinSaid(messages.body, side)
+			joinSaid(messages.Body, side)
 		}
 	}
 }
 
-// joinSaid adds what the user's side says beside results: as a text if it can be,
-// which every server understands.
-func joinSaid(b *body, side []any) {
+// joinSaid adds the user's content other than results: as a text if possible, since every
+// server understands that.
+func joinSaid(b *wire.Body, side []any) {
 	isList := slices.ContainsFunc(side, func(c any) bool { return c.(*turn).media })
 	begin, next, end := beginText, nextText, endText
 	if isList {
 		begin, next, end = beginList, nextPart, endList
 	}
-	b.add(begin)
+	b.Add(begin)
 	first := true
 	for _, c := range side {
 		t := c.(*turn)
@@ -187,23 +189,23 @@ func joinSaid(b *body, side []any) {
 			continue
 		}
 		if !first {
-			b.add(next)
+			b.Add(next)
 		}
 		first = false
-		b.add(said)
+		b.Add(said)
 	}
-	b.add(end)
+	b.Add(end)
 }
 
 // encode encodes a message.
-func (w chatWire) encode(m *belay.Message) (any, error) {
+func (w chatProtocol) encode(m *belay.Message) (any, error) {
 	if m.Role == belay.RoleAssistant {
 		return w.answered(m), nil
 	}
 	t := &turn{}
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Type == belay.PartText && !blank(p.Text):
+		case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 			t.say(p.Text)
 		case p.Type == belay.PartMedia && p.Media != nil:
 			t.show(p.Media)
@@ -214,8 +216,8 @@ func (w chatWire) encode(m *belay.Message) (any, error) {
 	return t, nil
 }
 
-// id returns the id of a call as the server takes it.
-func (w chatWire) id(id string) string {
+// id returns an id for a call that the server accepts.
+func (w chatProtocol) id(id string) string {
 	if w.shortIDs {
 		return shortID(id)
 	}
@@ -246,7 +248,7 @@ func (t *turn) show(m *belay.Media) {
 	}
 }
 
-// add adds to the content as a list.
+// add adds a part to the content as a list.
 func (t *turn) add(part object) {
 	if len(t.parts) > 0 {
 		t.parts = append(t.parts, ',')
@@ -254,8 +256,8 @@ func (t *turn) add(part object) {
 	t.parts = part.append(t.parts)
 }
 
-// result adds the result of a call. It can hold text only: images and files are
-// said behind the results.
+// result adds the result of a call. A result can only be text, so images and files follow the
+// results.
 func (t *turn) result(r *belay.ResultPart, id string) {
 	if len(t.results) > 0 {
 		t.results = append(t.results, ',')
@@ -264,7 +266,7 @@ func (t *turn) result(r *belay.ResultPart, id string) {
 		{"role", quoted("tool")}, {"tool_call_id", quoted(id)}, {"content", quoted(resultText(r))},
 	}.append(t.results)
 	if len(r.Media) > 0 {
-		t.say("The tool " + r.Tool + " also gave this:")
+		t.say("The tool " + r.Tool + " also returned this:")
 	}
 	for i := range r.Media {
 		t.show(&r.Media[i])
@@ -272,13 +274,13 @@ func (t *turn) result(r *belay.ResultPart, id string) {
 }
 
 // answered encodes a message of the model.
-func (w chatWire) answered(m *belay.Message) *turn {
+func (w chatProtocol) answered(m *belay.Message) *turn {
 	var text []string
 	var thinking object
 	var details, calls []json.RawMessage
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Type == belay.PartText && !blank(p.Text):
+		case p.Type == belay.PartText && !wire.IsBlank(p.Text):
 			text = append(text, p.Text)
 		case p.Type == belay.PartThinking:
 			o, ok := ours(p, w.provider)
@@ -296,10 +298,10 @@ func (w chatWire) answered(m *belay.Message) *turn {
 		}
 	}
 	if len(text) == 0 && len(calls) == 0 {
-		return &turn{} // thinking alone is not a message
+		return &turn{} // the server rejects a message that is only thinking
 	}
 	if w.thoughtful && thinking.at("reasoning_content") == nil {
-		thinking.set("reasoning_content", quoted(" ")) // an empty one is not taken by all
+		thinking.set("reasoning_content", quoted(" ")) // not all servers accept an empty one
 	}
 	message := object{{"role", quoted("assistant")}, {"content", json.RawMessage(`null`)}}
 	if len(text) > 0 {
@@ -315,8 +317,8 @@ func (w chatWire) answered(m *belay.Message) *turn {
 	return &turn{whole: message.append(nil)}
 }
 
-// wantsThoughts reports whether a server refuses answers without thinking once its models
-// think: those of DeepSeek and Moonshot do, and others refuse the field.
+// wantsThoughts reports whether a server rejects messages of the model without thinking, once
+// its models think. DeepSeek and Moonshot do; other servers reject the field.
 func wantsThoughts(provider, host string) bool {
 	for _, name := range []string{"deepseek", "moonshot", "kimi"} {
 		if strings.HasPrefix(provider, name) {
@@ -331,10 +333,10 @@ func wantsThoughts(provider, host string) bool {
 	return false
 }
 
-// thinkingFields are where servers write what the model thinks.
+// thinkingFields are the fields in which servers send thinking.
 var thinkingFields = map[string]bool{"reasoning_content": true, "reasoning": true}
 
-// detailOf returns thinking as it came, with its text where it was.
+// detailOf returns a detail of thinking as it was received, with its text in place.
 func detailOf(p *belay.Part, o *opaque) json.RawMessage {
 	detail, err := readObject([]byte(plain(o.Detail)))
 	if err != nil || p.Text == "" {
@@ -348,9 +350,9 @@ func detailOf(p *belay.Part, o *opaque) json.RawMessage {
 	return detail.append(nil)
 }
 
-// textOf reads a string; it is empty if there is none.
+// textOf decodes a string. The result is empty if raw is not one.
 func textOf(raw json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(raw, &text) // what is no string says nothing
+	_ = json.Unmarshal(raw, &text) // an error leaves it empty
 	return text
 }

@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// chatChunk is a chunk of a stream, or an answer that is not streamed, as far as
-// it is read.
+// chatChunk is a chunk of a stream, or an answer that is not streamed, with the fields that
+// this package reads.
 type chatChunk struct {
 	Model   string        `json:"model"`
 	Error   *serviceError `json:"error"`
@@ -21,13 +21,13 @@ type chatChunk struct {
 		Delta        chatMessage   `json:"delta"`
 		Message      chatMessage   `json:"message"`
 		FinishReason string        `json:"finish_reason"`
-		Error        *serviceError `json:"error"` // as OpenRouter says it
+		Error        *serviceError `json:"error"` // of OpenRouter
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
 }
 
-// chatMessage is a message, or a piece of one. Servers agree on content and calls;
-// thinking is in one of three places.
+// chatMessage is a message, or a piece of one. Servers agree on content and calls; thinking is
+// in one of three fields.
 type chatMessage struct {
 	Content          looseText         `json:"content"`
 	Refusal          string            `json:"refusal"`
@@ -57,18 +57,19 @@ type chatUsage struct {
 	Thinking struct {
 		Tokens int `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
-	Hit    int     `json:"prompt_cache_hit_tokens"` // as DeepSeek says it
-	Cached int     `json:"cached_tokens"`           // as Moonshot says it
-	Cost   float64 `json:"cost"`                    // as OpenRouter says it
-	// With keys of one's own OpenRouter's cost is only what it asks for itself.
+	Hit    int     `json:"prompt_cache_hit_tokens"` // of DeepSeek
+	Cached int     `json:"cached_tokens"`           // of Moonshot
+	Cost   float64 `json:"cost"`                    // of OpenRouter
+	// If the user brings a key for the upstream service, OpenRouter's cost is only its own
+	// fee.
 	OwnKey bool `json:"is_byok"`
 	Costs  struct {
 		Upstream float64 `json:"upstream_inference_cost"`
 	} `json:"cost_details"`
 }
 
-// out counts the tokens that came out. Some servers, such as xAI's, count thinking beside
-// them, which shows in the total.
+// out returns the output tokens with thinking. Some servers, such as xAI's, count thinking
+// separately, which shows in the total.
 func (u *chatUsage) out() int {
 	if u.Thinking.Tokens > 0 && u.Total == u.Prompt+u.Completion+u.Thinking.Tokens {
 		return u.Completion + u.Thinking.Tokens
@@ -76,7 +77,7 @@ func (u *chatUsage) out() int {
 	return u.Completion
 }
 
-// cost is what the server says that the response cost.
+// cost returns the cost of the response as the server reports it.
 func (u *chatUsage) cost() float64 {
 	if u.OwnKey {
 		return u.Cost + u.Costs.Upstream
@@ -84,11 +85,11 @@ func (u *chatUsage) cost() float64 {
 	return u.Cost
 }
 
-// looseText is a text that some servers write as something else: as a list of
-// parts with texts, as a number, or as an object where it should be one in quotes.
+// looseText is a text that some servers send in another form: as a list of parts with texts,
+// as a number, or as an object that should be a quoted string.
 type looseText string
 
-// UnmarshalJSON reads whatever there is.
+// UnmarshalJSON decodes any of these forms.
 func (t *looseText) UnmarshalJSON(data []byte) error {
 	switch {
 	case data[0] == '"':
@@ -101,7 +102,7 @@ func (t *looseText) UnmarshalJSON(data []byte) error {
 		var parts []struct {
 			Text string `json:"text"`
 		}
-		if json.Unmarshal(data, &parts) == nil { // of anything else there is nothing to read
+		if json.Unmarshal(data, &parts) == nil { // other lists have no text
 			*t = ""
 			for _, p := range parts {
 				*t += looseText(p.Text)
@@ -113,21 +114,21 @@ func (t *looseText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// chatAssembly puts a response together from the chunks of Chat Completions.
+// chatAssembly builds a response from the chunks of Chat Completions.
 type chatAssembly struct {
 	assembly
 
-	calling map[int]*piece // calls by their number
+	calling map[int]*piece // calls by their index
 	finish  string
 	done    bool
 }
 
-func (w chatWire) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
+func (w chatProtocol) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
 	return &chatAssembly{assembly: assembly{provider: w.provider, names: names}, calling: map[int]*piece{}}
 }
 
-// complete reports whether the response is complete. Not every server writes the
-// last line: it is enough if the model has said why it stopped.
+// complete reports whether the response is complete. Not every server sends the final [DONE]:
+// a finish reason is enough.
 func (c *chatAssembly) complete() (now, atEnd bool) { return c.done, c.done || c.finish != "" }
 
 // event takes the next chunk.
@@ -152,12 +153,12 @@ func (c *chatAssembly) whole(body []byte) ([]belay.Chunk, error) {
 	return told, err
 }
 
-var errNoAnswer = errors.New("the answer has no response in it")
+var errNoAnswer = errors.New("the answer contains no response")
 
 func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 	var chunk chatChunk
 	if err := json.Unmarshal(data, &chunk); err != nil {
-		return nil, fmt.Errorf("a chunk is not what was agreed: %w", err)
+		return nil, wire.Unexpected("a chunk of the stream", err)
 	}
 	if chunk.Error != nil {
 		return nil, chunk.Error
@@ -168,7 +169,7 @@ func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 	for i := range chunk.Choices {
 		choice := &chunk.Choices[i]
 		if choice.Index != 0 {
-			continue // one was asked for
+			continue // only one was requested
 		}
 		c.add(&choice.Delta)
 		c.add(&choice.Message)
@@ -176,22 +177,22 @@ func (c *chatAssembly) chunk(data []byte) ([]belay.Chunk, error) {
 		case choice.Error != nil:
 			return nil, choice.Error
 		case brokenOff[choice.FinishReason]:
-			return nil, &serviceError{Type: choice.FinishReason, Message: "the server broke the response off"}
+			return nil, &serviceError{Type: choice.FinishReason, Message: "the server aborted the response"}
 		case choice.FinishReason != "":
 			c.finish = choice.FinishReason
 		}
 	}
 	if len(chunk.Usage) > 0 && string(chunk.Usage) != "null" {
 		var u chatUsage
-		_ = json.Unmarshal(chunk.Usage, &u) // what cannot be read is not counted
+		_ = json.Unmarshal(chunk.Usage, &u) // on an error the counts stay 0
 		c.usage.Cost = u.cost()
 		c.count(u.Prompt, u.out(), max(u.Details.Read, u.Hit, u.Cached), u.Details.Written)
 	}
-	return c.tell(), nil
+	return c.take(), nil
 }
 
-// brokenOff are the reasons that tell of a failure, and of no end: those of OpenRouter,
-// Z.ai, DeepSeek and vLLM.
+// brokenOff are the finish reasons that report a failure: of OpenRouter, Z.ai, DeepSeek and
+// vLLM.
 var brokenOff = map[string]bool{"error": true, "network_error": true, "insufficient_system_resource": true, "abort": true}
 
 // add adds a piece of the message.
@@ -201,7 +202,7 @@ func (c *chatAssembly) add(m *chatMessage) {
 		detailed = c.detail(raw) || detailed
 	}
 	switch {
-	case detailed: // it says the same
+	case detailed: // the other fields repeat it
 	case m.ReasoningContent != "":
 		c.think("reasoning_content", string(m.ReasoningContent))
 	case m.Reasoning != "":
@@ -216,7 +217,7 @@ func (c *chatAssembly) add(m *chatMessage) {
 	}
 }
 
-// last returns the last part if it is of a kind and fits, or begins another.
+// last returns the last part if it has the kind and fits, or else starts a new one.
 func (c *chatAssembly) last(kind belay.PartType, fits func(*piece) bool) *piece {
 	if n := len(c.pieces); n > 0 && c.pieces[n-1].kind == kind && fits(c.pieces[n-1]) {
 		return c.pieces[n-1]
@@ -231,8 +232,8 @@ func (c *chatAssembly) think(field, text string) {
 	c.extend(p, text)
 }
 
-// detail adds thinking that comes in details, as OpenRouter has it, and reports
-// whether it had text. Pieces of one detail have the same number and type.
+// detail adds thinking that comes in details, as from OpenRouter, and reports whether it had
+// text. Pieces of one detail have the same index and type.
 func (c *chatAssembly) detail(raw json.RawMessage) (hasText bool) {
 	detail, err := readObject(raw)
 	if err != nil {
@@ -256,17 +257,17 @@ func (c *chatAssembly) detail(raw json.RawMessage) (hasText bool) {
 	return text != ""
 }
 
-// toolCall adds a piece of a call. Calls have numbers, but some servers give all of
-// them the same: a call is another one if it has a name and its id differs, or if it has
-// a name, no id, and begins where the one before is complete. Some give each piece of a
-// call an id of its own: the first counts.
+// toolCall adds a piece of a call. Calls have indexes, but some servers give all calls the same
+// one. So a piece starts a new call if it has a name and another id, or if it has a name, no
+// id, and the input of the previous call is complete. Some servers give each piece of a call
+// its own id: the first one counts.
 func (c *chatAssembly) toolCall(call *chatCall, place int) {
 	number := place
 	if call.Index != nil {
 		number = *call.Index
 	}
 	p := c.calling[number]
-	if p == nil || call.Function.Name != "" && (call.ID != "" && p.id != "" && string(call.ID) != p.id || call.ID == "" && isObject(p.text)) {
+	if p == nil || call.Function.Name != "" && (call.ID != "" && p.id != "" && string(call.ID) != p.id || call.ID == "" && wire.IsObject(p.text)) {
 		p = c.begin(belay.PartCall)
 		c.calling[number] = p
 	}
@@ -277,8 +278,8 @@ func (c *chatAssembly) toolCall(call *chatCall, place int) {
 	c.extend(p, string(call.Function.Arguments))
 }
 
-// response returns the whole of it. Some servers say that the model stopped where
-// others say that it calls tools.
+// response returns the complete response. Some servers report stop where others report
+// tool_calls.
 func (c *chatAssembly) response() *belay.Response {
 	c.ended()
 	switch c.finish {

@@ -5,47 +5,37 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// blank reports whether a text has nothing to read. Such texts are not sent.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// resultText returns the text of a result. The protocols have no mark for errors,
-// so that it is said in words.
+// resultText returns the text of a result. The protocols have no field for errors, so an error
+// begins with the word Error.
 func resultText(r *belay.ResultPart) string {
 	switch {
 	case !r.IsError:
 		return r.Text
-	case blank(r.Text):
+	case wire.IsBlank(r.Text):
 		return "Error: the tool failed and did not say why."
 	default:
 		return "Error: " + r.Text
 	}
 }
 
-// argumentsOf returns the input of a call as the service wants it: a text that is
-// a JSON object.
+// argumentsOf returns the input of a call as the service requires it: a text that is a JSON
+// object.
 func argumentsOf(input json.RawMessage) string {
-	if !isObject(input) {
+	if !wire.IsObject(input) {
 		return "{}"
 	}
-	return plain(wholeCharacters(input))
+	return plain(wire.ReplaceLoneSurrogates(input))
 }
 
-// isObject reports whether a text is a JSON object.
-func isObject(text []byte) bool {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	return len(text) > 0 && text[0] == '{' && json.Valid(text)
-}
-
-// plain returns JSON without white space, and without the escapes that storing it
-// adds: an input is spelled the same whether it has just come or was loaded, and a
-// model that reads its own calls does not learn to spell < as \u003c.
+// plain returns JSON without white space, and without the escapes that storing it adds. So an
+// input has the same bytes before and after it was stored, and a model that reads its own
+// calls does not learn to write < as \u003c.
 func plain(input json.RawMessage) string {
 	text := compact(input)
 	if !bytes.Contains(text, []byte(`\u`)) {
@@ -64,60 +54,40 @@ func plain(input json.RawMessage) string {
 				continue
 			}
 		}
-		out = append(out, text[i], text[i+1]) // an escaped backslash begins nothing
+		out = append(out, text[i], text[i+1]) // skip the escaped character, which may be a backslash
 		i++
 	}
 	return string(out)
 }
 
-// storedEscapes are the characters that encoding/json escapes without need.
+// storedEscapes are the characters that encoding/json escapes although JSON does not require it.
 var storedEscapes = map[string]string{"003c": "<", "003e": ">", "0026": "&", "2028": "\u2028", "2029": "\u2029"}
 
-// media is an image or a file as the service takes it: one of the fields is set.
+// media is an image or a file in a form that the service accepts. One kind of field is set.
 type media struct {
-	image          string // an address, which may hold the data
+	image          string // an address, which may be a data URL
 	file, fileName string // likewise
-	text           string // what cannot be shown, or is text anyhow
+	text           string // a text file, or a notice in place of the file
 }
 
-// imageTypes are the images that the service looks at.
-var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
-
-// mediaOf returns an image or a file, or a text that says what cannot be shown.
+// mediaOf returns an image or a file, or a text in place of a file that the service does not
+// accept.
 func mediaOf(m *belay.Media) media {
-	switch kind := imageType(m); {
+	switch kind := wire.ImageType(m); {
 	case kind != "" && len(m.Data) > 0:
 		return media{image: dataURL(kind, m.Data)}
 	case kind != "" && m.URL != "":
 		return media{image: m.URL}
 	case m.MIME == "application/pdf" && len(m.Data) > 0:
 		return media{file: dataURL(m.MIME, m.Data), fileName: nameOf(m, "file.pdf")}
-	case strings.HasPrefix(m.MIME, "text/") && !blank(string(m.Data)):
+	case strings.HasPrefix(m.MIME, "text/") && !wire.IsBlank(string(m.Data)):
 		return media{text: fmt.Sprintf("<file name=%q>\n%s\n</file>", nameOf(m, "file"), m.Data)}
 	default:
-		return media{text: fmt.Sprintf("[A file that cannot be shown: name %q, type %q, %d bytes, address %q]", m.Name, m.MIME, len(m.Data), m.URL)}
+		return media{text: wire.FileNotice(m)}
 	}
 }
 
-// imageType returns the type of an image that the service looks at; empty if it is none.
-// The first bytes count before the name, which tools get wrong.
-func imageType(m *belay.Media) string {
-	if !strings.HasPrefix(m.MIME, "image/") {
-		return ""
-	}
-	if seen := http.DetectContentType(m.Data); slices.Contains(imageTypes, seen) {
-		return seen
-	}
-	if m.MIME == "image/jpg" {
-		return "image/jpeg"
-	}
-	if slices.Contains(imageTypes, m.MIME) {
-		return m.MIME
-	}
-	return ""
-}
-
-// dataURL returns the content of a file as an address.
+// dataURL returns the content of a file as a data URL.
 func dataURL(kind string, content []byte) string {
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(content)
 }
@@ -129,24 +99,24 @@ func nameOf(m *belay.Media, otherwise string) string {
 	return m.Name
 }
 
-// opaque is what this package keeps with a part. What Responses wants back, Chat
-// does not understand, and the other way round.
+// opaque is the data that this package keeps with a part. The fields of one protocol mean
+// nothing to the other.
 type opaque struct {
-	// ID and Encrypted are those of an item of thinking, and Summary its texts, if
-	// there are several.
+	// ID and Encrypted belong to an item of thinking, and Summary is its texts if there are
+	// several.
 	ID        string   `json:"id,omitempty"`
 	Encrypted string   `json:"encrypted,omitempty"`
 	Summary   []string `json:"summary,omitempty"`
-	// Phase is what sort of text the service takes a text for.
+	// Phase is the kind of text, as the service classified it.
 	Phase string `json:"phase,omitempty"`
-	// Field is where a server of Chat writes its thinking, or Detail is a piece of
-	// it that the server wants back, without its text.
+	// Field is the field in which a Chat server sent its thinking. Detail is a detail of
+	// thinking, without its text, that must be sent back to the server.
 	Field  string          `json:"field,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
 
-// ours returns what this package keeps with a part, if the part is from the same
-// provider.
+// ours returns the data that this package keeps with a part, or false if the part is from
+// another provider.
 func ours(p *belay.Part, provider string) (opaque, bool) {
 	var o opaque
 	ok := p.Provider == provider && len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) == nil

@@ -24,8 +24,7 @@ func ExampleNew() {
 	// end_turn 1000 100 0.00315
 }
 
-// Any server that speaks Chat Completions will do: Ollama, llama.cpp, vLLM and
-// others are found by their address.
+// Any server with Chat Completions works, such as Ollama, llama.cpp and vLLM: set its address.
 func ExampleNew_local() {
 	ollama := httptest.NewServer(http.HandlerFunc(complete)) // in place of http://localhost:11434
 	defer ollama.Close()
@@ -40,7 +39,7 @@ func ExampleNew_local() {
 	// end_turn 20 5 0
 }
 
-// stream asks a model and prints what it says.
+// stream sends a request to a model and prints the response.
 func stream(model belay.InfoModel) {
 	request := &belay.Request{
 		System:   "You are brief.",

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -12,16 +11,17 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// serviceError is what the service says is wrong, in a body or in a stream.
+// serviceError is an error of the service, in a body or in a stream.
 type serviceError struct {
 	Type    string    `json:"type"`
 	Code    looseText `json:"code"`
 	Message string    `json:"message"`
 }
 
-// UnmarshalJSON reads an error, which some servers write as a mere text.
+// UnmarshalJSON decodes an error, which some servers send as a plain string.
 func (e *serviceError) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		var text looseText
@@ -43,8 +43,8 @@ func (e *serviceError) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// quote adds what a server says that another one said: that of OpenRouter is no more than
-// that it returned an error.
+// quote adds the error of the upstream server. OpenRouter's own message only says that the
+// upstream server returned an error.
 func (e *serviceError) quote(metadata json.RawMessage) {
 	var from struct {
 		Raw looseText `json:"raw"`
@@ -63,7 +63,7 @@ func (e *serviceError) quote(metadata json.RawMessage) {
 			said = body.Error.Error()
 		}
 	}
-	e.Message += ": " + beginning(said)
+	e.Message += ": " + wire.Beginning(said, mostSaid)
 }
 
 func (e *serviceError) Error() string {
@@ -77,7 +77,7 @@ func (e *serviceError) Error() string {
 	return word + ": " + e.Message
 }
 
-// says reports whether one of the words is the error's code or type.
+// says reports whether the code or the type of the error is one of the words.
 func (e *serviceError) says(words ...string) bool {
 	for _, word := range words {
 		if string(e.Code) == word || e.Type == word {
@@ -87,19 +87,13 @@ func (e *serviceError) says(words ...string) bool {
 	return false
 }
 
-// contains reports whether the message contains one of some texts.
+// contains reports whether the message contains one of the texts.
 func (e *serviceError) contains(texts ...string) bool {
-	message := strings.ToLower(e.Message)
-	for _, text := range texts {
-		if strings.Contains(message, text) {
-			return true
-		}
-	}
-	return false
+	return wire.Mentions(e.Message, texts...)
 }
 
-// readError reads the error of an event: its fields are the event's, or in one of
-// their own.
+// readError decodes the error of an event. Its fields are in the event itself or in the field
+// error.
 func readError(data []byte) error {
 	var event struct {
 		serviceErrorFields
@@ -107,7 +101,7 @@ func readError(data []byte) error {
 		Error *serviceError `json:"error"`
 	}
 	if err := json.Unmarshal(data, &event); err != nil {
-		return fmt.Errorf("an event that tells of an error is not what was agreed: %w", err)
+		return wire.Unexpected("an error event", err)
 	}
 	if event.Error != nil {
 		return event.Error
@@ -120,61 +114,37 @@ type serviceErrorFields struct {
 	Message string    `json:"message"`
 }
 
-// failed makes the error of an attempt.
-func (m *Model) failed(kind belay.ModelErrorKind, err error) *belay.ModelError {
-	if text := err.Error(); m.scrub(text) != text {
-		err = errors.New(m.scrub(text)) // what it wraps may hold the key
-	}
-	return &belay.ModelError{Kind: kind, Model: m.provider + "/" + m.name, Err: err}
-}
-
-// inStream makes the error of an attempt that failed after it began well.
+// inStream returns the error of an attempt that failed after the answer had begun.
 func (m *Model) inStream(err error) error {
 	var said *serviceError
 	if !errors.As(err, &said) {
-		return m.failed(belay.ModelServer, err)
+		return m.failures.New(belay.ModelServer, err)
 	}
-	status, _ := strconv.Atoi(string(said.Code)) // some give the status that it would have been
-	failure := m.failed(kindOf(status, said), err)
+	status, _ := strconv.Atoi(string(said.Code)) // some servers give the HTTP status as the code
+	failure := m.failures.New(kindOf(status, said), err)
 	if failure.Kind == belay.ModelRateLimited {
 		failure.RetryAfter = waitIn(said.Message)
 	}
 	return failure
 }
 
-// refused makes the error of a request that was not answered: the answer, if
-// there is one, says that it was refused.
+// refused returns the error of a request that the service refused, or that got no answer.
 func (m *Model) refused(answer *http.Response, err error) error {
 	if answer == nil || answer.StatusCode < http.StatusBadRequest {
-		return m.lost(err)
+		return m.failures.NoAnswer(err)
 	}
 	said := saidBy(answer)
-	failure := m.failed(kindOf(answer.StatusCode, said), said)
+	failure := m.failures.New(kindOf(answer.StatusCode, said), said)
 	failure.Status = answer.StatusCode
-	failure.RetryAfter = retryAfter(answer.Header, time.Now())
+	failure.RetryAfter = wire.RetryAfter(answer.Header, time.Now())
 	if failure.RetryAfter == 0 && failure.Kind == belay.ModelRateLimited {
 		failure.RetryAfter = waitIn(said.Message)
 	}
 	return failure
 }
 
-// lost makes the error of a request that got no answer.
-func (m *Model) lost(err error) *belay.ModelError {
-	if unheard := unheard(err); unheard != nil {
-		return m.failed(belay.ModelInvalid, unheard) // waiting does not help
-	}
-	return m.failed(belay.ModelNetwork, err)
-}
-
-// isStrange makes the error of an answer that is none of a model.
-func (m *Model) isStrange(answer *http.Response, err error) *belay.ModelError {
-	failure := m.failed(belay.ModelInvalid, err)
-	failure.Status = answer.StatusCode
-	return failure
-}
-
-// kindOf returns the kind of a refusal, by its status if it has one and by its
-// words.
+// kindOf returns the kind of error of a refusal, from its status, if it has one, and from its
+// code and message.
 func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 	switch {
 	case tooLong(status, said):
@@ -196,18 +166,18 @@ func kindOf(status int, said *serviceError) belay.ModelErrorKind {
 	}
 }
 
-// tooLong tells a request that does not fit the window from others that are
-// refused. OpenAI has a code for it; other servers have words.
+// tooLong reports whether a request was refused because it exceeds the window. OpenAI has a
+// code for it; other servers only say it in the message.
 func tooLong(status int, said *serviceError) bool {
 	return status == http.StatusRequestEntityTooLarge ||
 		said.says("context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded") ||
-		// More than a minute's worth of tokens at once never passes.
+		// A request with more tokens than the limit per minute never succeeds.
 		said.says("rate_limit_exceeded", "tokens") && said.contains("request too large") ||
 		status != http.StatusTooManyRequests && said.contains(tooLongWords...)
 }
 
-// tooLongWords are those of OpenAI, vLLM, llama.cpp, LM Studio, Ollama, SGLang, xAI,
-// Moonshot, MiniMax, Z.ai, Mistral, Anthropic and the gateways before them.
+// tooLongWords are from the messages of OpenAI, vLLM, llama.cpp, LM Studio, Ollama, SGLang, xAI,
+// Moonshot, MiniMax, Z.ai, Mistral, Anthropic and the gateways in front of them.
 var tooLongWords = []string{
 	"context_length_exceeded", "exceeds the context window", "exceed context window", "context window exceeds", "exceed context limit",
 	"maximum context length", "context length is only", "longer than the maximum model length", "longer than the model's context length",
@@ -215,22 +185,12 @@ var tooLongWords = []string{
 	"maximum prompt length", "prompt exceeds max length", "exceeded model token limit", "exceeds the maximum number of tokens", "prompt is too long", "input is too long",
 }
 
-// mostSaid bounds what an error repeats of a body that is not JSON, such as the
-// page of a proxy.
+// mostSaid limits, in bytes, how much of a body that is not JSON an error quotes.
 const mostSaid = 500
 
-// beginning returns the first characters of what a service said, with a mark if there is
-// more.
-func beginning(said string) string {
-	if len(said) <= mostSaid {
-		return strings.ToValidUTF8(said, "")
-	}
-	return strings.ToValidUTF8(said[:mostSaid], "") + "…"
-}
-
-// saidBy returns what the body of a refusal says.
+// saidBy returns the error in the body of a refusal.
 func saidBy(answer *http.Response) *serviceError {
-	raw, _ := io.ReadAll(answer.Body) // the SDK has read it before
+	raw, _ := io.ReadAll(answer.Body) // the SDK has already read it into memory
 	var body struct {
 		Error   serviceError `json:"error"`
 		Message string       `json:"message"`
@@ -239,7 +199,7 @@ func saidBy(answer *http.Response) *serviceError {
 		body.Error.Message = body.Message
 	}
 	if body.Error.Message == "" {
-		body.Error.Message = beginning(string(raw))
+		body.Error.Message = wire.Beginning(string(raw), mostSaid)
 	}
 	if body.Error.Message == "" {
 		body.Error.Message = answer.Status
@@ -250,27 +210,10 @@ func saidBy(answer *http.Response) *serviceError {
 	return &body.Error
 }
 
-// longest is longer than anybody waits, and far from overflowing.
-const longest = 24 * time.Hour
-
-// retryAfter reads how long the service asks to wait: milliseconds, seconds, or a date.
-func retryAfter(headers http.Header, now time.Time) time.Duration {
-	var wait time.Duration
-	header := headers.Get("Retry-After")
-	if exact, err := strconv.ParseFloat(headers.Get("Retry-After-Ms"), 64); err == nil && exact > 0 {
-		wait = time.Duration(min(exact, float64(longest.Milliseconds())) * float64(time.Millisecond))
-	} else if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
-		wait = time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
-	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(now)
-	}
-	return max(wait, 0)
-}
-
-// tryAgain is how a stream, which has no headers left, says how long to wait.
+// tryAgain finds in a message how long to wait. In a stream there is no header for it.
 var tryAgain = regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
 
-// waitIn reads how long a message asks to wait.
+// waitIn returns how long a message asks to wait, or 0.
 func waitIn(message string) time.Duration {
 	found := tryAgain.FindStringSubmatch(message)
 	if found == nil {
@@ -280,5 +223,5 @@ func waitIn(message string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(wait, longest)
+	return min(wait, wire.MaxWait)
 }

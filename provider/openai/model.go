@@ -3,67 +3,64 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// API is one of the two protocols.
+// API is one of OpenAI's two protocols.
 type API string
 
 // The protocols.
 const (
-	// Responses is the newer one. It carries thinking from request to request.
+	// Responses is the newer protocol. It carries thinking from request to request.
 	Responses API = "responses"
-	// Chat is Chat Completions, which nearly every server speaks.
+	// Chat is Chat Completions, which nearly every server supports.
 	Chat API = "chat"
 )
 
 // Options are the settings of a model.
 type Options struct {
-	// Key is what the service is paid with. Defaults to the environment variable
-	// OPENAI_API_KEY, and with a URL that is not OpenAI's to none.
+	// Key is the API key. Defaults to the environment variable OPENAI_API_KEY, or to none
+	// if URL is not OpenAI's.
 	Key string
-	// URL is where the service is, up to and with /v1; to one without a path /v1 is
-	// added. Defaults to https://api.openai.com/v1.
+	// URL is the address of the service, including /v1, which is added if the address has
+	// no path. Defaults to https://api.openai.com/v1.
 	URL string
-	// API is the protocol. Defaults to Responses, and with a URL that is not
-	// OpenAI's to Chat.
+	// API is the protocol. Defaults to Responses, or to Chat if URL is not OpenAI's.
 	API API
-	// Provider is who serves the model: it is the first half of its name, finds it
-	// in the built-in table, and tells its thinking from that of others. Say openai
-	// if OpenAI is behind an address of your own. Defaults to openai, and with a URL
-	// that is not OpenAI's to its host.
+	// Provider names the service. It is the first half of the model's name, selects the
+	// models of the built-in table, and thinking is sent back only to the provider it came
+	// from. Set it to openai if URL leads to OpenAI through an address of your own. Defaults
+	// to openai, or to the host of URL if that is not OpenAI's.
 	Provider string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens bounds the response to a request that sets no bound. Defaults to
-	// the service's own bound.
+	// MaxTokens limits the response to a request that sets no limit. Defaults to the limit
+	// of the service.
 	MaxTokens int
-	// Effort is how hard the model thinks, in the service's words: none, minimal,
-	// low, medium, high, xhigh. Defaults to what the service does by itself.
+	// Effort is how much the model thinks, in the service's words: none, minimal, low,
+	// medium, high, xhigh. Defaults to the default of the service.
 	Effort string
-	// Summary asks for a summary of the thinking: auto, concise or detailed. OpenAI
-	// gives it to verified organisations only; Chat has none. Defaults to no summary.
+	// Summary requests a summary of the thinking: auto, concise or detailed. OpenAI provides
+	// it to verified organisations only, and Chat has none. Defaults to no summary.
 	Summary string
-	// Extra is a JSON object whose fields are added to every request, for what only
-	// some servers know. Fields that this package sets cannot be in it. Defaults to
-	// none.
+	// Extra is a JSON object whose fields are added to every request, for features of
+	// single servers. It cannot contain fields that this package sets. Defaults to none.
 	Extra json.RawMessage
 	// Window is how many tokens a request and its response may take. Defaults to
 	// the built-in table.
 	Window int
-	// Price is what tokens cost. Defaults to the built-in table.
+	// Price is the price of tokens. Defaults to the built-in table.
 	Price belay.Price
 }
 
@@ -71,18 +68,16 @@ type Options struct {
 type Model struct {
 	name     string
 	provider string
-	wire     wire
+	protocol protocol
 	settings settings
 	client   sdk.Client
-	// scrub takes the key out of a text. It is a closure so that printing a Model
-	// does not print the key.
-	scrub  func(string) string
-	broken error // why no request can be sent
-	info   func() belay.ModelInfo
-	reason func() bool // whether the model thinks
-	// encoder is the wire as it encodes messages for this model.
-	encoder func() wire
-	heads   atomic.Pointer[[]*head]
+	failures wire.Failures
+	broken   error // why no request can be sent
+	info     func() belay.ModelInfo
+	reason   func() bool // whether the model thinks
+	// encoder is the protocol as it encodes messages for this model.
+	encoder func() protocol
+	heads   wire.Heads
 }
 
 // settings are the options that are part of a request.
@@ -90,19 +85,19 @@ type settings struct {
 	maxTokens       int
 	effort, summary string
 	extra           []byte // the fields, without braces
-	official        bool   // it is OpenAI who serves
+	official        bool   // the service is OpenAI
 }
 
 var _ belay.InfoModel = (*Model)(nil)
 
-// official is OpenAI itself, and officialHost is where it is.
+// official is the provider name of OpenAI itself, and officialHost the host of its API.
 const (
 	official     = "openai"
 	officialHost = "api.openai.com"
 )
 
-// New makes a model of its name in the API, such as gpt-5.2. It sends nothing: a
-// key that is missing or wrong shows when the first request fails.
+// New returns the model with a name of the API, such as gpt-5.2. It sends nothing: if the key
+// is missing or wrong, the first request fails.
 func New(model string, opts *Options) *Model {
 	var o Options
 	if opts != nil {
@@ -113,17 +108,18 @@ func New(model string, opts *Options) *Model {
 		o.Key = cmp.Or(o.Key, os.Getenv("OPENAI_API_KEY"))
 		o.API, o.Provider = cmp.Or(o.API, Responses), cmp.Or(o.Provider, official)
 		if o.Key == "" {
-			broken = errNoKey
+			broken = wire.NoKey("OPENAI_API_KEY")
 		}
 	}
-	m := &Model{name: model, provider: cmp.Or(o.Provider, base.Host, official), scrub: scrubber(o.Key), broken: broken}
+	m := &Model{name: model, provider: cmp.Or(o.Provider, base.Host, official), broken: broken}
+	m.failures = wire.NewFailures(m.provider+"/"+model, o.Key)
 	o.API = cmp.Or(o.API, Chat)
 	m.settings = settings{maxTokens: o.MaxTokens, effort: o.Effort, summary: o.Summary, official: m.provider == official}
 	switch o.API {
 	case Responses:
-		m.wire = responsesWire{provider: m.provider}
+		m.protocol = responsesProtocol{provider: m.provider}
 	case Chat:
-		m.wire = chatWire{m.provider, wantsShortIDs(base.Hostname(), model), wantsThoughts(m.provider, base.Hostname())}
+		m.protocol = chatProtocol{m.provider, wantsShortIDs(base.Hostname(), model), wantsThoughts(m.provider, base.Hostname())}
 	default:
 		m.broken = fmt.Errorf("Options.API: %q is neither %q nor %q", o.API, Responses, Chat)
 	}
@@ -133,31 +129,24 @@ func New(model string, opts *Options) *Model {
 	m.client = clientOf(base, &o)
 	m.info = sync.OnceValue(func() belay.ModelInfo { return describe(m.provider, base, model, &o) })
 	m.reason = sync.OnceValue(func() bool { return o.Effort != "" || o.Summary != "" || reasons(m.provider, base, model) })
-	m.encoder = sync.OnceValue(func() wire {
-		if w, ok := m.wire.(responsesWire); ok && m.settings.official && !m.reason() {
+	m.encoder = sync.OnceValue(func() protocol {
+		if w, ok := m.protocol.(responsesProtocol); ok && m.settings.official && !m.reason() {
 			w.quiet = true
 			return w
 		}
-		return m.wire
+		return m.protocol
 	})
 	return m
 }
 
-// clientOf makes the client of the SDK. It is put together by hand, since the one
-// that the SDK makes takes keys, headers and addresses from the environment, and
-// would send them to any server.
+// clientOf returns a client of the SDK. It does not use the SDK's constructor, which reads keys,
+// headers and addresses from the environment and would send them to any server.
 func clientOf(base *url.URL, o *Options) sdk.Client {
-	http1 := o.HTTPClient
-	if http1 == nil {
-		http1 = http.DefaultClient
-	}
-	client := *http1
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key would go along
 	settings := []option.RequestOption{
 		option.WithBaseURL(base.String()),
-		option.WithHTTPClient(&client),
+		option.WithHTTPClient(wire.Client(o.HTTPClient)),
 		option.WithMaxRetries(0), // the loop retries
-		option.WithMiddleware(boundRefusal),
+		option.WithMiddleware(wire.LimitRefusal),
 	}
 	if o.Key != "" {
 		settings = append(settings, option.WithAPIKey(o.Key))
@@ -165,22 +154,18 @@ func clientOf(base *url.URL, o *Options) sdk.Client {
 	return sdk.Client{Options: settings}
 }
 
-var errNoKey = errors.New("there is no key: set OPENAI_API_KEY or Options.Key")
-
-// baseURL reads the address of the service and says what is wrong with it.
+// baseURL parses the address of the service.
 func baseURL(address string) (*url.URL, error) {
 	fallback := &url.URL{Scheme: "https", Host: officialHost, Path: "/v1/"}
 	if address == "" {
 		return fallback, nil
 	}
-	u, err := url.Parse(address)
+	u, err := wire.ParseURL(address, "https://host/v1")
 	switch {
 	case err != nil:
-		return &url.URL{}, fmt.Errorf("Options.URL: %w", unnamed(err))
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return &url.URL{}, fmt.Errorf("Options.URL: %q is not the address of a web server: write https://host/v1", u.Redacted())
+		return &url.URL{}, err
 	case u.RawQuery != "" || u.Fragment != "":
-		return &url.URL{}, fmt.Errorf("Options.URL: %q has something behind its path: write https://host/v1", u.Redacted())
+		return &url.URL{}, fmt.Errorf("Options.URL: %q has a query or a fragment: write https://host/v1", u.Redacted())
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	if u.Path == "" {
@@ -190,15 +175,7 @@ func baseURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// unnamed takes the address out of an error about it: there may be a password in it.
-func unnamed(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// add takes over the fields that are added to every request.
+// add sets the extra fields of every request.
 func (s *settings) add(extra json.RawMessage, api API) error {
 	if len(extra) == 0 {
 		return nil
@@ -219,23 +196,13 @@ func (s *settings) add(extra json.RawMessage, api API) error {
 	return nil
 }
 
-// ownFields are the fields of a request that this package sets, or that would
-// change what comes back.
+// ownFields are the fields of a request that this package sets, or that would change the form
+// of the answer.
 var ownFields = map[string]bool{
 	"model": true, "input": true, "messages": true, "instructions": true, "tools": true, "stream": true, "stream_options": true,
 	"store": true, "include": true, "reasoning_effort": true, "max_output_tokens": true, "max_completion_tokens": true, "max_tokens": true,
 	"previous_response_id": true, "conversation": true, "background": true, "n": true,
 }
 
-// scrubber returns a function that takes the key out of a text.
-func scrubber(key string) func(string) string {
-	return func(text string) string {
-		if key == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, key, "[key]")
-	}
-}
-
-// Info tells the model's name, window, longest output and price.
+// Info returns the model's name, window, longest output and price.
 func (m *Model) Info() belay.ModelInfo { return m.info() }

@@ -1,21 +1,17 @@
 package openai_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/openai"
 	"github.com/belay-run/belay/provider/providertest"
 )
@@ -50,7 +46,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// trap is a client that sends nothing and remembers what it was to send.
+// trap is a transport that sends nothing and records the request.
 type trap struct {
 	url    string
 	key    string
@@ -62,8 +58,7 @@ func (c *trap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("trapped")
 }
 
-// What goes where: no key, header or address of the environment goes to a server
-// that is not OpenAI's.
+// A server that is not OpenAI's gets no key, header or address from the environment.
 //
 //nolint:paralleltest // it changes the environment
 func TestWhereRequestsGo(t *testing.T) {
@@ -139,12 +134,12 @@ func TestWhatCannotBeSentIsInvalid(t *testing.T) {
 		_, err := answer(t, openai.New("m", &o), hello())
 		_ = wantFailure(t, err, belay.ModelInvalid, test.want)
 		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error tells a password: %v", err)
+			t.Errorf("the error contains a password: %v", err)
 		}
 	}
 }
 
-// fields are what a request says beside tools and messages.
+// fields returns the fields of a request without tools and messages.
 func fields(t testing.TB, body []byte) string {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -200,7 +195,7 @@ func TestSettingsAreSent(t *testing.T) {
 	}
 }
 
-// bodies is a client that answers OpenAI's requests and keeps them.
+// bodies is a transport that sends requests for OpenAI to a loopback server.
 type bodies struct{ server *providertest.Chat }
 
 func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -220,66 +215,12 @@ func TestOpenAIItselfKnowsTheNewerBound(t *testing.T) {
 	}
 }
 
-func TestAModelDoesNotShowItsKey(t *testing.T) {
-	t.Parallel()
-	const key = "key-that-nobody-may-see"
-	model := openai.New("m", &openai.Options{Key: key, URL: "http://127.0.0.1:1"})
-	_, err := answer(t, model, hello())
-	for _, text := range []string{fmt.Sprintf("%v", model), fmt.Sprintf("%+v", model), fmt.Sprintf("%#v", model), fmt.Sprintf("%v %+v %#v", err, err, err)} {
-		if strings.Contains(text, key) {
-			t.Errorf("the key shows in %s", text)
-		}
-	}
-}
-
-func TestTheKeyDoesNotFollowRedirects(t *testing.T) {
-	t.Parallel()
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
-		t.Run(http.StatusText(status), func(t *testing.T) {
-			t.Parallel()
-			var reached atomic.Bool
-			other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
-			t.Cleanup(other.Close)
-			front := httptest.NewServer(http.RedirectHandler(other.URL, status))
-			t.Cleanup(front.Close)
-			if _, err := answer(t, openai.New("m", &openai.Options{Key: "key-of-a-test", URL: front.URL}), hello()); err == nil {
-				t.Error("a redirect was taken for an answer")
-			}
-			if reached.Load() {
-				t.Error("another host was sent the request")
-			}
-			// Nor is it sent elsewhere on the same host.
-			same := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/elsewhere" {
-					reached.Store(true)
-				}
-				http.Redirect(w, r, "/elsewhere", status)
-			}))
-			t.Cleanup(same.Close)
-			if _, err := answer(t, openai.New("m", &openai.Options{Key: "key-of-a-test", URL: same.URL}), hello()); err == nil || reached.Load() {
-				t.Errorf("got %v, want a failure and no second request: %t", err, reached.Load())
-			}
-		})
-	}
-}
-
 func TestAnAnsweredConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
-		var dialled atomic.Int64
-		transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			dialled.Add(1)
-			var d net.Dialer
-			return d.DialContext(ctx, network, address)
-		}}
-		defer transport.CloseIdleConnections()
-		model := open(server, &openai.Options{API: api, HTTPClient: &http.Client{Transport: transport}})
-		for range 5 {
-			ask(t, server, model, hello())
-		}
-		if n := dialled.Load(); n != 1 {
-			t.Errorf("5 requests took %d connections, want 1", n)
-		}
+		wiretest.ConnectionsAreReused(t, func(client *http.Client) belay.Model {
+			return open(server, &openai.Options{API: api, HTTPClient: client})
+		}, func(model belay.Model) { ask(t, server, model, hello()) })
 	})
 }
 

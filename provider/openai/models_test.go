@@ -1,13 +1,11 @@
 package openai_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/openai"
 	"github.com/belay-run/belay/provider/providertest"
 )
@@ -15,35 +13,19 @@ import (
 func TestModelsAreListed(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, api openai.API, server providertest.Server) {
-		names, err := open(server, &openai.Options{API: api}).Models(t.Context())
-		if err != nil || !slices.Equal(names, []string{"another-model", "model-of-a-test"}) {
-			t.Errorf("got %q, %v, want the models of the server", names, err)
-		}
-		_, err = openai.New("m", &openai.Options{API: api, URL: server.URL(), Key: "wrong"}).Models(t.Context())
-		if e := wantFailure(t, err, belay.ModelAuth, "Incorrect API key"); e.Status != http.StatusUnauthorized {
-			t.Errorf("the status is %d", e.Status)
-		}
-		cancelled, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := open(server, &openai.Options{API: api}).Models(cancelled); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want the error of the context", err)
-		}
-		if n := len(server.Requests()); n != 0 {
-			t.Errorf("a list is no request to the model, and there are %d", n)
-		}
-		server.Close()
-		_, err = open(server, &openai.Options{API: api}).Models(t.Context())
-		_ = wantFailure(t, err, belay.ModelInvalid, "nothing listens at 127.0.0.1:")
+		wiretest.ModelsAreListed(t, server, func(url, key string) wiretest.Lister {
+			return openai.New("gpt-5.2", &openai.Options{API: api, URL: url, Key: key})
+		}, belay.ModelInvalid)
 	})
 	_, err := wild(t, openai.Chat, http.StatusOK, "text/html", "<html>").(*openai.Model).Models(t.Context())
 	_ = wantFailure(t, err, belay.ModelInvalid, "it answered text/html")
 	_, err = wild(t, openai.Chat, http.StatusOK, "application/json", "<html>").(*openai.Model).Models(t.Context())
-	_ = wantFailure(t, err, belay.ModelServer, "not what was agreed")
+	_ = wantFailure(t, err, belay.ModelServer, "does not have the expected form")
 	_, err = openai.New("m", &openai.Options{URL: "ftp://localhost"}).Models(t.Context())
 	_ = wantFailure(t, err, belay.ModelInvalid, "Options.URL")
 }
 
-// What is known of a provider has a window; of OpenAI's own, a price too.
+// Known models have a window, and those of OpenAI also a price.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"openai", "openrouter"} {

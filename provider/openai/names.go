@@ -1,14 +1,14 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// What the service takes as the name of a tool, and as the id of a call: Chat is
-// stricter about ids than Responses, so that its limit is kept by both.
+// The names of tools and the ids of calls that the service accepts. Chat is stricter about ids
+// than Responses, so its limit applies to both.
 var (
 	fitName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	fitID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
@@ -19,47 +19,41 @@ var (
 
 const (
 	mostName = 64
-	hashed   = 8 // characters of a hash that tell names apart
+	hashed   = 8 // characters of a hash that distinguish names
 )
 
-// wireName returns the name of a tool as the service takes it. It depends on
-// nothing but the name, so that calls of long ago are sent alike; a hash keeps
-// apart what would become the same.
+// wireName returns a name for a tool that the service accepts. The result depends only on the
+// name, so that old calls are always sent the same way. A hash distinguishes names that would
+// otherwise become equal.
 func wireName(name string) string {
 	if fitName.MatchString(name) {
 		return name
 	}
 	fit := unfit.ReplaceAllString(name, "_")
 	fit = fit[:min(len(fit), mostName-hashed-1)]
-	return strings.TrimRight(fit, "_") + "_" + hash(name)[:hashed]
+	return strings.TrimRight(fit, "_") + "_" + wire.Hash(name)[:hashed]
 }
 
-// wireID returns the id of a call as the service takes it. Nobody reads it back:
-// the service repeats no ids but its own.
+// wireID returns an id for a call that the service accepts. It needs no translation back: the
+// service only sends ids that it made itself.
 func wireID(id string) string {
 	if fitID.MatchString(id) {
 		return id
 	}
-	return "call_" + hash(id)[:32]
+	return "call_" + wire.Hash(id)[:32]
 }
 
-// shortID returns the id of a call as Mistral takes it, which refuses every other.
+// shortID returns an id for a call that Mistral accepts: nine letters or digits.
 func shortID(id string) string {
 	if fitShortID.MatchString(id) {
 		return id
 	}
-	return hash(id)[:9]
+	return wire.Hash(id)[:9]
 }
 
-// wantsShortIDs reports whether a server takes no ids but short ones: Mistral, and others
-// that serve its models, whose templates refuse them likewise. To all others one id is as
-// good as another.
+// wantsShortIDs reports whether a server accepts only short ids: Mistral, and other servers of
+// its models, whose templates reject longer ones. All other servers accept any id.
 func wantsShortIDs(host, model string) bool {
 	model = strings.ToLower(model)
 	return strings.HasSuffix(host, "mistral.ai") || strings.Contains(model, "stral") || strings.Contains(model, "mixtral") || strings.Contains(model, "pixtral")
-}
-
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object whose fields keep their order: the order of a schema's
-// properties is the one in which a model fills them in.
-type object []member //nolint:recvcheck // it is a slice: what adds to it needs a pointer, and a literal has none
+// object is a JSON object that keeps the order of its fields: a model fills in the properties of
+// a schema in their order.
+type object []member //nolint:recvcheck // methods that append need a pointer, and literals have none
 
 type member struct {
 	key   string
 	value json.RawMessage
 }
 
-// readObject reads an object. Its values are compact.
+// readObject decodes an object. Its values are compact.
 func readObject(raw []byte) (object, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil {
@@ -36,18 +36,18 @@ func readObject(raw []byte) (object, error) {
 		if err := d.Decode(&value); err != nil {
 			return nil, fmt.Errorf("it is not JSON: %w", err)
 		}
-		o.set(key.(string), compact(value)) // of two with one name the last counts, as for encoding/json
+		o.set(key.(string), compact(value)) // the last of two equal names counts, as in encoding/json
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if d.More() {
-		return nil, errors.New("there is something behind the JSON")
+		return nil, errors.New("there is more after the JSON value")
 	}
 	return o, nil
 }
 
-// at returns the value of a field; nil if there is none.
+// at returns the value of a field, or nil if there is none.
 func (o object) at(key string) json.RawMessage {
 	if i := o.index(key); i >= 0 {
 		return o[i].value
@@ -59,7 +59,7 @@ func (o object) index(key string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.key == key })
 }
 
-// set sets a field, in its place if it is there.
+// set replaces a field, or appends it.
 func (o *object) set(key string, value json.RawMessage) {
 	if i := o.index(key); i >= 0 {
 		(*o)[i].value = value
@@ -68,7 +68,7 @@ func (o *object) set(key string, value json.RawMessage) {
 	*o = append(*o, member{key, value})
 }
 
-// take takes a field out and returns its value.
+// take removes a field and returns its value.
 func (o *object) take(key string) json.RawMessage {
 	i := o.index(key)
 	if i < 0 {
@@ -93,7 +93,7 @@ func (o object) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// readList reads the elements of an array; nil if it is none.
+// readList decodes the elements of an array. It returns nil if raw is not one.
 func readList(raw json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -115,7 +115,7 @@ func rawBytes(list []json.RawMessage) [][]byte {
 	return all
 }
 
-// compact takes the white space out of JSON that is known to be valid.
+// compact removes the white space from valid JSON.
 func compact(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -124,13 +124,13 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// appendString appends a string as JSON. Unlike encoding/json it leaves the
-// characters of HTML alone, and a string that has been stored as JSON and loaded
-// again is written with the same bytes even if it was not valid UTF-8.
+// appendString appends a string as JSON. Unlike encoding/json it does not escape HTML
+// characters, and a string has the same bytes before and after it was stored as JSON, even
+// if it was not valid UTF-8.
 func appendString(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	if !utf8.ValidString(s) {
-		s = string([]rune(s)) // each wrong byte is a replacement character
+		s = string([]rune(s)) // each invalid byte becomes a replacement character
 	}
 	dst = append(dst, '"')
 	from := 0

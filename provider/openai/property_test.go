@@ -1,10 +1,8 @@
 package openai_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wiretest"
 	"github.com/belay-run/belay/provider/openai"
 	"github.com/belay-run/belay/provider/providertest"
 )
@@ -70,24 +69,7 @@ func TestAnySchemaIsTakenOrRefused(t *testing.T) {
 	})
 }
 
-// canned is a transport that answers everything alike.
-type canned struct {
-	contentType string
-	body        []byte
-}
-
-func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {c.contentType}}, Body: io.NopCloser(bytes.NewReader(c.body)), Request: r,
-	}, nil
-}
-
-// Whatever a server answers, a model tells a response or a failure, and one of them
-// alone.
+// Whatever a server answers, the sequence ends with one response or one failure.
 func TestAnyAnswerIsAResponseOrAFailure(t *testing.T) {
 	t.Parallel()
 	items := event("response.output_item.added", `{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c1","name":"look"}}`) +
@@ -108,9 +90,9 @@ func TestAnyAnswerIsAResponseOrAFailure(t *testing.T) {
 			to := min(len(body), from+rapid.IntRange(0, 12).Draw(r, "length"))
 			body = body[:from] + rapid.SampledFrom(junk).Draw(r, "junk") + body[to:]
 		}
-		c := &canned{rapid.SampledFrom([]string{streamType, jsonType}).Draw(r, "type"), []byte(body)}
-		if c.contentType == jsonType {
-			c.body = []byte(strings.TrimPrefix(strings.SplitN(body, "\n", 2)[0], "data: "))
+		c := &wiretest.Canned{ContentType: rapid.SampledFrom([]string{streamType, jsonType}).Draw(r, "type"), Body: []byte(body)}
+		if c.ContentType == jsonType {
+			c.Body = []byte(strings.TrimPrefix(strings.SplitN(body, "\n", 2)[0], "data: "))
 		}
 		model := openai.New("m", &openai.Options{API: api, Key: "k", URL: "http://localhost", HTTPClient: &http.Client{Transport: c}})
 		ends := 0

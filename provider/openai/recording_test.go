@@ -10,9 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// TestRecordings replays what was recorded of OpenAI, in both protocols. Whoever
-// has a key records it anew with make record PROVIDER=openai; OPENAI_MODEL says
-// with which model.
+// TestRecordings replays recordings of OpenAI, in both protocols. To record them again with your
+// key, use make record PROVIDER=openai; OPENAI_MODEL selects the model.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	for _, api := range []openai.API{openai.Responses, openai.Chat} {

@@ -1,42 +1,41 @@
 package openai
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// wire is one of the protocols.
-type wire interface {
-	// path is where requests are sent.
+// protocol is one of the two protocols.
+type protocol interface {
+	// path is the path that requests are sent to.
 	path() string
 	// head encodes the beginning of a request, up to its messages.
 	head(h *heading) []byte
-	// encode encodes a message. What it makes depends on nothing but the message and
-	// the wire, which is the key under which the message keeps it.
+	// encode encodes a message. The result depends only on the message and the protocol,
+	// which is the key under which the message keeps it.
 	encode(m *belay.Message) (any, error)
 	// join adds encoded messages.
 	join(messages *list, contents []any)
-	// assemble begins to read an answer.
+	// assemble returns the assembler of an answer.
 	assemble(names map[string]string) assembler
 }
 
-// heading is what the beginning of a request says.
+// heading is the content of the beginning of a request.
 type heading struct {
 	settings
 
 	model    string
 	system   string
-	tools    []declaration
+	tools    []belay.ToolDeclaration
 	bound    int         // 0 for none
 	thinking func() bool // whether the model thinks
 }
 
-// body builds the body of a request, and returns the names of its tools. The
-// messages are last, so that a request begins with the bytes of the one before it.
-func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
+// body builds the body of a request, and returns the original names of renamed tools. The
+// messages are last, so that a request begins with the bytes of the previous one.
+func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
 	h, err := m.head(req)
 	if err != nil {
 		return nil, nil, err
@@ -51,14 +50,14 @@ func (m *Model) body(req *belay.Request) (*body, map[string]string, error) {
 		}
 		contents = append(contents, c)
 	}
-	b := &body{pieces: make([][]byte, 0, 2*len(contents)+2)}
-	b.add(h.json)
-	m.wire.join(&list{body: b, begun: h.json[len(h.json)-1] != '['}, contents)
-	b.add(endOfRequest)
-	return b, h.names, nil
+	b := wire.NewBody(2*len(contents) + 2)
+	b.Add(h.JSON)
+	m.protocol.join(&list{Body: b, begun: h.JSON[len(h.JSON)-1] != '['}, contents)
+	b.Add(endOfRequest)
+	return b, h.Names, nil
 }
 
-// What stands between the pieces of a request.
+// The JSON between and after the messages of a request.
 var (
 	comma        = []byte(`,`)
 	endOfRequest = []byte(`]}`)
@@ -66,79 +65,43 @@ var (
 
 // list is a list in the body of a request.
 type list struct {
-	*body
+	*wire.Body
 
-	begun bool // there is something in it
+	begun bool // it has an item
 }
 
-// item adds an item, or several that are separated already.
+// item adds an item, or several that are already separated by commas.
 func (l *list) item(json []byte) {
 	l.separate()
-	l.add(json)
+	l.Add(json)
 }
 
-// separate prepares for another item.
+// separate adds a comma if one is needed before the next item.
 func (l *list) separate() {
 	if l.begun {
-		l.add(comma)
+		l.Add(comma)
 	}
 	l.begun = true
 }
 
-// head is the beginning of a request: everything up to its messages.
-type head struct {
-	system string
-	tools  []belay.ToolDeclaration
-	bound  int
-	json   []byte
-	names  map[string]string // of the tools whose names are translated, by what they became
-}
-
-// maxHeads is how many heads a model keeps. Agents that share a model differ in
-// their heads.
-const maxHeads = 8
-
-// head returns the beginning of a request. Sessions repeat it, so that the last
-// few are kept; one that is lost to a race is made again.
-func (m *Model) head(req *belay.Request) (*head, error) {
+// head returns the beginning of a request.
+func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	bound := req.MaxTokens
 	if bound <= 0 {
 		bound = m.settings.maxTokens
 	}
-	var known []*head
-	if p := m.heads.Load(); p != nil {
-		known = *p
-	}
-	for _, h := range known {
-		if h.is(req, bound) {
-			return h, nil
+	return m.heads.Get(req, bound, false, func() ([]byte, map[string]string, error) {
+		declared, names, err := m.declare(req.Tools)
+		if err != nil {
+			return nil, nil, err
 		}
-	}
-	declared, names, err := m.declare(req.Tools)
-	if err != nil {
-		return nil, err
-	}
-	h := &head{req.System, slices.Clone(req.Tools), bound, m.wire.head(&heading{
-		settings: m.settings, model: m.name, system: req.System, tools: declared, bound: bound, thinking: m.reason,
-	}), names}
-	for i := range h.tools {
-		h.tools[i].InputSchema = bytes.Clone(h.tools[i].InputSchema)
-	}
-	known = append([]*head{h}, known[:min(len(known), maxHeads-1)]...)
-	m.heads.Store(&known)
-	return h, nil
+		return m.protocol.head(&heading{
+			settings: m.settings, model: m.name, system: req.System, tools: declared, bound: bound, thinking: m.reason,
+		}), names, nil
+	})
 }
 
-// is reports whether the request begins with this head.
-func (h *head) is(req *belay.Request, bound int) bool {
-	return h.bound == bound && h.system == req.System &&
-		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {
-			return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
-		})
-}
-
-// begin begins a request with its fields, and ends with the list that its messages
-// go into.
+// begin returns the fields of a request, up to the opening bracket of the list of messages.
 func begin(h *heading, fields object, list string) []byte {
 	out := fields.append(nil)
 	out = out[:len(out)-1]

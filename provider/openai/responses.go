@@ -4,37 +4,38 @@ import (
 	"encoding/json"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// responsesWire is the Responses API. A conversation is a list of items: messages,
+// responsesProtocol is the Responses API. A conversation is a list of items: messages,
 // thinking, calls and their outputs.
-type responsesWire struct {
+type responsesProtocol struct {
 	provider string
-	// quiet leaves thinking out: OpenAI refuses it where a model does not think.
+	// quiet leaves thinking out: OpenAI rejects it for a model that does not think.
 	quiet bool
 }
 
-func (responsesWire) path() string { return "responses" }
+func (responsesProtocol) path() string { return "responses" }
 
-// leastOutput is the smallest bound on a response that the service takes.
+// leastOutput is the smallest limit on a response that the service accepts.
 const leastOutput = 16
 
-// head encodes the beginning of a request. The service is told not to store
-// anything, and to hand out its thinking encrypted.
-func (responsesWire) head(h *heading) []byte {
+// head encodes the beginning of a request. It asks the service to store nothing, and to return
+// its thinking encrypted.
+func (responsesProtocol) head(h *heading) []byte {
 	fields := object{{"model", quoted(h.model)}}
-	if !blank(h.system) {
+	if !wire.IsBlank(h.system) {
 		fields.set("instructions", quoted(h.system))
 	}
 	if len(h.tools) > 0 {
 		list := make([]json.RawMessage, len(h.tools))
 		for i, t := range h.tools {
-			tool := object{{"type", quoted("function")}, {"name", quoted(t.name)}}
-			if t.description != "" {
-				tool.set("description", quoted(t.description))
+			tool := object{{"type", quoted("function")}, {"name", quoted(t.Name)}}
+			if t.Description != "" {
+				tool.set("description", quoted(t.Description))
 			}
-			tool.set("parameters", t.schema)
-			tool.set("strict", json.RawMessage(`false`)) // strict schemas cannot say what ours say
+			tool.set("parameters", t.InputSchema)
+			tool.set("strict", json.RawMessage(`false`)) // strict mode does not support all schemas
 			list[i] = tool.append(nil)
 		}
 		fields.set("tools", writeList(list))
@@ -59,12 +60,12 @@ func (responsesWire) head(h *heading) []byte {
 	return begin(h, fields, "input")
 }
 
-// items is an encoded message: items in JSON, separated by commas. It is shared by
-// all requests that hold the message.
+// items is an encoded message: items in JSON, separated by commas. All requests that contain
+// the message share it.
 type items []byte
 
 // join adds the items of messages.
-func (responsesWire) join(messages *list, contents []any) {
+func (responsesProtocol) join(messages *list, contents []any) {
 	for _, c := range contents {
 		if some := c.(items); len(some) > 0 {
 			messages.item(some)
@@ -75,21 +76,21 @@ func (responsesWire) join(messages *list, contents []any) {
 // itemList collects the items of a message.
 type itemList struct {
 	json items
-	// said are the parts of a message of the user under way.
+	// said are the parts of the current user message.
 	said []json.RawMessage
-	// thought is thinking that waits for what comes of it: the service refuses
-	// thinking that nothing follows, as when a response is cut off.
+	// thought is thinking that waits for the next item: the service rejects thinking that
+	// nothing follows, as in a response that was cut off.
 	thought []object
 }
 
-// encode encodes a message. It has no items if the message says nothing that the
-// service takes.
-func (w responsesWire) encode(m *belay.Message) (any, error) {
+// encode encodes a message. The result has no items if the service accepts no part of the
+// message.
+func (w responsesProtocol) encode(m *belay.Message) (any, error) {
 	var list itemList
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		switch {
-		case p.Type == belay.PartText && blank(p.Text):
+		case p.Type == belay.PartText && wire.IsBlank(p.Text):
 		case p.Type == belay.PartText && m.Role == belay.RoleAssistant:
 			list.add(w.spoken(p))
 		case p.Type == belay.PartText:
@@ -117,7 +118,7 @@ func (w responsesWire) encode(m *belay.Message) (any, error) {
 	return list.json, nil
 }
 
-// add adds an item, and before it what waits for one.
+// add adds an item, and before it the thinking that waits for one.
 func (l *itemList) add(item object) {
 	l.flush()
 	for _, thought := range l.thought {
@@ -127,7 +128,7 @@ func (l *itemList) add(item object) {
 	l.append(item)
 }
 
-// flush ends a message of the user.
+// flush ends the current user message.
 func (l *itemList) flush() {
 	if len(l.said) == 0 {
 		return
@@ -145,7 +146,7 @@ func (l *itemList) append(item object) {
 }
 
 // spoken returns a text of the model.
-func (w responsesWire) spoken(p *belay.Part) object {
+func (w responsesProtocol) spoken(p *belay.Part) object {
 	text := object{{"type", quoted("output_text")}, {"text", quoted(p.Text)}}
 	item := object{
 		{"type", quoted("message")},
@@ -158,7 +159,7 @@ func (w responsesWire) spoken(p *belay.Part) object {
 	return item
 }
 
-// reasoningOf returns thinking as it came.
+// reasoningOf returns thinking as it was received.
 func reasoningOf(p *belay.Part, o *opaque) object {
 	texts := o.Summary
 	if len(texts) == 0 && p.Text != "" {
@@ -176,14 +177,14 @@ func reasoningOf(p *belay.Part, o *opaque) object {
 	}
 }
 
-// outputOf returns the output of a call: a text, or a list if there is more.
+// outputOf returns the output of a call: a text, or a list if there are images or files.
 func outputOf(r *belay.ResultPart) json.RawMessage {
 	text := resultText(r)
 	if len(r.Media) == 0 {
 		return quoted(text)
 	}
 	var list []json.RawMessage
-	if !blank(text) {
+	if !wire.IsBlank(text) {
 		list = append(list, inputText(text))
 	}
 	for i := range r.Media {

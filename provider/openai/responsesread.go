@@ -2,16 +2,16 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// responsesEvent is an event of a stream, as far as it is read. Types that are not
-// known are passed over.
+// responsesEvent is an event of a stream, with the fields that this package reads. Events of
+// unknown types are ignored.
 type responsesEvent struct {
 	Type         string          `json:"type"`
 	OutputIndex  int             `json:"output_index"`
@@ -60,22 +60,22 @@ type responsesWhole struct {
 	} `json:"usage"`
 }
 
-// responsesAssembly puts a response together from the events of Responses.
+// responsesAssembly builds a response from the events of Responses.
 type responsesAssembly struct {
 	assembly
 
-	items map[int]*piece // by their place in the output
+	items map[int]*piece // by their index in the output
 	done  bool
 }
 
-func (w responsesWire) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
+func (w responsesProtocol) assemble(names map[string]string) assembler { //nolint:ireturn // either protocol has its own
 	return &responsesAssembly{assembly: assembly{provider: w.provider, names: names}, items: map[int]*piece{}}
 }
 
 func (r *responsesAssembly) complete() (now, atEnd bool) { return r.done, r.done }
 
-// event takes the next event. Most servers repeat its type beside it, so that the
-// many that say nothing new need not be read.
+// event takes the next event. Most servers also send the type outside the data, so the many
+// events that repeat known content need not be decoded.
 func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
 	switch raw.Type {
 	case "response.created", "response.in_progress", "response.output_text.done", "response.content_part.added", "response.content_part.done",
@@ -83,11 +83,11 @@ func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
 		return nil, nil
 	case "response.function_call_arguments.done":
 		if n := len(r.pieces); n > 0 && r.pieces[n-1].kind == belay.PartCall && len(r.pieces[n-1].text) > 0 {
-			return nil, nil // it repeats what was told bit by bit
+			return nil, nil // it repeats the deltas
 		}
 	}
 	if strings.HasPrefix(string(raw.Data), "[DONE]") {
-		return nil, nil // of a server that ends all its streams alike
+		return nil, nil // some servers end every stream with it
 	}
 	kind, err := kindOfEvent(raw)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
 		return nil, readError(raw.Data)
 	}
 	if err := json.Unmarshal(raw.Data, &e); err != nil {
-		return nil, fmt.Errorf("the event %s is not what was agreed: %w", kind, err)
+		return nil, wire.Unexpected("the event "+kind, err)
 	}
 	switch kind {
 	case "response.output_item.added":
@@ -137,10 +137,10 @@ func (r *responsesAssembly) event(raw ssestream.Event) ([]belay.Chunk, error) {
 			return nil, err
 		}
 	}
-	return r.tell(), nil
+	return r.take(), nil
 }
 
-// heeded are the types of events that are read. What others hold may be anything.
+// heeded are the types of events that are decoded. Others may contain anything.
 var heeded = map[string]bool{
 	"response.output_item.added": true, "response.output_item.done": true, "response.output_text.delta": true, "response.refusal.delta": true,
 	"response.reasoning_summary_text.delta": true, "response.reasoning_text.delta": true,
@@ -148,8 +148,8 @@ var heeded = map[string]bool{
 	"response.completed": true, "response.incomplete": true, "response.failed": true, "error": true,
 }
 
-// kindOfEvent returns the type of an event: beside it, or else in it. It is empty for one
-// that is not heeded.
+// kindOfEvent returns the type of an event, from its name or else from its data. The result is
+// empty for an event that is ignored.
 func kindOfEvent(raw ssestream.Event) (string, error) {
 	if heeded[raw.Type] {
 		return raw.Type, nil
@@ -160,17 +160,17 @@ func kindOfEvent(raw ssestream.Event) (string, error) {
 	}
 	switch err := json.Unmarshal(raw.Data, &e); {
 	case err != nil:
-		return "", fmt.Errorf("the event %s is not what was agreed: %w", raw.Type, err)
+		return "", wire.Unexpected("the event "+raw.Type, err)
 	case heeded[e.Type]:
 		return e.Type, nil
 	case e.Type == "" && len(e.Error) > 0 && string(e.Error) != "null":
-		return "error", nil // of something on the way
+		return "error", nil // from a gateway
 	default:
 		return "", nil
 	}
 }
 
-// at returns the part at a place of the output.
+// at returns the part at an index of the output. It starts one if there is none.
 func (r *responsesAssembly) at(index int, kind belay.PartType) *piece {
 	p := r.items[index]
 	if p == nil {
@@ -180,10 +180,10 @@ func (r *responsesAssembly) at(index int, kind belay.PartType) *piece {
 	return p
 }
 
-// itemKinds are the items that are parts of a response.
+// itemKinds are the types of items that become parts of a response.
 var itemKinds = map[string]belay.PartType{"message": belay.PartText, "reasoning": belay.PartThinking, "function_call": belay.PartCall}
 
-// readItem reads an item. What one holds that is no part of a response may be anything.
+// readItem decodes an item. An item that is not part of a response may contain anything.
 func readItem(raw json.RawMessage) (item responsesItem, kind belay.PartType, err error) {
 	var typed struct {
 		Type string `json:"type"`
@@ -194,12 +194,12 @@ func readItem(raw json.RawMessage) (item responsesItem, kind belay.PartType, err
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("an item of the response is not what was agreed: %w", err)
+		err = wire.Unexpected("an item of the response", err)
 	}
 	return item, kind, err
 }
 
-// added begins an item. What it holds by now may not be all.
+// added starts an item. It may not be complete yet.
 func (r *responsesAssembly) added(index int, raw json.RawMessage) error {
 	item, kind, err := readItem(raw)
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *responsesAssembly) added(index int, raw json.RawMessage) error {
 	return nil
 }
 
-// finished ends an item. What was not told bit by bit is told now.
+// finished ends an item. Content that came without deltas is sent now.
 func (r *responsesAssembly) finished(index int, raw json.RawMessage) error {
 	item, kind, err := readItem(raw)
 	if err != nil {
@@ -253,7 +253,7 @@ func (r *responsesAssembly) thought(p *piece, item *responsesItem, told bool) {
 	if len(texts) > 1 && item.Encrypted != "" {
 		p.opaque.Summary = texts
 	}
-	for _, c := range item.Content { // of a model that hides nothing
+	for _, c := range item.Content { // of a model with open thinking
 		texts = append(texts, c.Text)
 	}
 	if !told {
@@ -267,12 +267,12 @@ func (r *responsesAssembly) end(whole *responsesWhole) error {
 		return whole.Error
 	}
 	if whole.Status == "failed" {
-		return &serviceError{Message: "the response failed, and the service does not say why"}
+		return &serviceError{Message: "the response failed, and the service did not say why"}
 	}
 	if len(r.items) == 0 && len(whole.Output) > 0 {
 		var items []json.RawMessage
 		if err := json.Unmarshal(whole.Output, &items); err != nil {
-			return fmt.Errorf("the output of the response is not what was agreed: %w", err)
+			return wire.Unexpected("the output of the response", err)
 		}
 		for i, item := range items {
 			if err := r.finished(i, item); err != nil {
@@ -297,7 +297,7 @@ func (r *responsesAssembly) end(whole *responsesWhole) error {
 func (r *responsesAssembly) whole(body []byte) ([]belay.Chunk, error) {
 	var whole responsesWhole
 	if err := json.Unmarshal(body, &whole); err != nil {
-		return nil, fmt.Errorf("the answer is not what was agreed: %w", err)
+		return nil, wire.Unexpected("the answer", err)
 	}
 	if whole.Error == nil && whole.Output == nil && whole.Status == "" {
 		return nil, errNoAnswer
@@ -305,5 +305,5 @@ func (r *responsesAssembly) whole(body []byte) ([]belay.Chunk, error) {
 	if err := r.end(&whole); err != nil {
 		return nil, err
 	}
-	return r.tell(), nil
+	return r.take(), nil
 }

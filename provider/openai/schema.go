@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// atTop are the keywords that the service refuses at the top of a schema.
+// atTop are the keywords that the service rejects at the top level of a schema.
 var atTop = []string{"anyOf", "oneOf", "allOf", "enum", "const", "not"}
 
-// fitSchema returns a tool's schema as the service takes it, with a note in it about
-// what it cannot be told otherwise: the runtime holds the input against the whole
-// schema anyhow, and tells the model what does not fit. A schema that the service
-// takes is left as it is. Inputs are not changed, so that there is nothing to
-// translate back.
+// fitSchema returns a schema that the service accepts, or an error if there is none. A schema
+// that it accepts is not changed. Keywords that it rejects move into the description. The
+// runtime validates every input against the original schema anyway, and tells the model what
+// does not fit. Inputs keep their form, so nothing needs to be translated back.
 func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if text := strings.TrimSpace(string(raw)); text == "" || text == "true" {
 		return json.RawMessage(`{"type":"object","properties":{}}`), nil
 	}
-	schema, err := readObject(wholeCharacters(raw))
+	schema, err := readObject(wire.ReplaceLoneSurrogates(raw))
 	if err != nil {
 		return nil, fmt.Errorf("its schema: %w", err)
 	}
@@ -34,14 +35,14 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	return top.object.append(nil), nil
 }
 
-// topSchema is a schema under translation.
+// topSchema is a schema that is being translated.
 type topSchema struct {
 	object
 
-	defs object // the schema as it was, which references point into
+	defs object // the original schema, which references point into
 }
 
-// fit makes the top of a schema fit.
+// fit makes the top level of a schema acceptable.
 func (t *topSchema) fit() error {
 	for range maxReferences { // a reference may lead to another
 		reference := t.take("$ref")
@@ -54,12 +55,12 @@ func (t *topSchema) fit() error {
 			}
 		}
 	}
-	t.take("$ref") // of a circle
+	t.take("$ref") // the references form a circle
 	if raw := t.at("properties"); raw != nil && raw[0] != '{' {
-		return fmt.Errorf("its properties are %s, and should be an object", raw)
+		return fmt.Errorf("its properties are %s, but must be an object", raw)
 	}
 	if !mayBe(t.at("type"), "object") {
-		return fmt.Errorf("the input of a tool is an object, and the schema wants it to be of type %s: declare an object that has it as a property", t.at("type"))
+		return fmt.Errorf("the input of a tool must be an object, but the schema has the type %s: declare an object that has this value as a property", t.at("type"))
 	}
 	var note object
 	for _, keyword := range atTop {
@@ -68,7 +69,7 @@ func (t *topSchema) fit() error {
 			continue
 		}
 		if (keyword == "enum" || keyword == "const") && !holdsObject(keyword, value) {
-			return fmt.Errorf("the input of a tool is an object, and %s allows none", keyword)
+			return fmt.Errorf("the input of a tool must be an object, but %s allows none: declare an object that has this value as a property", keyword)
 		}
 		note.set(keyword, value)
 	}
@@ -89,7 +90,7 @@ func (t *topSchema) fit() error {
 
 const maxReferences = 8
 
-// resolve returns what a reference within the schema points at.
+// resolve returns the object that a reference within the schema points to.
 func (t *topSchema) resolve(reference json.RawMessage) object {
 	var path string
 	if json.Unmarshal(reference, &path) != nil || !strings.HasPrefix(path, "#/") {
@@ -106,8 +107,8 @@ func (t *topSchema) resolve(reference json.RawMessage) object {
 	return here
 }
 
-// properties returns the properties of the schema and those of the alternatives
-// that were taken out of it.
+// properties returns the properties of the schema and of the alternatives that were removed
+// from it.
 func (t *topSchema) properties(note object) object {
 	all, err := readObject(t.at("properties"))
 	if err != nil {
@@ -145,7 +146,7 @@ func (t *topSchema) branches(raw json.RawMessage) []object {
 	return all
 }
 
-// require adds what all of some schemas require.
+// require adds the required names of the schemas in allOf.
 func (t *topSchema) require(allOf json.RawMessage) {
 	required := readList(t.at("required"))
 	before := len(required)
@@ -170,7 +171,7 @@ func describeIn(schema *object, note string) {
 	schema.set("description", quoted(note))
 }
 
-// mayBe reports whether a type allows values of a kind. A missing one allows all.
+// mayBe reports whether a type allows values of a kind. A missing type allows all.
 func mayBe(raw json.RawMessage, kind string) bool {
 	if raw == nil {
 		return true
@@ -182,7 +183,7 @@ func mayBe(raw json.RawMessage, kind string) bool {
 	return slices.ContainsFunc(readList(raw), func(raw json.RawMessage) bool { return string(raw) == `"`+kind+`"` })
 }
 
-// holdsObject reports whether an enumeration, or a constant, is an object.
+// holdsObject reports whether an enumeration or a constant contains an object.
 func holdsObject(keyword string, raw json.RawMessage) bool {
 	values := []json.RawMessage{raw}
 	if keyword == "enum" {
@@ -191,15 +192,15 @@ func holdsObject(keyword string, raw json.RawMessage) bool {
 	return slices.ContainsFunc(values, func(v json.RawMessage) bool { return len(v) > 0 && v[0] == '{' })
 }
 
-// Where schemas are below a keyword.
+// The keywords that contain one schema, schemas by name, and lists of schemas.
 var (
 	schemaBelow  = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"}
 	schemasBelow = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 	listsBelow   = []string{"anyOf", "oneOf", "allOf", "prefixItems", "items"}
 )
 
-// fitBelow makes the schemas below a keyword fit: the service wants to know what a
-// list is a list of, even if it may be anything.
+// fitBelow makes the schemas below a keyword acceptable: the service requires every array to
+// have items, even if they may be anything.
 func fitBelow(keyword string, raw json.RawMessage) json.RawMessage {
 	switch {
 	case slices.Contains(schemasBelow, keyword):
@@ -224,11 +225,11 @@ func fitBelow(keyword string, raw json.RawMessage) json.RawMessage {
 	}
 }
 
-// fitInner makes a schema fit that is not the whole.
+// fitInner makes a schema below the top level acceptable.
 func fitInner(raw json.RawMessage) json.RawMessage {
 	schema, err := readObject(raw)
 	if err != nil {
-		return raw // true, false, or what the service may judge
+		return raw // true or false, or malformed: the service decides
 	}
 	if schema.at("type") != nil && mayBe(schema.at("type"), "array") && schema.at("items") == nil {
 		schema.set("items", json.RawMessage(`{}`))

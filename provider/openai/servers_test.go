@@ -78,8 +78,8 @@ func TestMistralGetsShortIDs(t *testing.T) {
 	}
 }
 
-// DeepSeek and Moonshot refuse a conversation with an answer that does not say what the
-// model thought, as those of other models do not.
+// DeepSeek and Moonshot reject a conversation in which a message of the model has no thinking,
+// such as a message of another model.
 func TestServersThatWantThoughtsGetThem(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -106,10 +106,10 @@ func TestServersThatWantThoughtsGetThem(t *testing.T) {
 			said("A door."), user("and?"), message(belay.RoleAssistant, mine, belay.Text("A garden.")), user("so?"),
 		}})
 		if n := strings.Count(string(sent), `"reasoning_content":" "`); n != test.want {
-			t.Errorf("%s of %q: %d answers say that nothing was thought, want %d: %s", test.url, test.provider, n, test.want, sent)
+			t.Errorf("%s of %q: %d messages have empty thinking, want %d: %s", test.url, test.provider, n, test.want, sent)
 		}
 		if !strings.Contains(string(sent), `"reasoning_content":"Right."`) || strings.Contains(string(sent), "foreign") {
-			t.Errorf("%s: the model does not get back what it thought, and nothing else: %s", test.url, sent)
+			t.Errorf("%s: the model does not get back exactly its own thinking: %s", test.url, sent)
 		}
 	}
 }
@@ -119,8 +119,8 @@ type roundTrip func(r *http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// OpenAI refuses thinking where the model does not think, as when a session goes on with
-// an older one.
+// OpenAI rejects thinking for a model that does not think, as when a session changes to an older
+// model.
 func TestThinkingIsForModelsThatThink(t *testing.T) {
 	t.Parallel()
 	conversations := map[string]*belay.Request{}

@@ -26,11 +26,11 @@ func TestSchemasAreMadeToFit(t *testing.T) {
 		{"an object that may be missing is an object", `{"type":["null","object"],"properties":{}}`, `{"type":"object","properties":{}}`},
 		{"a reference is followed", `{"$ref":"#/$defs/a~1b","$defs":{"a/b":{"$ref":"#/$defs/c"},"c":{"properties":{"x":{"type":"string"}}}}}`, `{"type":"object","$defs":{"a/b":{"$ref":"#/$defs/c"},"c":{"properties":{"x":{"type":"string"}}}},"properties":{"x":{"type":"string"}}}`},
 		{"a reference in a circle ends", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`, `{"type":"object","$defs":{"a":{"$ref":"#/$defs/a"}},"properties":{}}`},
-		{"alternatives are told in words", `{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","properties":{"a":{},"b":{}},` + must + `{\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}"}`},
+		{"alternatives move into the description", `{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","properties":{"a":{},"b":{}},` + must + `{\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}"}`},
 		{"properties of alternatives are the tool's", `{"oneOf":[{"properties":{"a":{}}},{"properties":{"a":{"type":"string"},"b":{}}}]}`, `{"type":"object","properties":{"a":{},"b":{}},` + must + `{\"oneOf\":[{\"properties\":{\"a\":{}}},{\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{}}}]}"}`},
 		{"what all require is required", `{"required":["x"],"allOf":[{"$ref":"#/$defs/a"},{"required":["b","x"]}],"$defs":{"a":{"properties":{"a":{}},"required":["a"]}}}`, `{"type":"object","required":["x","a","b"],"$defs":{"a":{"properties":{"a":{}},"required":["a"]}},"properties":{"a":{}},` + must + `{\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"required\":[\"b\",\"x\"]}]}"}`},
 		{"a description goes on", `{"description":"mine","not":{"required":["a"]}}`, `{"type":"object","description":"mine\n\nThe input must also fit this JSON Schema: {\"not\":{\"required\":[\"a\"]}}","properties":{}}`},
-		{"an enumeration of objects is told in words", `{"enum":[{"a":1},2]}`, `{"type":"object","properties":{},` + must + `{\"enum\":[{\"a\":1},2]}"}`},
+		{"an enumeration of objects moves into the description", `{"enum":[{"a":1},2]}`, `{"type":"object","properties":{},` + must + `{\"enum\":[{\"a\":1},2]}"}`},
 		{"a list says what it is a list of", `{"type":"object","properties":{"a":{"type":"array"},"b":{"anyOf":[{"type":["array","null"]},{"type":"object"}]},"c":{"type":"array","items":{"type":"array"}},"d":{"enum":[{"type":"array"}]}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"anyOf":[{"type":["array","null"],"items":{}},{"type":"object"}]},"c":{"type":"array","items":{"type":"array","items":{}}},"d":{"enum":[{"type":"array"}]}}}`},
 		{"so do lists in definitions and in what is besides", `{"type":"object","properties":{},"additionalProperties":{"type":"array"},"$defs":{"l":{"type":"array","prefixItems":[{"type":"array"}]}}}`, `{"type":"object","properties":{},"additionalProperties":{"type":"array","items":{}},"$defs":{"l":{"type":"array","prefixItems":[{"type":"array","items":{}}],"items":{}}}}`},
 	} {
@@ -69,12 +69,12 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 		tools []belay.ToolDeclaration
 		want  []string
 	}{
-		{"an input is not a text", look(`{"type":"string"}`), []string{`"look"`, "is an object", `"string"`}},
+		{"an input is not a text", look(`{"type":"string"}`), []string{`"look"`, "must be an object", `"string"`}},
 		{"an input is not a number of a list", look(`{"enum":[1,2]}`), []string{`"look"`, "enum allows none"}},
 		{"an input is not a constant that is no object", look(`{"const":7}`), []string{`"look"`, "const allows none"}},
 		{"a schema that nothing fits", look(`false`), []string{`"look"`, "not a JSON object"}},
 		{"a schema that is not JSON", look(`{"type":`), []string{`"look"`, "not JSON"}},
-		{"a schema with something behind it", look(`{} {}`), []string{`"look"`, "behind the JSON"}},
+		{"a schema with something behind it", look(`{} {}`), []string{`"look"`, "more after the JSON"}},
 		{"a tool without a name", []belay.ToolDeclaration{{}}, []string{`""`, "no name"}},
 		{"two tools of one name", []belay.ToolDeclaration{{Name: "look"}, {Name: "look"}}, []string{`"look"`, "rename one"}},
 		{"too many tools", many, []string{"129", "128"}},
@@ -102,8 +102,8 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 	}
 }
 
-// Some servers that speak Chat take descriptions of 1,024 characters. The rest goes into
-// the schema. No word is torn apart, and none is lost.
+// Some Chat servers accept descriptions of 1,024 characters. The rest moves into the schema. No
+// word is split or lost.
 func TestLongDescriptionsAreKept(t *testing.T) { //nolint:tparallel // its parts share a server
 	t.Parallel()
 	const goesOn, goneOn = " … (continued in the description of the parameters)", "(continued) … "

@@ -73,9 +73,9 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		want   string
 	}{
 		{"the page of a proxy is repeated in part", 502, "<html>bad gateway" + strings.Repeat(" ", 5000) + "end</html>", belay.ModelServer, "bad gateway"},
-		{"a body that is a list is told by its status", 429, `["slow down"]`, belay.ModelRateLimited, "slow down"},
-		{"a body that is a word is told by its status", 400, `"no"`, belay.ModelInvalid, "no"},
-		{"a body that is missing is told by its status", 529, "", belay.ModelOverloaded, "529"},
+		{"a body that is a list is classified by its status", 429, `["slow down"]`, belay.ModelRateLimited, "slow down"},
+		{"a body that is a word is classified by its status", 400, `"no"`, belay.ModelInvalid, "no"},
+		{"a body that is missing is classified by its status", 529, "", belay.ModelOverloaded, "529"},
 		{"an error may be a mere text", 400, `{"error":"no such model"}`, belay.ModelInvalid, "no such model"},
 		{"a message may stand alone", 404, `{"message":"not here"}`, belay.ModelInvalid, "not here"},
 		{"a code may be a number", 400, errorOf(`"code":400,"message":"bad"`), belay.ModelInvalid, "bad"},
@@ -144,13 +144,13 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an event that is not JSON is the server's fault", openai.Responses, streamType, event("response.output_item.added", "{"), belay.ModelServer, "response.output_item.added"},
 		{"a chunk that is not JSON is the server's fault", openai.Chat, streamType, data("{"), belay.ModelServer, "chunk"},
 		{"an answer that is not JSON is the server's fault", openai.Chat, jsonType, "{", belay.ModelServer, "chunk"},
-		{"an answer without a response is the server's fault", openai.Chat, jsonType, "{}", belay.ModelServer, "no response in it"},
-		{"a response without output is the server's fault", openai.Responses, jsonType, "{}", belay.ModelServer, "no response in it"},
+		{"an answer without a response is the server's fault", openai.Chat, jsonType, "{}", belay.ModelServer, "contains no response"},
+		{"a response without output is the server's fault", openai.Responses, jsonType, "{}", belay.ModelServer, "contains no response"},
 
 		{"an error has its fields in the event", openai.Responses, streamType, event("error", `{"type":"error","code":"rate_limit_exceeded","message":"slow"}`), belay.ModelRateLimited, "slow"},
 		{"or in one of its own", openai.Responses, streamType, event("error", `{"type":"error","error":{"type":"service_unavailable_error","code":"server_is_overloaded","message":"busy"}}`), belay.ModelOverloaded, "busy"},
 		{"or in a response that failed", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh"}}}`), belay.ModelServer, "oh"},
-		{"a response may fail without a word", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"status":"failed"}}`), belay.ModelServer, "does not say why"},
+		{"a response may fail without a word", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"status":"failed"}}`), belay.ModelServer, "did not say why"},
 		{"a response that is too long may show in the stream", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"too long"}}}`), belay.ModelTooLong, "too long"},
 		{"a prompt that is refused may show in the stream", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"error":{"code":"invalid_prompt","message":"no"}}}`), belay.ModelInvalid, "no"},
 		{"a policy may show in the stream", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"error":{"code":"cyber_policy","message":"no"}}}`), belay.ModelInvalid, "no"},
@@ -163,8 +163,8 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an error may be in the name of its event alone", openai.Responses, streamType, event("error", `{"error":{"code":"context_length_exceeded","message":"long"}}`), belay.ModelTooLong, "long"},
 		{"an error may be of something on the way", openai.Responses, streamType, data(`{"error":{"message":"Overloaded","type":"overloaded_error"}}`), belay.ModelOverloaded, "Overloaded"},
 		{"an event may be called an error in Chat too", openai.Chat, streamType, data(content) + event("error", `{"message":"slow","code":"429"}`), belay.ModelRateLimited, "slow"},
-		{"a reason may be a failure", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`, "[DONE]"), belay.ModelServer, "broke the response off"},
-		{"a failure may be one of load", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"insufficient_system_resource"}]}`, "[DONE]"), belay.ModelOverloaded, "broke the response off"},
+		{"a reason may be a failure", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`, "[DONE]"), belay.ModelServer, "aborted the response"},
+		{"a failure may be one of load", openai.Chat, streamType, data(content, `{"choices":[{"index":0,"delta":{},"finish_reason":"insufficient_system_resource"}]}`, "[DONE]"), belay.ModelOverloaded, "aborted the response"},
 		{"an error may be that of a choice", openai.Chat, jsonType, `{"choices":[{"message":{"content":"a"},"finish_reason":"error","error":{"code":429,"message":"slow"}}]}`, belay.ModelRateLimited, "slow"},
 
 		{"what is not known may hold anything", openai.Responses, streamType, event("response.delta_of_tomorrow", `{"type":"response.delta_of_tomorrow","delta":{"a":1},"item":7}`) + textItem +
@@ -291,8 +291,7 @@ func TestUsageAsServersSayIt(t *testing.T) {
 	}
 }
 
-// A summary of several paragraphs is told with a blank line between them, and sent
-// back as it came.
+// The parts of a summary are joined with a blank line, and sent back as they were received.
 func TestASummaryMayHaveParts(t *testing.T) {
 	t.Parallel()
 	body := event("response.output_item.added", `{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1"}}`)

@@ -14,22 +14,20 @@ import (
 
 // AnthropicOptions are the settings of an [Anthropic] server.
 type AnthropicOptions struct {
-	// Key is the only key it takes. Defaults to key-of-a-test.
+	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole answers without a stream, whatever the request asks for. Defaults to
-	// doing as asked.
+	// Whole makes the server answer without a stream, even if the request asks for one.
+	// Defaults to what the request asks for.
 	Whole bool
 }
 
-// Anthropic is a server that speaks the Messages protocol of Anthropic. Beside
-// the scripted replies it refuses, with status 400 or 401, what the service
-// refuses: a missing or wrong key or version, fields that are not known, a
-// request without messages or max_tokens or whose first message is not the
-// user's, messages and text blocks that say nothing, calls without results right
-// behind them and results without calls, ids that are used twice, thinking that
-// was changed or is the last of a message, more than four marks for the cache, images
-// that are too large or called by another type than they are of, errors that show
-// something, half characters, and tools with unfit names or schemas.
+// Anthropic is a server that speaks the Messages protocol of Anthropic. It sends the scripted
+// replies, and like the service it refuses with status 400 or 401: a missing or wrong key or
+// version, unknown fields, a request without messages or max_tokens or whose first message is
+// not the user's, empty messages and text blocks, calls without results directly after them
+// and results without calls, ids that are used twice, thinking that was changed or is last in
+// a message, more than four cache marks, images that are too large or declare a wrong type,
+// errors with images, half characters, and tools with invalid names or schemas.
 type Anthropic struct{ *loopback }
 
 var _ LimitedServer = (*Anthropic)(nil)
@@ -45,12 +43,13 @@ func NewAnthropic(t testing.TB, opts *AnthropicOptions) *Anthropic {
 	return &Anthropic{newLoopback(t, key, anthropicWire{key, o.Whole})}
 }
 
-// Cannot says that the input of a call is JSON in an answer that is not streamed.
+// Cannot reports malformed input of a call in an answer that is not streamed: there it is
+// always JSON.
 func (a *Anthropic) Cannot(reply Reply) string {
 	for _, p := range reply.Parts {
 		input := strings.Join(p.Pieces, "")
 		if w, ok := a.wire.(anthropicWire); ok && w.unstream && p.Kind == PartCall && input != "" && !json.Valid([]byte(input)) {
-			return "the input of a call is JSON where nothing is streamed"
+			return "without a stream the input of a call is always JSON"
 		}
 	}
 	return ""
@@ -73,8 +72,8 @@ type anthropicWire struct {
 	unstream bool
 }
 
-// understand reads a request, and says whether the answer is to be streamed, or
-// why it is refused.
+// understand decodes a request. It reports whether to stream the answer, or why the request is
+// refused.
 func (w anthropicWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
 	if err := w.door(r, "/v1/messages", http.MethodPost); err != nil {
 		return false, err.refused()
@@ -100,7 +99,7 @@ func (w anthropicWire) list(r *http.Request) ([]byte, *refused) {
 	}), nil
 }
 
-// door checks what is wanted of a request before it is read.
+// door checks the method, the path and the headers of a request.
 func (w anthropicWire) door(r *http.Request, path, method string) *anthropicError {
 	switch {
 	case r.URL.Path != path:
@@ -117,25 +116,25 @@ func (w anthropicWire) door(r *http.Request, path, method string) *anthropicErro
 	return nil
 }
 
-// anthropicInvalid is a request that is malformed.
+// anthropicInvalid returns the error for a malformed request.
 func anthropicInvalid(message string) *anthropicError {
 	return &anthropicError{http.StatusBadRequest, "invalid_request_error", message}
 }
 
-// anthropicError is an error as the service words it.
+// anthropicError is an error in the service's form.
 type anthropicError struct {
 	status  int
 	kind    string
 	message string
 }
 
-// refused is the error as it is answered.
+// refused returns the error as an answer.
 func (e *anthropicError) refused() *refused {
 	body := encodeJSON(map[string]any{"type": "error", "error": map[string]string{"type": e.kind, "message": e.message}})
 	return &refused{e.status, e.message, body, map[string]string{"Request-Id": "req_of_a_test"}}
 }
 
-// anthropicErrors are the kinds of errors as the service words them.
+// anthropicErrors are the service's errors by kind.
 var anthropicErrors = map[belay.ModelErrorKind]anthropicError{
 	belay.ModelRateLimited: {http.StatusTooManyRequests, "rate_limit_error", "This request would exceed a rate limit."},
 	belay.ModelOverloaded:  {529, "overloaded_error", "Overloaded"},
@@ -145,7 +144,7 @@ var anthropicErrors = map[belay.ModelErrorKind]anthropicError{
 	belay.ModelAuth:        {http.StatusUnauthorized, "authentication_error", "invalid x-api-key"},
 }
 
-// refusal words a refusal.
+// refusal returns a refusal in the service's form.
 func (anthropicWire) refusal(r *Refusal) *refused {
 	e, ok := anthropicErrors[r.Kind]
 	if !ok {
@@ -163,7 +162,7 @@ func (anthropicWire) refusal(r *Refusal) *refused {
 	return e.refused()
 }
 
-// broken is the event that tells of a refusal.
+// broken returns the event that reports a refusal in a stream.
 func (anthropicWire) broken(r *refused) frame { return frame{name: "error", data: r.body} }
 
 // quoted lists names for a message.

@@ -59,7 +59,7 @@ var blockFields = map[string][]string{
 // callID is what the id of a call must look like.
 var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// block reads a block, and checks what can be seen without the others.
+// block decodes a block and checks it on its own.
 func (c *anthropicChecked) block(at string, raw json.RawMessage) (*anthropicBlock, error) {
 	var fields map[string]json.RawMessage
 	var b anthropicBlock
@@ -149,7 +149,7 @@ func checkSource(at string, b *anthropicBlock) error {
 	return nil
 }
 
-// What the service takes of an image: bytes as they are sent, and pixels a side.
+// The limits of the service for an image: bytes in base64, and pixels per side.
 const (
 	mostOfImage  = 5 << 20
 	mostOfPixels = 8000
@@ -169,7 +169,7 @@ func checkImage(at string, s *anthropicSource, data []byte) error {
 	return nil
 }
 
-// hear returns a block in belay's words.
+// hear translates a block into a part of belay.
 func (c *anthropicChecked) hear(at string, b *anthropicBlock) (belay.Part, error) {
 	switch b.Type {
 	case "thinking":
@@ -187,7 +187,7 @@ func (c *anthropicChecked) hear(at string, b *anthropicBlock) (belay.Part, error
 	}
 }
 
-// hearResult reads the result of a call.
+// hearResult decodes the result of a call.
 func (c *anthropicChecked) hearResult(at string, b *anthropicBlock) (belay.Part, error) {
 	part := belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: b.ToolUseID, Tool: c.names[b.ToolUseID]}}
 	result := &part.Result.Result

@@ -12,8 +12,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// anthropicRequest is the body of a request. What is raw is allowed but not
-// looked into.
+// anthropicRequest is the body of a request. Raw fields are allowed but not checked.
 type anthropicRequest struct {
 	Model         string             `json:"model"`
 	MaxTokens     *int               `json:"max_tokens"`
@@ -52,14 +51,13 @@ type anthropicTool struct {
 	CacheControl *anthropicMark  `json:"cache_control"`
 }
 
-// anthropicMark is a mark for the cache.
+// anthropicMark is a cache mark.
 type anthropicMark struct {
 	Type string `json:"type"`
 	TTL  string `json:"ttl"`
 }
 
-// anthropicChecked is a request that has been found well-formed, as far as it
-// has.
+// anthropicChecked is a request as far as it was checked and found valid.
 type anthropicChecked struct {
 	system    string
 	heard     []Heard
@@ -71,17 +69,15 @@ type anthropicChecked struct {
 	names map[string]string // of the tools that were called, by the call's id
 }
 
-// maxMarks is how many marks for the cache a request may have.
+// maxMarks is how many cache marks a request may have.
 const maxMarks = 4
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// bindingControls is what the header for betas says if a request says what becomes of
-// thinking that is bound to something else.
+// bindingControls is the beta that a request needs to set thinking.block_binding.
 const bindingControls = "thinking-binding-controls-2026-08-01"
 
-// checkAnthropic reads the body of a request and says what is malformed. Betas are those
-// that its header asks for.
+// checkAnthropic decodes and checks the body of a request. betas are those of its header.
 func checkAnthropic(body []byte, betas string) (*anthropicChecked, error) {
 	var r anthropicRequest
 	if at := halfCharacter(body); at >= 0 {
@@ -125,14 +121,13 @@ func checkAnthropic(body []byte, betas string) (*anthropicChecked, error) {
 	return c, nil
 }
 
-// strict decodes JSON at a place of the request and refuses what it does not
-// know.
+// strict decodes the JSON at a place of the request and rejects unknown fields.
 func strict(at string, data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil && d.More() {
-		err = errors.New("there is something behind the JSON")
+		err = errors.New("there is more after the JSON value")
 	}
 	if err == nil {
 		return nil
@@ -147,7 +142,7 @@ func strict(at string, data []byte, into any) error {
 	return fmt.Errorf("%s: %s", at, message)
 }
 
-// mark counts a mark for the cache.
+// mark counts a cache mark.
 func (c *anthropicChecked) mark(at string, m *anthropicMark) error {
 	if m == nil {
 		return nil
@@ -162,7 +157,7 @@ func (c *anthropicChecked) mark(at string, m *anthropicMark) error {
 	return nil
 }
 
-// checkThinking checks how much the model may think.
+// checkThinking checks the settings for thinking.
 func checkThinking(t *anthropicThinking, maxTokens int) error {
 	switch {
 	case t == nil || t.Type == "disabled" || t.Type == "adaptive":
@@ -177,8 +172,8 @@ func checkThinking(t *anthropicThinking, maxTokens int) error {
 	return nil
 }
 
-// checkBegun checks that a turn which is under way began with thinking, if the model has
-// a budget for it.
+// checkBegun checks that the current turn began with thinking, if the model has a budget for
+// thinking.
 func (c *anthropicChecked) checkBegun(t *anthropicThinking) error {
 	if t == nil || t.Type != "enabled" {
 		return nil
@@ -259,7 +254,7 @@ func (c *anthropicChecked) checkSystem(raw json.RawMessage) error {
 	return nil
 }
 
-// blocksOf returns the blocks of a content, which may be a mere text.
+// blocksOf returns the blocks of a content, which may also be a plain string.
 func blocksOf(at string, raw json.RawMessage) ([]json.RawMessage, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

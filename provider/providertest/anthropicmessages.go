@@ -16,14 +16,13 @@ type anthropicMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// placed is a part that was heard, and where.
+// placed is a decoded part and its place in the request.
 type placed struct {
 	at   string
 	part belay.Part
 }
 
-// side is what one side says until the other does. Neighbours are joined, as the
-// service does.
+// side is a run of consecutive messages of one role. The service joins them too.
 type side struct {
 	role  belay.Role
 	parts []placed
@@ -73,7 +72,7 @@ func (c *anthropicChecked) checkMessages(messages []json.RawMessage) error {
 	return nil
 }
 
-// checkMessage checks a message by itself.
+// checkMessage checks a message on its own.
 func (c *anthropicChecked) checkMessage(at string, raw json.RawMessage) (belay.Role, []placed, error) {
 	var m anthropicMessage
 	if err := strict(at, raw, &m); err != nil {
@@ -114,7 +113,7 @@ func (c *anthropicChecked) checkMessage(at string, raw json.RawMessage) (belay.R
 	return m.Role, parts, nil
 }
 
-// fits reports whether one side may say such a part.
+// fits reports whether a role may have such a part.
 func fits(role belay.Role, part belay.PartType) bool {
 	switch part {
 	case belay.PartCall, belay.PartThinking:
@@ -126,7 +125,7 @@ func fits(role belay.Role, part belay.PartType) bool {
 	}
 }
 
-// checkCalls checks that the calls of a side are answered by what follows.
+// checkCalls checks that the next side contains the results of the calls.
 func checkCalls(s, after *side) error {
 	open := map[string]string{}
 	for _, p := range s.parts {
@@ -146,11 +145,10 @@ func checkCalls(s, after *side) error {
 		return nil
 	}
 	ids := slices.Collect(maps.Keys(open))
-	return fmt.Errorf("%s: tool_use ids were found without tool_result blocks right behind them: %s", open[slices.Min(ids)], quoted(ids))
+	return fmt.Errorf("%s: tool_use ids were found without tool_result blocks immediately after: %s", open[slices.Min(ids)], quoted(ids))
 }
 
-// checkResults checks that the results of a side answer calls of what was
-// before.
+// checkResults checks that the results of a side belong to calls of the previous side.
 func checkResults(s, before *side) error {
 	open := map[string]bool{}
 	if before != nil {
@@ -175,49 +173,32 @@ func checkResults(s, before *side) error {
 	return nil
 }
 
-// unmarked takes the marks for the cache out of a request.
+// unmarked removes the cache marks from a request.
 func unmarked(body []byte) []byte {
 	const mark = `"cache_control":{"type":"ephemeral"}`
 	body = bytes.ReplaceAll(body, []byte(","+mark), nil)
 	return bytes.ReplaceAll(body, []byte(mark+","), nil)
 }
 
-// anthropicExtends says where a request does not begin with an earlier one.
+// anthropicExtends returns an error that says where a request does not begin with an earlier
+// one.
 func anthropicExtends(earlier, later []byte) error {
-	var from, to map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(earlier, &from), json.Unmarshal(later, &to)); err != nil {
-		return fmt.Errorf("the requests cannot be compared: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if name != "messages" && !bytes.Equal(from[name], to[name]) {
-			return fmt.Errorf("%s differs: %.500s became %.500s", name, from[name], to[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(to)) {
-		if _, ok := from[name]; !ok {
-			return fmt.Errorf("%s was added: %.500s", name, to[name])
-		}
-	}
-	old, err := flatten(from["messages"])
+	from, to, err := sameFields(earlier, later, "messages")
 	if err != nil {
 		return err
 	}
-	extended, err := flatten(to["messages"])
+	old, err := flatten(from)
 	if err != nil {
 		return err
 	}
-	for i, block := range old {
-		if i >= len(extended) {
-			return fmt.Errorf("block %d of the conversation is gone: %.500s", i, block)
-		}
-		if block != extended[i] {
-			return fmt.Errorf("block %d of the conversation differs: %.500s became %.500s", i, block, extended[i])
-		}
+	extended, err := flatten(to)
+	if err != nil {
+		return err
 	}
-	return nil
+	return begins("block", old, extended)
 }
 
-// flatten returns the blocks of a conversation as they came, each with its side.
+// flatten returns the blocks of a conversation, unchanged, each with its role.
 func flatten(messages json.RawMessage) ([]string, error) {
 	var list []anthropicMessage
 	if err := json.Unmarshal(messages, &list); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// newFrame makes an event. Its data repeats the name.
+// newFrame returns an event whose data repeats its name.
 func newFrame(name string, fields map[string]any) frame {
 	if fields == nil {
 		fields = map[string]any{}
@@ -18,17 +18,16 @@ func newFrame(name string, fields map[string]any) frame {
 	return frame{name: name, data: encodeJSON(fields)}
 }
 
-// signature is the signature of thinking: anybody can check it, and a changed
-// text needs another one.
+// signature returns the signature of thinking. It depends on the text, so a change shows.
 func signature(thinking string) string {
 	sum := sha256.Sum256([]byte("signed by providertest: " + thinking))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// redactedPrefix begins what the service hides, so that a change shows.
+// redactedPrefix begins redacted thinking, so that a change shows.
 const redactedPrefix = "redacted by providertest: "
 
-// redacted hides thinking so that its hiding can be checked.
+// redacted returns thinking in a redacted form that isRedacted can check.
 func redacted(secret string) string {
 	return base64.StdEncoding.EncodeToString([]byte(redactedPrefix + signature(secret)))
 }
@@ -40,7 +39,7 @@ func isRedacted(data string) bool {
 	return err == nil && ok && len(rest) == len(signature(""))
 }
 
-// frames returns the events of a reply.
+// frames returns the events that stream a reply.
 func (w anthropicWire) frames(reply *Reply) []frame {
 	usage := reply.usage()
 	early := usage
@@ -67,13 +66,13 @@ func (w anthropicWire) frames(reply *Reply) []frame {
 		newFrame("message_stop", nil))
 }
 
-// delta is how a block goes on.
+// delta is a piece of a block.
 type delta struct {
 	fields map[string]any
 	piece  bool // it carries a scripted piece
 }
 
-// anthropicParts returns how a block begins and how it goes on.
+// anthropicParts returns the start of a block and its deltas.
 func anthropicParts(p Part) (block map[string]any, deltas []delta) {
 	var kind, field string
 	switch p.Kind {
@@ -99,7 +98,7 @@ func anthropicParts(p Part) (block map[string]any, deltas []delta) {
 	return block, deltas
 }
 
-// whole returns a reply that is not streamed.
+// whole returns the body of a reply that is not streamed.
 func (w anthropicWire) whole(reply *Reply) []byte {
 	content := []any{}
 	for _, p := range reply.Parts {
@@ -121,7 +120,7 @@ func (w anthropicWire) whole(reply *Reply) []byte {
 	return encodeJSON(w.message(content, stopWord(reply), anthropicUsage(reply.usage())))
 }
 
-// message returns a message of the service.
+// message returns a message in the service's form.
 func (anthropicWire) message(content []any, stop any, usage map[string]any) map[string]any {
 	return map[string]any{
 		"id": "msg_of_a_test", "type": "message", "role": "assistant", "model": "model-of-a-test",
@@ -129,7 +128,7 @@ func (anthropicWire) message(content []any, stop any, usage map[string]any) map[
 	}
 }
 
-// anthropicUsage returns counts as the service states them.
+// anthropicUsage returns the usage in the service's form.
 func anthropicUsage(u belay.Usage) map[string]any {
 	return map[string]any{
 		"input_tokens": u.In, "output_tokens": u.Out,
@@ -137,8 +136,7 @@ func anthropicUsage(u belay.Usage) map[string]any {
 	}
 }
 
-// stopWord returns the service's word for why the model stopped. It shares
-// belay's words.
+// stopWord returns the service's stop reason. The service uses the same words as belay.
 func stopWord(reply *Reply) string {
 	if reply.StopWord != "" {
 		return reply.StopWord

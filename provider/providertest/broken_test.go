@@ -32,7 +32,7 @@ func sound(_ testing.TB, server providertest.Server) belay.Model {
 	return anthropic.New("claude-sonnet-4-5", &anthropic.Options{URL: server.URL(), Key: server.Key(), Provider: "anthropic"})
 }
 
-// asking breaks what a model is asked.
+// asking returns a model that changes its requests.
 func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
 	return func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -63,7 +63,7 @@ func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
 	})
 }
 
-// telling breaks what a model yields.
+// telling returns a model that changes its chunks.
 func telling(change func(c belay.Chunk, err error) (belay.Chunk, error)) func(belay.Model) belay.Model {
 	return func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -109,7 +109,7 @@ func calls(change func(c *belay.CallPart)) func(belay.Model) belay.Model {
 	})
 }
 
-// pouring reads the whole response in a goroutine that nobody can stop.
+// pouring returns a model that reads the response in a goroutine which cannot be stopped.
 func pouring(m belay.Model) belay.Model {
 	return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 		return func(yield func(belay.Chunk, error) bool) {
@@ -146,7 +146,7 @@ const impatience = 300 * time.Millisecond
 var faults = []fault{
 	{"tells all at the end", telling(func(c belay.Chunk, err error) (belay.Chunk, error) {
 		return belay.Chunk{Response: c.Response}, err
-	}), []string{"text arrives in pieces and then whole", "the input of parallel calls arrives in pieces that name their call", "a slow stream is told as it comes", "cancelling a slow stream ends the request"}},
+	}), []string{"text arrives in pieces and then whole", "the input of parallel calls arrives in pieces that name their call", "a slow stream is passed on as it arrives", "cancelling a slow stream ends the request"}},
 	{"sends the response twice", func(m belay.Model) belay.Model {
 		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 			return func(yield func(belay.Chunk, error) bool) {
@@ -304,7 +304,7 @@ var faults = []fault{
 	}},
 	{"blames the network", failing(func(e *belay.ModelError) { e.Kind = belay.ModelNetwork }), []string{
 		"500, 502 and 503 are failures of the server", "where nothing listens on this machine, waiting does not help, and the error says where",
-		"a web page in place of a response is told by its type, and not asked for again",
+		"a web page in place of a response is reported with its type and not retried",
 	}},
 	{"waits for nothing", failing(func(e *belay.ModelError) { e.RetryAfter = 0 }), []string{"429 with seconds says how long to wait", "429 with a date says how long to wait"}},
 	{"goes back in time", failing(func(e *belay.ModelError) { e.RetryAfter -= time.Hour }), []string{"429 with a date that is past, or with nonsense, waits for nothing"}},
@@ -412,8 +412,8 @@ func TestSwapRulesFindFaults(t *testing.T) {
 	findFaults(t, providertest.SwapRules(impatience), swapFaults, soundOpenAI)
 }
 
-// findFaults holds broken models against the rules that must find their fault, and
-// wants each rule to have found one.
+// findFaults runs the rules on broken models. The rules of each fault must fail, and every rule
+// must find a fault.
 func findFaults(t *testing.T, rules []providertest.NamedRule, faults []fault, sound func(testing.TB, providertest.Server) belay.Model, elsewhere ...string) {
 	t.Helper()
 	checks := map[string]func(t testing.TB, open func(t testing.TB, server providertest.Server) belay.Model){}

@@ -12,25 +12,24 @@ import (
 
 // ChatOptions are the settings of a [Chat] server.
 type ChatOptions struct {
-	// Key is the only key it takes. Defaults to key-of-a-test.
+	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole answers without a stream, whatever the request asks for. Defaults to
-	// streaming.
+	// Whole makes the server answer without a stream, even if the request asks for one.
+	// Defaults to streaming.
 	Whole bool
-	// Thinking is the field of a message that holds what the model thinks:
-	// reasoning_content as with llama.cpp, vLLM and DeepSeek, reasoning as with
-	// Ollama, or reasoning_details as with OpenRouter, which alone can hide it.
-	// Defaults to reasoning_content.
+	// Thinking is the field of a message that contains the thinking: reasoning_content as
+	// in llama.cpp, vLLM and DeepSeek, reasoning as in Ollama, or reasoning_details as in
+	// OpenRouter. Only the last can contain redacted thinking. Defaults to
+	// reasoning_content.
 	Thinking string
 }
 
-// Chat is a server that speaks the Chat Completions protocol of OpenAI, and the
-// words for thinking that others have added to it. Beside the scripted replies it
-// refuses, with status 400 or 401, what OpenAI refuses: a missing or wrong key,
-// fields that are not known, a request without a model or messages, messages without
-// content, calls without results right behind them and results without calls, ids
-// that are too long or used twice, and tools with unfit names, descriptions or
-// schemas. It also refuses thinking that it did not think.
+// Chat is a server that speaks the Chat Completions protocol of OpenAI, with the fields for
+// thinking that other servers have added. It sends the scripted replies, and like OpenAI it
+// refuses with status 400 or 401: a missing or wrong key, unknown fields, a request without a
+// model or messages, messages without content, calls without results directly after them and
+// results without calls, ids that are too long or used twice, and tools with invalid names,
+// descriptions or schemas. It also refuses thinking that it did not send.
 type Chat struct{ *loopback }
 
 var _ LimitedServer = (*Chat)(nil)
@@ -52,11 +51,11 @@ func StartChat(t testing.TB) Server {
 	return NewChat(t, nil)
 }
 
-// URL is the server's address, with /v1.
+// URL returns the server's address, with /v1.
 func (c *Chat) URL() string { return c.loopback.URL() + "/v1" }
 
-// Cannot says what the protocol has no words for: a message has one text and
-// behind it calls, and thinking that is hidden needs a field for it.
+// Cannot reports what the protocol cannot express: a message has one text and then calls, and
+// redacted thinking needs a field for it.
 func (c *Chat) Cannot(reply Reply) string {
 	texts, calls := 0, 0
 	for _, p := range reply.Parts {
@@ -79,8 +78,8 @@ func (c *Chat) Cannot(reply Reply) string {
 	return ""
 }
 
-// Extends compares the requests field by field and message by message. A text that
-// the user's side goes on with is longer.
+// Extends compares the requests field by field and message by message. The text of the last
+// user message may be longer in the later request.
 func (c *Chat) Extends(earlier, later Request) error {
 	return extendsOpenAI(earlier.Body, later.Body, "messages", func(old, extended []json.RawMessage) error {
 		n := len(old)
@@ -89,7 +88,7 @@ func (c *Chat) Extends(earlier, later Request) error {
 				old = old[:n-1]
 			}
 		}
-		return begins(old, extended)
+		return begins("item", old, extended)
 	})
 }
 
@@ -118,7 +117,7 @@ func (w *chatWire) list(r *http.Request) ([]byte, *refused) { return openAIModel
 
 func (*chatWire) refusal(r *Refusal) *refused { return openAIRefusal(r) }
 
-// broken is the event that tells of a refusal.
+// broken returns the event that reports a refusal in a stream.
 func (*chatWire) broken(r *refused) frame { return frame{data: r.body} }
 
 // frames returns the chunks of a reply.
@@ -152,7 +151,7 @@ func (w *chatWire) frames(reply *Reply) []frame {
 	return append(frames, frame{data: encodeJSON(chatBody("chat.completion.chunk", []any{}, chatUsage(reply)))}, frame{data: []byte("[DONE]")})
 }
 
-// chatDelta is what the pieces of a text, or of thinking, share.
+// chatDelta holds the fields that the pieces of a text, or of thinking, share.
 type chatDelta struct {
 	kind    PartKind
 	index   int
@@ -160,7 +159,7 @@ type chatDelta struct {
 	inWords bool // it is a refusal
 }
 
-// delta is a piece of text or of thinking.
+// delta returns a piece of text or of thinking.
 func (w *chatWire) delta(d *chatDelta, piece string, last bool) map[string]any {
 	switch {
 	case d.kind == PartText && d.inWords:
@@ -183,14 +182,14 @@ func (w *chatWire) delta(d *chatDelta, piece string, last bool) map[string]any {
 	return map[string]any{"reasoning": piece, "reasoning_details": []any{detail}}
 }
 
-// think remembers a thought.
+// think remembers thinking that was sent.
 func (w *chatWire) think(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.thoughts[text] = true
 }
 
-// whole returns a reply that is not streamed.
+// whole returns the body of a reply that is not streamed.
 func (w *chatWire) whole(reply *Reply) []byte {
 	message := map[string]any{"role": "assistant", "content": nil}
 	var details, calls []any
@@ -222,12 +221,12 @@ func (w *chatWire) whole(reply *Reply) []byte {
 	return encodeJSON(chatBody("chat.completion", []any{choice}, chatUsage(reply)))
 }
 
-// refusesInWords reports whether a reply is a refusal that has words.
+// refusesInWords reports whether a reply is a refusal of the model with a text.
 func refusesInWords(reply *Reply) bool {
 	return reply.stopReason() == "refusal" && reply.StopWord == ""
 }
 
-// chatFinish returns the service's word for why the model stopped.
+// chatFinish returns the service's finish reason.
 func chatFinish(reply *Reply) string {
 	if reply.StopWord != "" {
 		return reply.StopWord
@@ -240,7 +239,7 @@ func chatFinish(reply *Reply) string {
 	return map[string]string{"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}[string(reply.stopReason())]
 }
 
-// chatUsage returns counts as the service states them.
+// chatUsage returns the usage in the service's form.
 func chatUsage(reply *Reply) map[string]any {
 	u := reply.usage()
 	return map[string]any{
@@ -250,7 +249,7 @@ func chatUsage(reply *Reply) map[string]any {
 	}
 }
 
-// chatBody returns an answer, or a chunk of one.
+// chatBody returns an answer, or a chunk of a stream.
 func chatBody(object string, choices []any, usage any) map[string]any {
 	return map[string]any{"id": "chatcmpl-of-a-test", "object": object, "created": 1, "model": "model-of-a-test", "choices": choices, "usage": usage}
 }

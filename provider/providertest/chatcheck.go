@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// chatFields are the fields of a request. Those that are not looked into are
+// chatFields are the fields of a request. Those that are not checked are
 // allowed.
 var chatFields = []string{
 	"model", "messages", "tools", "max_tokens", "max_completion_tokens", "reasoning_effort", "stream", "stream_options",
@@ -17,7 +17,7 @@ var chatFields = []string{
 	"response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "temperature", "tool_choice", "top_logprobs", "top_p", "user", "verbosity",
 }
 
-// chatChecked is a request that has been found well-formed, as far as it has.
+// chatChecked is a request as far as it was checked and found valid.
 type chatChecked struct {
 	wire    *chatWire
 	request *Request
@@ -25,8 +25,7 @@ type chatChecked struct {
 	open    []string          // calls that wait for results
 }
 
-// check reads a request, and says whether the answer is to be streamed, or what is
-// malformed.
+// check decodes and checks a request. It reports whether to stream the answer.
 func (w *chatWire) check(request *Request) (stream bool, refused *openAIError) {
 	fields, err := openAIFields("", request.Body, chatFields...)
 	if err != nil {
@@ -121,7 +120,7 @@ func (c *chatChecked) checkMessages(fields map[string]json.RawMessage) *openAIEr
 	return c.unanswered()
 }
 
-// unanswered refuses calls that have no results right behind them.
+// unanswered returns an error if calls have no results directly after them.
 func (c *chatChecked) unanswered() *openAIError {
 	if len(c.open) == 0 {
 		return nil
@@ -129,7 +128,7 @@ func (c *chatChecked) unanswered() *openAIError {
 	return invalidAt("messages", "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(c.open, ", "))
 }
 
-// hear adds to what was understood.
+// hear adds to the decoded conversation.
 func (c *chatChecked) hear(role belay.Role, part belay.Part) {
 	if n := len(c.request.Messages); n > 0 && c.request.Messages[n-1].Role == role {
 		c.request.Messages[n-1].Parts = append(c.request.Messages[n-1].Parts, part)
@@ -364,7 +363,7 @@ func (c *chatChecked) checkThinking(at string, fields map[string]json.RawMessage
 	return nil
 }
 
-// checkResult checks what came of a call.
+// checkResult checks the result of a call.
 func (c *chatChecked) checkResult(at string, fields map[string]json.RawMessage) *openAIError {
 	id, err := openAIShort(at+".tool_call_id", fields["tool_call_id"], 40)
 	if err != nil {

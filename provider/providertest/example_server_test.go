@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// A server plays the service: it is scripted with replies, and refuses what the
-// service would refuse.
+// A server stands in for the service: it sends scripted replies, and refuses what the service
+// would refuse.
 func ExampleNewAnthropic() {
 	test := func(t testing.TB) {
 		server := providertest.NewAnthropic(t, nil)

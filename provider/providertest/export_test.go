@@ -15,8 +15,8 @@ type NamedRule struct {
 	Check func(t testing.TB, open func(t testing.TB, server Server) belay.Model)
 }
 
-// AnthropicRules are the rules of Test, played on Anthropic servers. They give up
-// what does not happen after patience.
+// AnthropicRules returns the rules of Test for Anthropic servers. They stop waiting after
+// patience.
 func AnthropicRules(patience time.Duration) []NamedRule {
 	return named(rules(), patience, StartAnthropic)
 }
@@ -36,7 +36,7 @@ func named(rules []rule, patience time.Duration, start func(t testing.TB) Server
 	return named
 }
 
-// Conversations are the names of what TestRecordings plays.
+// Conversations returns the names of the conversations of TestRecordings.
 func Conversations() []string {
 	var names []string
 	for _, k := range takes {
@@ -58,5 +58,5 @@ func Replay(t testing.TB, file string, open func(t testing.TB, address, key stri
 	replay(t, file, open)
 }
 
-// Scrub takes keys out of a text.
+// Scrub removes keys from a text.
 func Scrub(text, key string) string { return scrub(text, key) }

@@ -15,23 +15,21 @@ import (
 
 // GeminiOptions are the settings of a [Gemini] server.
 type GeminiOptions struct {
-	// Key is the only key it takes. Defaults to key-of-a-test.
+	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole answers without a stream, whatever the request asks for. Defaults to
-	// doing as asked.
+	// Whole makes the server answer without a stream, even if the request asks for one.
+	// Defaults to what the request asks for.
 	Whole bool
 }
 
-// Gemini is a server that speaks the protocol of the Gemini API: generateContent,
-// and streamGenerateContent with events. Beside the scripted replies it refuses,
-// as the service does, with status 400, 403 or 404: a missing or wrong key, fields
-// that are not known, a request without contents, contents and parts that say
-// nothing, roles other than user and model, calls that do not follow the user,
-// results that do not follow their calls, or are more or fewer than these, calls
-// of the turn without a signature, signatures that were changed or moved to another
-// part, files of types that are not looked at, and tools with unfit names or
-// schemas. Models before Gemini 3 want no signatures and take no files within
-// results.
+// Gemini is a server that speaks the protocol of the Gemini API: generateContent, and
+// streamGenerateContent with events. It sends the scripted replies, and like the service it
+// refuses with status 400, 403 or 404: a missing or wrong key, unknown fields, a request
+// without contents, empty contents and parts, roles other than user and model, calls that do
+// not follow the user, results that do not follow their calls or differ from them in number,
+// calls of the current turn without a signature, signatures that were changed or moved to
+// another part, files of unsupported types, and tools with invalid names or schemas. Models
+// before Gemini 3 need no signatures and accept no files within results.
 type Gemini struct{ *loopback }
 
 var _ LimitedServer = (*Gemini)(nil)
@@ -53,8 +51,8 @@ func StartGemini(t testing.TB) Server {
 	return NewGemini(t, nil)
 }
 
-// Cannot says that a call comes whole, and that what is written to a cache is not
-// counted.
+// Cannot reports what the protocol cannot express: calls in pieces, and tokens that are
+// written to a cache.
 func (g *Gemini) Cannot(reply Reply) string {
 	for _, p := range reply.Parts {
 		input := strings.Join(p.Pieces, "")
@@ -79,8 +77,8 @@ type geminiWire struct {
 	unstream bool
 }
 
-// understand reads a request, and says whether the answer is to be streamed, or
-// why it is refused.
+// understand decodes a request. It reports whether to stream the answer, or why the request is
+// refused.
 func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, refused *refused) {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v1beta/models/")
 	model, method, found := strings.Cut(path, ":")
@@ -102,7 +100,7 @@ func (w geminiWire) understand(r *http.Request, request *Request) (stream bool, 
 	return stream && !w.unstream, nil
 }
 
-// list lists the models of the server, and one that answers with numbers.
+// list lists the models of the server, and an embedding model.
 func (w geminiWire) list(r *http.Request) ([]byte, *refused) {
 	if err := w.door(r, r.URL.Path == "/v1beta/models" && r.Method == http.MethodGet); err != nil {
 		return nil, err.refused()
@@ -115,8 +113,7 @@ func (w geminiWire) list(r *http.Request) ([]byte, *refused) {
 	}}), nil
 }
 
-// door checks what is wanted of a request before it is read: that there is
-// something where it goes, and the key.
+// door checks the path and the key of a request.
 func (w geminiWire) door(r *http.Request, there bool) *geminiError {
 	key := cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"))
 	switch {
@@ -131,7 +128,7 @@ func (w geminiWire) door(r *http.Request, there bool) *geminiError {
 	return nil
 }
 
-// geminiError is an error as the service words it.
+// geminiError is an error in the service's form.
 type geminiError struct {
 	status  int
 	message string
@@ -142,8 +139,7 @@ func geminiInvalid(message string) *refused {
 	return (&geminiError{status: http.StatusBadRequest, message: message}).refused()
 }
 
-// geminiMalformedError says what is malformed, in the service's words, which are
-// sentences.
+// geminiMalformedError says what is malformed. The service's messages are sentences.
 type geminiMalformedError string
 
 func (e geminiMalformedError) Error() string { return string(e) }
@@ -152,7 +148,7 @@ func geminiSays(format string, args ...any) error {
 	return geminiMalformedError(fmt.Sprintf(format, args...))
 }
 
-// geminiStatus are the service's words for the status of an error.
+// geminiStatus are the service's names for HTTP statuses.
 var geminiStatus = map[int]string{
 	http.StatusBadRequest:          "INVALID_ARGUMENT",
 	http.StatusUnauthorized:        "UNAUTHENTICATED",
@@ -164,7 +160,7 @@ var geminiStatus = map[int]string{
 	http.StatusGatewayTimeout:      "DEADLINE_EXCEEDED",
 }
 
-// refused is the error as it is answered.
+// refused returns the error as an answer.
 func (e *geminiError) refused() *refused {
 	fields := map[string]any{"code": e.status, "message": e.message, "status": cmp.Or(geminiStatus[e.status], "UNKNOWN")}
 	if e.details != nil {
@@ -173,7 +169,7 @@ func (e *geminiError) refused() *refused {
 	return &refused{status: e.status, message: e.message, body: encodeJSON(map[string]any{"error": fields})}
 }
 
-// geminiErrors are the kinds of errors as the service words them.
+// geminiErrors are the service's errors by kind.
 var geminiErrors = map[belay.ModelErrorKind]geminiError{
 	belay.ModelRateLimited: {http.StatusTooManyRequests, "You exceeded your current quota, please check your plan and billing details.", nil},
 	belay.ModelOverloaded:  {http.StatusServiceUnavailable, "The model is overloaded. Please try again later.", nil},
@@ -185,8 +181,8 @@ var geminiErrors = map[belay.ModelErrorKind]geminiError{
 	}}},
 }
 
-// refusal words a refusal. How many seconds to wait is told in its details, and
-// not in the header alone.
+// refusal returns a refusal in the service's form. The seconds to wait are in its details as
+// well as in the header.
 func (geminiWire) refusal(r *Refusal) *refused {
 	e, ok := geminiErrors[r.Kind]
 	if !ok {
@@ -199,5 +195,5 @@ func (geminiWire) refusal(r *Refusal) *refused {
 	return e.refused()
 }
 
-// broken is the event that tells of a refusal.
+// broken returns the event that reports a refusal in a stream.
 func (geminiWire) broken(r *refused) frame { return frame{data: r.body} }

@@ -13,8 +13,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// geminiRequest is the body of a request. What is raw is allowed but not looked
-// into.
+// geminiRequest is the body of a request. Raw fields are allowed but not checked.
 //
 //nolint:tagliatelle // the service's names
 type geminiRequest struct {
@@ -68,7 +67,7 @@ type geminiThinking struct {
 	ThinkingLevel   string `json:"thinkingLevel"`
 }
 
-// geminiChecked is a request that has been found well-formed, as far as it has.
+// geminiChecked is a request as far as it was checked and found valid.
 type geminiChecked struct {
 	newer     bool // the model is of Gemini 3 or later
 	system    string
@@ -80,7 +79,7 @@ type geminiChecked struct {
 // geminiName is what the name of a tool must look like.
 var geminiName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
-// checkGemini reads the body of a request and says what is malformed.
+// checkGemini decodes and checks the body of a request.
 func checkGemini(model string, body []byte) (*geminiChecked, error) {
 	var r geminiRequest
 	if err := geminiStrict("", body, &r); err != nil {
@@ -113,14 +112,13 @@ func checkGemini(model string, body []byte) (*geminiChecked, error) {
 	return c, nil
 }
 
-// geminiStrict decodes JSON at a place of the request and refuses what it does
-// not know.
+// geminiStrict decodes the JSON at a place of the request and rejects unknown fields.
 func geminiStrict(at string, data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil && d.More() {
-		err = errors.New("there is something behind the JSON")
+		err = errors.New("there is more after the JSON value")
 	}
 	if err == nil {
 		return nil
@@ -135,7 +133,7 @@ func geminiStrict(at string, data []byte, into any) error {
 	return geminiSays("Invalid JSON payload received.%s: %s", at, message)
 }
 
-// checkGeneration checks the bounds of the response.
+// checkGeneration checks the limits of the response.
 func (c *geminiChecked) checkGeneration(g *geminiGeneration) error {
 	if g == nil {
 		return nil
@@ -171,7 +169,7 @@ func (c *geminiChecked) checkTools(tools []geminiTool) error {
 			case seen[d.Name]:
 				return geminiSays("Duplicate function declaration found: %s", d.Name)
 			case d.Parameters != nil:
-				return fmt.Errorf("%s.parameters: this server takes parameters_json_schema only", at)
+				return fmt.Errorf("%s.parameters: this server accepts only parameters_json_schema", at)
 			case schema != nil:
 				if err := checkGeminiSchema(schema); err != nil {
 					return fmt.Errorf("%s.parameters_json_schema: %w", at, err)
@@ -196,7 +194,7 @@ func checkGeminiSchema(raw json.RawMessage) error {
 	return checkGeminiNode(root, root, "")
 }
 
-// checkGeminiNode checks a schema within one, or a list of them.
+// checkGeminiNode checks a nested schema, or a list of them.
 func checkGeminiNode(node any, root map[string]any, at string) error {
 	switch node := node.(type) {
 	case bool:
@@ -221,7 +219,7 @@ func checkGeminiNode(node any, root map[string]any, at string) error {
 	}
 }
 
-// checkGeminiReference checks that a reference stands alone and leads somewhere.
+// checkGeminiReference checks that a reference is the only keyword and has a target.
 func checkGeminiReference(node, root map[string]any, at string) error {
 	reference, ok := node["$ref"].(string)
 	if !ok {
@@ -240,7 +238,7 @@ func checkGeminiReference(node, root map[string]any, at string) error {
 	return nil
 }
 
-// checkGeminiKeywords checks the schemas within one.
+// checkGeminiKeywords checks the nested schemas of a schema.
 func checkGeminiKeywords(node, root map[string]any, at string) error {
 	for _, key := range slices.Sorted(maps.Keys(node)) {
 		at := strings.TrimPrefix(at+"."+key, ".")

@@ -1,12 +1,10 @@
 package providertest
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -17,7 +15,7 @@ type geminiContent struct {
 	Parts []json.RawMessage `json:"parts"`
 }
 
-// geminiPart is a part of a content. Of its data it has one.
+// geminiPart is a part of a content. Exactly one of its data fields is set.
 //
 //nolint:tagliatelle // the service's names
 type geminiPart struct {
@@ -62,7 +60,7 @@ type geminiResponse struct {
 	} `json:"parts"`
 }
 
-// The types of files that the service looks at, and those within results.
+// The types of files that the service accepts, and those that it accepts within results.
 var (
 	geminiTypes = []string{
 		"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/plain",
@@ -72,8 +70,7 @@ var (
 	geminiResultTypes = []string{"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
 )
 
-// checkParts reads the parts of a content, and checks what can be seen without
-// the others.
+// checkParts decodes the parts of a content and checks each on its own.
 func (c *geminiChecked) checkParts(at string, raws []json.RawMessage) ([]*geminiPart, error) {
 	if len(raws) == 0 {
 		return nil, geminiSays("* GenerateContentRequest.%s.parts: contents.parts must not be empty.", at)
@@ -107,7 +104,7 @@ func (c *geminiChecked) checkParts(at string, raws []json.RawMessage) ([]*gemini
 	return parts, nil
 }
 
-// checkData checks what a part holds.
+// checkData checks the data of a part.
 func (c *geminiChecked) checkData(at string, p *geminiPart) (err error) {
 	switch {
 	case p.InlineData != nil:
@@ -155,7 +152,7 @@ func (c *geminiChecked) checkResponse(at string, p *geminiPart) error {
 	return nil
 }
 
-// geminiMedia reads a file.
+// geminiMedia decodes a file.
 func geminiMedia(at string, b *geminiBlob, types []string) (*belay.Media, error) {
 	data, err := base64.StdEncoding.DecodeString(b.Data)
 	switch {
@@ -169,7 +166,7 @@ func geminiMedia(at string, b *geminiBlob, types []string) (*belay.Media, error)
 	return &belay.Media{MIME: b.MIMEType, Data: data}, nil
 }
 
-// geminiSide is a content that was read.
+// geminiSide is a decoded content.
 type geminiSide struct {
 	role  string
 	parts []*geminiPart
@@ -253,12 +250,11 @@ func checkGeminiOrder(side, before *geminiSide, last bool) error {
 	return nil
 }
 
-// geminiAnyCall are the signatures that the service takes for calls that none of
-// its models made.
+// geminiAnyCall are the signatures that the service accepts for calls of other models.
 var geminiAnyCall = []string{"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
 
-// checkSignatures checks that signatures are on the parts they were given to, and
-// that the first call of each step of the turn has one.
+// checkSignatures checks that signatures are on the parts they were made for, and that the
+// first call of each step of the current turn has one.
 func (c *geminiChecked) checkSignatures(side *geminiSide, inTurn bool) error {
 	said, thought, calls := "", "", 0
 	for i, p := range side.parts {
@@ -290,8 +286,8 @@ func (c *geminiChecked) checkSignatures(side *geminiSide, inTurn bool) error {
 	return nil
 }
 
-// hear takes a content down in belay's words. Neighbours on one side are one, and
-// so are the pieces of a text that are signed apart.
+// hear records a content as a message of belay. Consecutive contents of one role are joined,
+// and so are the pieces of a text with separate signatures.
 func (c *geminiChecked) hear(side *geminiSide) {
 	role := belay.RoleUser
 	if side.role == "model" {
@@ -314,7 +310,7 @@ func (c *geminiChecked) hear(side *geminiSide) {
 	}
 }
 
-// hear returns a part in belay's words.
+// hear translates a part into a part of belay.
 func (p *geminiPart) hear() belay.Part {
 	switch {
 	case p.Text != nil && p.Thought:
@@ -345,24 +341,14 @@ func (p *geminiPart) hear() belay.Part {
 	return belay.Part{Type: belay.PartResult, Result: result}
 }
 
-// geminiExtends says where a request does not begin with an earlier one.
+// geminiExtends returns an error that says where a request does not begin with an earlier one.
 func geminiExtends(earlier, later []byte) error {
-	var from, to map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(earlier, &from), json.Unmarshal(later, &to)); err != nil {
-		return fmt.Errorf("the requests cannot be compared: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if name != "contents" && !bytes.Equal(from[name], to[name]) {
-			return fmt.Errorf("%s differs: %.500s became %.500s", name, from[name], to[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(to)) {
-		if _, ok := from[name]; !ok {
-			return fmt.Errorf("%s was added: %.500s", name, to[name])
-		}
+	from, to, err := sameFields(earlier, later, "contents")
+	if err != nil {
+		return err
 	}
 	var lists [2][]string
-	for i, raw := range []json.RawMessage{from["contents"], to["contents"]} {
+	for i, raw := range []json.RawMessage{from, to} {
 		var contents []geminiContent
 		if err := json.Unmarshal(raw, &contents); err != nil {
 			return fmt.Errorf("contents: %w", err)
@@ -373,13 +359,5 @@ func geminiExtends(earlier, later []byte) error {
 			}
 		}
 	}
-	for i, part := range lists[0] {
-		if i >= len(lists[1]) {
-			return fmt.Errorf("part %d of the conversation is gone: %.500s", i, part)
-		}
-		if part != lists[1][i] {
-			return fmt.Errorf("part %d of the conversation differs: %.500s became %.500s", i, part, lists[1][i])
-		}
-	}
-	return nil
+	return begins("part", lists[0], lists[1])
 }

@@ -20,8 +20,8 @@ func geminiChunk(parts []any, stop string, usage map[string]any) map[string]any 
 	}
 }
 
-// frames returns the events of a reply. A call comes whole. The first call is
-// signed, and so are thinking and an answer at their ends.
+// frames returns the events that stream a reply. A call comes complete. The first call is
+// signed, and so are thinking and text at their ends.
 func (geminiWire) frames(reply *Reply) []frame {
 	usage := reply.usage()
 	early := geminiUsage(belay.Usage{In: usage.In, CacheRead: usage.CacheRead}) // what comes out is counted at the end
@@ -49,7 +49,7 @@ func (geminiWire) frames(reply *Reply) []frame {
 	return append(frames, frame{data: encodeJSON(geminiChunk([]any{last}, stop, geminiUsage(usage))), enough: true})
 }
 
-// geminiParts returns a scripted part as the service says it, bit by bit.
+// geminiParts returns a scripted part in the service's form, piece by piece.
 func geminiParts(p Part, firstCall bool) []any {
 	var parts []any
 	whole := strings.Join(p.Pieces, "")
@@ -81,13 +81,12 @@ func geminiParts(p Part, firstCall bool) []any {
 	return parts
 }
 
-// geminiCallSignature signs a call: its tool and its input, however it is spelled.
+// geminiCallSignature signs a call: its tool and its input, in any formatting.
 func geminiCallSignature(tool string, args json.RawMessage) string {
 	return signature("call " + tool + " " + canonical(args))
 }
 
-// canonical spells JSON in one way. Numbers and the order of keys stay as they
-// are.
+// canonical returns JSON in one formatting. Numbers and the order of keys do not change.
 func canonical(raw json.RawMessage) string {
 	var compact, escaped bytes.Buffer
 	if json.Compact(&compact, raw) != nil || compact.Len() == 0 {
@@ -97,7 +96,7 @@ func canonical(raw json.RawMessage) string {
 	return escaped.String()
 }
 
-// whole returns a reply that is not streamed.
+// whole returns the body of a reply that is not streamed.
 func (geminiWire) whole(reply *Reply) []byte {
 	parts, calls := []any{}, 0
 	for _, p := range reply.Parts {
@@ -111,8 +110,8 @@ func (geminiWire) whole(reply *Reply) []byte {
 	return encodeJSON(geminiChunk(parts, geminiStop(reply), geminiUsage(reply.usage())))
 }
 
-// geminiUsage returns counts as the service states them: the prompt's include
-// what was cached, and what comes out is counted in two.
+// geminiUsage returns the usage in the service's form: the prompt count includes cached
+// tokens, and the output is two counts.
 func geminiUsage(u belay.Usage) map[string]any {
 	usage := map[string]any{"promptTokenCount": u.In + u.CacheRead, "totalTokenCount": u.Tokens()}
 	if u.CacheRead > 0 {
@@ -124,7 +123,7 @@ func geminiUsage(u belay.Usage) map[string]any {
 	return usage
 }
 
-// geminiStop returns the service's word for why the model stopped.
+// geminiStop returns the service's finish reason.
 func geminiStop(reply *Reply) string {
 	switch {
 	case reply.StopWord != "":

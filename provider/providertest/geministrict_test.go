@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// geminiPath is where a request of a new model goes.
+// geminiPath is the path of a request to a new model.
 const geminiPath = "/v1beta/models/gemini-3-flash-preview:generateContent"
 
 // postGemini sends a body as a client of the Gemini API does and returns status
@@ -191,7 +191,7 @@ func TestGeminiAcceptsWhatTheServiceAccepts(t *testing.T) {
 	}
 }
 
-// An old model takes no files within results.
+// An old model accepts no files within results.
 func TestGeminiKnowsItsModels(t *testing.T) {
 	t.Parallel()
 	body := contents(hi + "," + says(looks) + "," + asks(`{"functionResponse":{"id":"c1","name":"look","response":{},"parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}}`))
@@ -251,10 +251,10 @@ func TestGeminiReports(t *testing.T) {
 			}
 		}
 		if server.Cannot(providertest.Reply{Usage: belay.Usage{In: 1, CacheWrite: 1}}) == "" {
-			t.Error("tokens written to a cache can be told")
+			t.Error("Cannot accepts tokens written to a cache")
 		}
 	})
-	t.Run("a request that does not extend another is told where", func(t *testing.T) {
+	t.Run("a request that does not extend another is reported with the place", func(t *testing.T) {
 		t.Parallel()
 		server := providertest.NewGemini(t, nil)
 		bodies := []string{
@@ -311,7 +311,7 @@ func TestGeminiAnswersWithoutAStream(t *testing.T) {
 	if answer.Usage["promptTokenCount"] != 4 || answer.Usage["cachedContentTokenCount"] != 3 || answer.Usage["candidatesTokenCount"]+answer.Usage["thoughtsTokenCount"] != 6 {
 		t.Errorf("got %v, want the usage", answer.Usage)
 	}
-	// What it said it takes back, and nothing else in its place.
+	// It accepts its own parts back unchanged, and nothing else in their place.
 	var back []string
 	for _, p := range c.Content.Parts {
 		back = append(back, string(p))

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// halfCharacter returns where JSON has an escape that is half a character; -1 if it has
-// none. Go takes such JSON, and services do not.
+// halfCharacter returns the position of the first escape in JSON that is half of a character,
+// or -1 if there is none. Go accepts such JSON, and services do not.
 func halfCharacter(raw []byte) int {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -14,7 +14,7 @@ func halfCharacter(raw []byte) int {
 		}
 		switch first := escapeOf(raw[i:]); {
 		case first < 0xd800 || first > 0xdfff:
-			i++ // what is escaped begins nothing
+			i++ // skip the escaped character
 		case first < 0xdc00 && escapeOf(raw[min(i+6, len(raw)):]) >= 0xdc00 && escapeOf(raw[i+6:]) <= 0xdfff:
 			i += 11
 		default:
@@ -24,7 +24,7 @@ func halfCharacter(raw []byte) int {
 	return -1
 }
 
-// escapeOf returns the number of the escape that a text begins with; 0 if it begins with
+// escapeOf returns the code of the \u escape that a text begins with, or 0 if it begins with
 // something else.
 func escapeOf(text []byte) uint64 {
 	if len(text) < 6 || !bytes.HasPrefix(text, []byte(`\u`)) {

@@ -14,30 +14,30 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// wire is what a protocol adds to a loopback server: how requests are read and
-// how replies are worded.
+// wire is what a protocol adds to a loopback server: how to decode requests and encode
+// replies.
 type wire interface {
-	// understand reads a request, fills in what it says, and tells whether the
-	// answer is to be streamed, or how the request is refused.
+	// understand decodes a request and fills in its fields. It reports whether to stream
+	// the answer, or how the request is refused.
 	understand(r *http.Request, request *Request) (stream bool, refused *refused)
-	// frames are the events of a reply.
+	// frames returns the events that stream a reply.
 	frames(reply *Reply) []frame
-	// whole is the body of a reply that is not streamed.
+	// whole returns the body of a reply that is not streamed.
 	whole(reply *Reply) []byte
-	// refusal words a refusal: a scripted one, or one in a stream. It is nil for
-	// what the service has no words for.
+	// refusal returns a scripted refusal, or one in a stream, in the service's form. It is
+	// nil for a refusal that the service does not have.
 	refusal(r *Refusal) *refused
-	// broken is the event that tells of a refusal in a stream.
+	// broken returns the event that reports a refusal in a stream.
 	broken(r *refused) frame
 }
 
-// listing is a wire that lists its models.
+// listing is a wire that can list models.
 type listing interface {
-	// list answers a request that is not for a model, or refuses it.
+	// list answers a request for the list of models, or refuses it.
 	list(r *http.Request) ([]byte, *refused)
 }
 
-// refused is an error as a service words it.
+// refused is an error in the form of a service.
 type refused struct {
 	status  int
 	message string
@@ -50,13 +50,12 @@ type frame struct {
 	name  string // of an event that has one
 	data  []byte
 	piece bool // it carries a scripted piece
-	// enough says that an answer which ends behind it is whole, if it ends as it
-	// should.
+	// enough says that an answer is complete if it ends cleanly after this event.
 	enough bool
 }
 
-// loopback is what the servers of all protocols share: the script, the record of
-// what came, and how an answer is held, delayed, cut to pieces and broken off.
+// loopback is what the servers of all protocols share: the script, the record of requests, and
+// how to hold, delay, split and break off an answer.
 type loopback struct {
 	t       testing.TB
 	key     string
@@ -70,7 +69,7 @@ type loopback struct {
 	exchanges []*Request
 }
 
-// testKey is the key that a server takes unless its options say another.
+// testKey is the key that a server accepts unless its options set another.
 const testKey = "key-of-a-test"
 
 // newLoopback starts a server. It stops when the test ends.
@@ -87,10 +86,10 @@ func newLoopback(t testing.TB, key string, w wire) *loopback {
 	return l
 }
 
-// URL is the server's address, without a path.
+// URL returns the server's address, without a path.
 func (l *loopback) URL() string { return l.server.URL }
 
-// Key is the only key that the server takes.
+// Key returns the only key that the server accepts.
 func (l *loopback) Key() string { return l.key }
 
 // Script adds replies.
@@ -157,8 +156,7 @@ func (l *loopback) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record keeps a request and takes the reply to it from the script, unless it is
-// refused.
+// record records a request, and takes its reply from the script unless it is refused.
 func (l *loopback) record(request *Request) (Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +234,7 @@ func (l *loopback) breakOff(out *outlet, b *Break) {
 	_ = out.flush() // so that an answer without events has its headers
 }
 
-// hold waits and reports whether to go on. Signs of life go to out, if it is not nil.
+// hold waits, and reports whether to continue. Pings are written to out if it is not nil.
 func (l *loopback) hold(ctx context.Context, h *Hold, out *outlet) bool {
 	if h.Reached != nil {
 		close(h.Reached)
@@ -261,7 +259,7 @@ func (l *loopback) hold(ctx context.Context, h *Hold, out *outlet) bool {
 	}
 }
 
-// wait waits for a moment and reports whether to go on.
+// wait waits for a duration, and reports whether to continue.
 func (l *loopback) wait(ctx context.Context, moment <-chan time.Time) bool {
 	select {
 	case <-moment:
@@ -272,14 +270,14 @@ func (l *loopback) wait(ctx context.Context, moment <-chan time.Time) bool {
 	return false
 }
 
-// outlet writes events, whole or in pieces of some bytes.
+// outlet writes events, complete or in pieces of a number of bytes.
 type outlet struct {
 	w     http.ResponseWriter
 	flush func() error
 	size  int
 }
 
-// send sends an event. A client that has left is noticed elsewhere.
+// send sends an event. Errors are ignored: hold and wait notice a client that has left.
 func (o *outlet) send(f frame) {
 	var text []byte
 	if f.name != "" {
@@ -301,7 +299,7 @@ func (o *outlet) write(text []byte) {
 	}
 }
 
-// encodeJSON encodes what cannot fail to encode.
+// encodeJSON encodes a value whose encoding cannot fail.
 func encodeJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

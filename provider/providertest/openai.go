@@ -3,7 +3,6 @@ package providertest
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,7 +14,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// openAIError is an error as OpenAI words it, in both of its protocols.
+// openAIError is an error in OpenAI's form, which both protocols share.
 type openAIError struct {
 	status      int
 	kind        string
@@ -25,12 +24,12 @@ type openAIError struct {
 
 func (e *openAIError) Error() string { return e.message }
 
-// invalidAt is a request that is malformed somewhere.
+// invalidAt returns the error for a request that is malformed at a place.
 func invalidAt(param, code, format string, args ...any) *openAIError {
 	return &openAIError{http.StatusBadRequest, "invalid_request_error", code, param, fmt.Sprintf(format, args...)}
 }
 
-// fields are the error as an object.
+// fields returns the error as an object.
 func (e *openAIError) fields() map[string]any {
 	orNull := func(s string) any {
 		if s == "" {
@@ -41,12 +40,12 @@ func (e *openAIError) fields() map[string]any {
 	return map[string]any{"message": e.message, "type": e.kind, "param": orNull(e.param), "code": orNull(e.code)}
 }
 
-// refused is the error as it is answered.
+// refused returns the error as an answer.
 func (e *openAIError) refused() *refused {
 	return &refused{e.status, e.message, encodeJSON(map[string]any{"error": e.fields()}), map[string]string{"X-Request-Id": "req_of_a_test"}}
 }
 
-// openAIErrors are the kinds of errors as the service words them.
+// openAIErrors are the service's errors by kind.
 var openAIErrors = map[belay.ModelErrorKind]openAIError{
 	belay.ModelRateLimited: {http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "", "Rate limit reached for requests."},
 	belay.ModelOverloaded:  {http.StatusServiceUnavailable, "service_unavailable_error", "server_is_overloaded", "", "Our servers are currently overloaded. Please try again later."},
@@ -56,7 +55,7 @@ var openAIErrors = map[belay.ModelErrorKind]openAIError{
 	belay.ModelAuth:        {http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "", "Incorrect API key provided."},
 }
 
-// openAIRefusal words a refusal.
+// openAIRefusal returns a refusal in the service's form.
 func openAIRefusal(r *Refusal) *refused {
 	e, ok := openAIErrors[r.Kind]
 	if !ok {
@@ -84,7 +83,7 @@ func openAIModels(r *http.Request, key string) ([]byte, *refused) {
 	return encodeJSON(map[string]any{"object": "list", "data": []any{model("model-of-a-test"), model("another-model")}}), nil
 }
 
-// openAIDoor checks what both protocols want of a request before it is read.
+// openAIDoor checks the method, the path and the headers of a request, for both protocols.
 func openAIDoor(r *http.Request, path, method, key string) *openAIError {
 	switch {
 	case r.URL.Path != path:
@@ -101,7 +100,7 @@ func openAIDoor(r *http.Request, path, method, key string) *openAIError {
 	return nil
 }
 
-// openAIFields reads an object and refuses fields that are not known.
+// openAIFields decodes an object and rejects unknown fields.
 func openAIFields(at string, raw json.RawMessage, known ...string) (map[string]json.RawMessage, *openAIError) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
@@ -118,10 +117,10 @@ func openAIFields(at string, raw json.RawMessage, known ...string) (map[string]j
 	return fields, nil
 }
 
-// below is the place of a field.
+// below returns the place of a field.
 func below(at, name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 
-// openAIText reads a string. One that is required is not empty.
+// openAIText decodes a string. A required string must not be empty.
 func openAIText(at string, raw json.RawMessage, required bool) (string, *openAIError) {
 	if raw == nil || string(raw) == "null" {
 		if required {
@@ -139,7 +138,7 @@ func openAIText(at string, raw json.RawMessage, required bool) (string, *openAIE
 	return text, nil
 }
 
-// openAIShort reads a string that must not be empty or too long.
+// openAIShort decodes a string that must not be empty or too long.
 func openAIShort(at string, raw json.RawMessage, most int) (string, *openAIError) {
 	text, err := openAIText(at, raw, true)
 	if n := utf8.RuneCountInString(text); err == nil && n > most {
@@ -148,7 +147,7 @@ func openAIShort(at string, raw json.RawMessage, most int) (string, *openAIError
 	return text, err
 }
 
-// openAIWord reads a string that is one of some words, if it is there.
+// openAIWord decodes an optional string that must be one of some words.
 func openAIWord(at string, raw json.RawMessage, words ...string) *openAIError {
 	text, err := openAIText(at, raw, false)
 	if err == nil && raw != nil && !slices.Contains(words, text) {
@@ -157,7 +156,7 @@ func openAIWord(at string, raw json.RawMessage, words ...string) *openAIError {
 	return err
 }
 
-// openAIList reads a list.
+// openAIList decodes a list.
 func openAIList(at string, raw json.RawMessage) ([]json.RawMessage, *openAIError) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -222,7 +221,7 @@ func checkOpenAISchema(at, tool string, raw json.RawMessage, strict bool) *openA
 	return nil
 }
 
-// listWithoutItems finds a list in a schema that does not say what it is a list of.
+// listWithoutItems finds an array in a schema that has no items.
 func listWithoutItems(schema any, at []string) ([]string, bool) {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -255,7 +254,7 @@ func listWithoutItems(schema any, at []string) ([]string, bool) {
 	return nil, false
 }
 
-// checkDataURL reads an address that may hold its content.
+// checkDataURL decodes an address, which may be a data URL.
 func checkDataURL(at, address string, types []string) (*belay.Media, *openAIError) {
 	rest, isData := strings.CutPrefix(address, "data:")
 	if !isData {
@@ -275,45 +274,22 @@ func checkDataURL(at, address string, types []string) (*belay.Media, *openAIErro
 	return &belay.Media{MIME: kind, Data: content}, nil
 }
 
-// imageTypes and fileTypes are what the service looks at.
+// imageTypes and fileTypes are the types that the service accepts.
 var (
 	imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 	fileTypes  = []string{"application/pdf"}
 )
 
-// extendsOpenAI compares two requests field by field, and the list that holds the
-// conversation with a function of its own.
+// extendsOpenAI compares two requests field by field, and the list with the conversation by a
+// separate function.
 func extendsOpenAI(earlier, later []byte, list string, extends func(from, to []json.RawMessage) error) error {
-	var from, to map[string]json.RawMessage
-	if json.Unmarshal(earlier, &from) != nil || json.Unmarshal(later, &to) != nil {
-		return errors.New("the requests cannot be compared: they are not JSON")
-	}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if name != list && string(from[name]) != string(to[name]) {
-			return fmt.Errorf("%s differs: %.500s became %.500s", name, from[name], to[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(to)) {
-		if _, ok := from[name]; !ok {
-			return fmt.Errorf("%s was added: %.500s", name, to[name])
-		}
+	from, to, err := sameFields(earlier, later, list)
+	if err != nil {
+		return err
 	}
 	var old, extended []json.RawMessage
-	if json.Unmarshal(from[list], &old) != nil || json.Unmarshal(to[list], &extended) != nil {
+	if json.Unmarshal(from, &old) != nil || json.Unmarshal(to, &extended) != nil {
 		return fmt.Errorf("%s is not a list", list)
 	}
 	return extends(old, extended)
-}
-
-// begins says where a list does not begin with another.
-func begins(old, extended []json.RawMessage) error {
-	for i, item := range old {
-		if i >= len(extended) {
-			return fmt.Errorf("item %d of the conversation is gone: %.500s", i, item)
-		}
-		if string(item) != string(extended[i]) {
-			return fmt.Errorf("item %d of the conversation differs: %.500s became %.500s", i, item, extended[i])
-		}
-	}
-	return nil
 }

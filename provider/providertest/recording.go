@@ -16,27 +16,25 @@ import (
 
 // Live is a real service whose answers are recorded.
 type Live struct {
-	// URL is the address that a provider is pointed at.
+	// URL is the address for the provider.
 	URL string
-	// KeyVariable is the environment variable that holds a key.
+	// KeyVariable is the environment variable with the key.
 	KeyVariable string
 }
 
-// recordVariable is the environment variable that asks for recording.
+// recordVariable is the environment variable that turns recording on.
 const recordVariable = "BELAY_RECORD"
 
-// TestRecordings plays short conversations that every model can have, each a
-// subtest of its own, on what was recorded of a real service: the files in a
-// directory, by the name of the conversation. A provider must make of the answers
-// what it made of them when they were recorded.
+// TestRecordings replays short conversations that were recorded with a real service, each in
+// its own subtest. The recordings are the files of a directory, named after the conversations.
+// The provider must return the same outcomes as when they were recorded.
 //
-// If the environment variable BELAY_RECORD is set, the conversations are had with
-// the service itself, at the cost of whoever owns the key, and the files are
-// written. Keys are taken out of them, and of the headers only what says how to read
-// the body is kept: what the model was told and what it said is all that is left.
+// If the environment variable BELAY_RECORD is set, TestRecordings has the conversations with
+// the service itself, which the owner of the key pays, and writes the files. They contain no
+// keys, and only the headers that are needed to read a body.
 //
-// open opens a model that is at an address and has a key. The address differs from
-// one run to the next, and the model must not.
+// open opens a model with an address and a key. The address differs from run to run; the
+// model must be the same.
 //
 //nolint:tparallel // whether they run beside other tests is the caller's choice
 func TestRecordings(t *testing.T, dir string, service Live, open func(t testing.TB, address, key string) belay.Model) {
@@ -56,7 +54,7 @@ func TestRecordings(t *testing.T, dir string, service Live, open func(t testing.
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Skipf("there are no recordings in %s: whoever has a key can make some, with %s=1 and %s set", dir, recordVariable, service.KeyVariable)
+		t.Skipf("there are no recordings in %s: to make some, set %s=1 and a key in %s", dir, recordVariable, service.KeyVariable)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
@@ -66,14 +64,14 @@ func TestRecordings(t *testing.T, dir string, service Live, open func(t testing.
 	}
 }
 
-// recording is what a file holds.
+// recording is the content of a file.
 type recording struct {
 	Conversation string    `json:"conversation"`
 	Recorded     time.Time `json:"recorded"`
-	// Prefix is the path of the service's address.
+	// Prefix is the path in the address of the service.
 	Prefix    string     `json:"prefix,omitempty"`
 	Exchanges []exchange `json:"exchanges"`
-	// Outcomes are what the provider made of it.
+	// Outcomes are the results that the provider returned.
 	Outcomes []recordedOutcome `json:"outcomes"`
 }
 
@@ -132,11 +130,10 @@ func record(t testing.TB, dir string, take take, service, key string, open func(
 	}
 }
 
-// looksLikeKey matches what services call keys, even in part, as their errors
-// repeat them.
+// looksLikeKey matches keys, and parts of keys, as errors of services quote them.
 var looksLikeKey = regexp.MustCompile(`\b((sk-|sk_|AIza|ya29\.|xai-|gsk_)[A-Za-z0-9*_.-]{4,}|(org-|proj_|user-)[A-Za-z0-9]{16,})`)
 
-// scrub takes the key out of a text, and whatever looks like one.
+// scrub removes the key, and everything that looks like a key, from a text.
 func scrub(text, key string) string {
 	if key != "" {
 		text = strings.ReplaceAll(text, key, "[key]")
@@ -144,7 +141,7 @@ func scrub(text, key string) string {
 	return looksLikeKey.ReplaceAllString(text, "[key]")
 }
 
-// replay has a recorded conversation again.
+// replay repeats a recorded conversation.
 func replay(t testing.TB, file string, open func(t testing.TB, address, key string) belay.Model) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -162,15 +159,15 @@ func replay(t testing.TB, file string, open func(t testing.TB, address, key stri
 		}
 	}
 	if played == nil {
-		t.Fatalf("%s: there is no conversation %q any more: delete the file", file, r.Conversation)
+		t.Fatalf("%s: the conversation %q no longer exists: delete the file", file, r.Conversation)
 	}
 	outcomes := played.run(t, open(t, newPlayer(t, file, &r).URL+r.Prefix, testKey))
 	if got, want := shownOutcomes(t, outcomes), shownOutcomes(t, r.Outcomes); got != want {
-		t.Errorf("%s: the provider makes something else of the answers:\n%s\nwas\n%s", file, got, want)
+		t.Errorf("%s: the provider returns other outcomes for the same answers: got\n%s\nwant\n%s", file, got, want)
 	}
 }
 
-// shownOutcomes shows outcomes so that they can be compared.
+// shownOutcomes returns outcomes as a text that can be compared.
 func shownOutcomes(t testing.TB, outcomes []recordedOutcome) string {
 	t.Helper()
 	data, err := json.MarshalIndent(outcomes, "", "  ")

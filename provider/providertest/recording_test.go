@@ -55,8 +55,8 @@ func script(server providertest.Server, conversation string) {
 	}
 }
 
-// Recording is shown on servers that stand in for the real ones, and what they
-// recorded is replayed.
+// Recording works with servers that stand in for the real services, and the recordings can be
+// replayed.
 func TestRecordAndReplay(t *testing.T) {
 	t.Parallel()
 	for name, service := range services {
@@ -104,12 +104,12 @@ func TestReplayFindsFaults(t *testing.T) {
 		edit func(string) string
 		want string
 	}{
-		{"another answer gives another response", func(s string) string { return strings.Replace(s, "Morgen", "Tag", 1) }, "something else"},
-		{"a conversation that is gone is told", func(s string) string {
+		{"another answer gives another response", func(s string) string { return strings.Replace(s, "Morgen", "Tag", 1) }, "other outcomes"},
+		{"a conversation that no longer exists is reported", func(s string) string {
 			return strings.Replace(s, `"conversation": "tools"`, `"conversation": "gone"`, 1)
 		}, "delete the file"},
-		{"a file that is no recording is told", func(string) string { return "{" }, "not a recording"},
-		{"another path is told", func(s string) string { return strings.Replace(s, "/v1/responses", "/v1/elsewhere", 1) }, "went to"},
+		{"a file that is not a recording is reported", func(string) string { return "{" }, "not a recording"},
+		{"another path is reported", func(s string) string { return strings.Replace(s, "/v1/responses", "/v1/elsewhere", 1) }, "was recorded as"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -120,17 +120,17 @@ func TestReplayFindsFaults(t *testing.T) {
 			probetest.Run(t, func(t testing.TB) { providertest.Replay(t, edited, service.open) }).WantFailure(t, test.want)
 		})
 	}
-	t.Run("a provider that changed is told", func(t *testing.T) {
+	t.Run("a provider that changed is reported", func(t *testing.T) {
 		t.Parallel()
 		probetest.Run(t, func(t testing.TB) {
 			providertest.Replay(t, file, func(t testing.TB, address, key string) belay.Model {
 				return responding(func(r *belay.Response) { r.Usage.Out++ })(service.open(t, address, key))
 			})
-		}).WantFailure(t, "something else")
+		}).WantFailure(t, "other outcomes")
 	})
 }
 
-// A model that does not do what a conversation is about leaves no file.
+// If a model does not do what a conversation requires, no file is written.
 func TestARecordingThatWentWrongIsNotWritten(t *testing.T) {
 	t.Parallel()
 	service := services["chat"]

@@ -13,18 +13,18 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// take is a conversation that every model can have. It says what must come of it
-// whatever the model's words are.
+// take is a conversation that every model can have. It checks what must be true of any
+// answers.
 type take struct {
 	name     string
 	wrongKey bool
 	play     func(r *rehearsal)
 }
 
-// wrongKey is nobody's.
+// wrongKey is a key that no service accepts.
 const wrongKey = "not-a-key"
 
-// rehearsal is a conversation under way.
+// rehearsal is a conversation that is being recorded or replayed.
 type rehearsal struct {
 	testing.TB
 
@@ -47,12 +47,12 @@ func (k *take) run(t testing.TB, model belay.Model) []recordedOutcome {
 	return r.outcomes
 }
 
-// say adds to the conversation.
+// say adds a message to the conversation.
 func (r *rehearsal) say(role belay.Role, parts ...belay.Part) {
 	r.talk.Messages = append(r.talk.Messages, &belay.Message{Seq: int64(len(r.talk.Messages) + 1), Role: role, Parts: parts})
 }
 
-// ask asks and keeps what comes.
+// ask sends the conversation and records the outcome.
 func (r *rehearsal) ask() (*belay.Response, *belay.ModelError) {
 	r.Helper()
 	var response *belay.Response
@@ -76,7 +76,7 @@ func (r *rehearsal) ask() (*belay.Response, *belay.ModelError) {
 	return response, failure
 }
 
-// answer asks, and takes the response into the conversation.
+// answer sends the conversation and adds the response to it.
 func (r *rehearsal) answer() *belay.Response {
 	r.Helper()
 	response, failure := r.ask()
@@ -92,7 +92,7 @@ func calls(response *belay.Response) []*belay.CallPart {
 	return (&belay.Message{Parts: response.Parts}).Calls()
 }
 
-// use answers the calls of a response until the model has none, and wants some.
+// use answers the calls of the model until it makes none. It fails if there were none at all.
 func (r *rehearsal) use(result func(call *belay.CallPart) belay.Result) {
 	r.Helper()
 	made := 0
@@ -117,7 +117,7 @@ func (r *rehearsal) use(result func(call *belay.CallPart) belay.Result) {
 	}
 }
 
-// wantText wants a response that is complete and has text.
+// wantText checks that a response is complete and has text.
 func (r *rehearsal) wantText(response *belay.Response) {
 	r.Helper()
 	text := (&belay.Message{Parts: response.Parts}).Text()
@@ -182,7 +182,7 @@ var takes = []take{
 	}},
 }
 
-// square makes a picture of one colour.
+// square returns an image of one colour.
 func square(c color.Color) []byte {
 	picture := image.NewRGBA(image.Rect(0, 0, 16, 16))
 	for x := range 16 {

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// tap is a server on loopback that passes everything on to a service and keeps
-// what is said.
+// tap is a loopback server that forwards requests to a service and records the exchanges.
 type tap struct {
 	*httptest.Server
 
@@ -34,14 +33,14 @@ func newTap(t testing.TB, service *url.URL) *tap {
 	return p
 }
 
-// exchanges returns what was said so far.
+// exchanges returns the exchanges so far.
 func (p *tap) exchanges() []exchange {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.kept)
 }
 
-// serve passes a request on, and the answer back as it comes.
+// serve forwards a request, and streams the answer back.
 func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -91,7 +90,7 @@ func (p *tap) serve(w http.ResponseWriter, r *http.Request) {
 	p.kept = append(p.kept, x)
 }
 
-// readable returns a body as JSON: what it is, or a text that holds it.
+// readable returns a body as JSON: unchanged, or as a JSON string.
 func readable(body []byte) json.RawMessage {
 	if json.Valid(body) {
 		return body
@@ -99,7 +98,7 @@ func readable(body []byte) json.RawMessage {
 	return encodeJSON(string(body))
 }
 
-// player is a server on loopback that answers as a service did.
+// player is a loopback server that repeats the recorded answers of a service.
 type player struct {
 	*httptest.Server
 
@@ -119,8 +118,8 @@ func newPlayer(t testing.TB, file string, r *recording) *player {
 	return p
 }
 
-// serve answers with the next answer. That the request is another one than at the
-// time does not make the answer wrong, but it should be known.
+// serve sends the next recorded answer. A request that differs from the recorded one does not
+// make the answer wrong, but the test logs it.
 func (p *player) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -129,17 +128,17 @@ func (p *player) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.rest) == 0 {
-		p.t.Errorf("%s: there is a request more than was recorded: %.2000s", p.file, body)
+		p.t.Errorf("%s: there are more requests than were recorded: %.2000s", p.file, body)
 		w.WriteHeader(http.StatusNotImplemented)
 		return
 	}
 	x := p.rest[0]
 	p.rest = p.rest[1:]
 	if r.Method != x.Method || r.URL.Path != x.Path {
-		p.t.Errorf("%s: a request goes to %s %s, and went to %s %s", p.file, r.Method, r.URL.Path, x.Method, x.Path)
+		p.t.Errorf("%s: a request goes to %s %s, but was recorded as %s %s", p.file, r.Method, r.URL.Path, x.Method, x.Path)
 	}
 	if scrub(string(readable(body)), "") != string(compacted(x.Request)) {
-		p.t.Logf("%s: a request is not the one that was recorded: record again to see whether the service takes it\n%.2000s\nwas\n%.2000s", p.file, body, x.Request)
+		p.t.Logf("%s: a request is not the one that was recorded: record again to see whether the service accepts it\n%.2000s\nwas\n%.2000s", p.file, body, x.Request)
 	}
 	w.Header().Set("Content-Type", x.ContentType)
 	if x.RetryAfter != "" {

@@ -6,32 +6,32 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Reply is what a server answers to one request.
+// Reply is a scripted answer to one request.
 type Reply struct {
 	// Parts are the content, in order. Defaults to none.
 	Parts []Part
 	// StopReason says why the model stopped. Defaults to tool_use if there is a
 	// call and to end_turn otherwise.
 	StopReason belay.StopReason
-	// StopWord is the protocol's own word for it, for those that belay has no
-	// word for. Defaults to the word for StopReason.
+	// StopWord is the stop reason in the protocol's words, for reasons that belay does not
+	// have. Defaults to the word for StopReason.
 	StopWord string
-	// Usage is what is counted. Defaults to ten tokens in and five out.
+	// Usage is the reported usage. Defaults to ten input tokens and five output tokens.
 	Usage belay.Usage
 
 	// Refusal answers with an error in place of a response. Defaults to none.
 	Refusal *Refusal
-	// Page answers with a web page in place of a response, and the status of success, as
-	// a proxy does that wants a login. Defaults to none.
+	// Page answers with status 200 and a web page in place of a response, like the login
+	// page of a proxy. Defaults to none.
 	Page string
-	// Break ends the stream early. Defaults to letting it end.
+	// Break ends the stream early. Defaults to a complete stream.
 	Break *Break
-	// Hold stops the stream for a while. Defaults to going on.
+	// Hold pauses the stream. Defaults to no pause.
 	Hold *Hold
 	// Delay is how long to wait before each event. Defaults to none.
 	Delay time.Duration
-	// Flush is how many bytes are sent at a time, whatever they are in the middle
-	// of. Defaults to one event at a time.
+	// Flush is how many bytes are sent at a time, even if that splits an event or a
+	// character. Defaults to one event at a time.
 	Flush int
 }
 
@@ -50,7 +50,7 @@ const (
 // [Call] make one.
 type Part struct {
 	Kind PartKind
-	// ID and Tool are those of a call.
+	// ID and Tool are set for a call.
 	ID, Tool string
 	// Pieces are the text, or the input of a call, as they arrive.
 	Pieces []string
@@ -59,12 +59,12 @@ type Part struct {
 // Text scripts text that arrives in pieces.
 func Text(pieces ...string) Part { return Part{Kind: PartText, Pieces: pieces} }
 
-// Thinking scripts thinking that arrives in pieces. The server signs it, if that
-// is what the service does, and wants it back unchanged.
+// Thinking scripts thinking that arrives in pieces. The server signs it if the service does,
+// and checks that it is sent back unchanged.
 func Thinking(pieces ...string) Part { return Part{Kind: PartThinking, Pieces: pieces} }
 
-// Redacted scripts thinking that only the service can read, and wants back
-// unchanged.
+// Redacted scripts thinking that only the service can read. The server checks that it is sent
+// back unchanged.
 func Redacted(secret string) Part { return Part{Kind: PartRedacted, Pieces: []string{secret}} }
 
 // Call scripts a tool call whose input arrives in pieces.
@@ -74,40 +74,39 @@ func Call(id, tool string, pieces ...string) Part {
 
 // Refusal is an error in place of a response.
 type Refusal struct {
-	// Kind is what sort of error it is; the server words it as the service does.
+	// Kind is the kind of the error. The server sends it in the service's form.
 	Kind belay.ModelErrorKind
 	// Status is the HTTP status. Defaults to what the service uses for the kind.
 	Status int
 	// RetryAfter is the value of the header. Defaults to no header.
 	RetryAfter string
-	// Message is what it says. Defaults to what the service says.
+	// Message is the text of the error. Defaults to the service's text.
 	Message string
 }
 
 // Break ends a stream before its end.
 type Break struct {
-	// After is how many events are sent before. A stream that has no more is not
-	// broken. Defaults to none.
+	// After is how many events are sent first. A stream with no more events than that is
+	// not broken. Defaults to none.
 	After int
-	// Error is reported in the stream, as an error of that kind. Defaults to no
-	// word of it.
+	// Error is the kind of an error that is reported in the stream. Defaults to no error.
 	Error belay.ModelErrorKind
 	// Clean ends the answer as if it were complete. Defaults to dropping the
 	// connection.
 	Clean bool
 }
 
-// Hold stops a stream until a channel is closed or the client has left.
+// Hold pauses a stream until a channel is closed or the client has left.
 type Hold struct {
-	// After is how many pieces of parts are sent before. Defaults to not even
-	// beginning to answer.
+	// After is how many pieces of parts are sent first. Defaults to none, not even the
+	// headers of the answer.
 	After int
-	// Reached is closed by the server when it stops. Defaults to telling nobody.
+	// Reached is closed by the server when it pauses. May be nil.
 	Reached chan<- struct{}
-	// Until is closed to go on. Defaults to waiting for the client to leave.
+	// Until is closed by the test to continue. Defaults to waiting until the client leaves.
 	Until <-chan struct{}
-	// Ping is how often the server sends a sign of life meanwhile: a comment, which is no
-	// event. It applies to streams. Defaults to silence.
+	// Ping is the interval at which a stream sends a comment during the pause, which is not
+	// an event. Defaults to no pings.
 	Ping time.Duration
 }
 

@@ -10,19 +10,19 @@ import (
 
 // ResponsesOptions are the settings of a [Responses] server.
 type ResponsesOptions struct {
-	// Key is the only key it takes. Defaults to key-of-a-test.
+	// Key is the only key that the server accepts. Defaults to key-of-a-test.
 	Key string
-	// Whole answers without a stream, whatever the request asks for. Defaults to
-	// streaming.
+	// Whole makes the server answer without a stream, even if the request asks for one.
+	// Defaults to streaming.
 	Whole bool
 }
 
-// Responses is a server that speaks the Responses protocol of OpenAI. Beside the
-// scripted replies it refuses, with status 400 or 401, what the service refuses: a
-// missing or wrong key, fields that are not known, a request without a model or
-// input, a bound that is too small, calls without outputs and outputs without
-// calls, ids that are too long or used twice, thinking that was changed, that is not
-// encrypted or that nothing follows, and tools with unfit names or schemas.
+// Responses is a server that speaks the Responses protocol of OpenAI. It sends the scripted
+// replies, and like the service it refuses with status 400 or 401: a missing or wrong key,
+// unknown fields, a request without a model or input, a limit that is too small, calls without
+// outputs and outputs without calls, ids that are too long or used twice, thinking that was
+// changed, is not encrypted or is followed by nothing, and tools with invalid names or
+// schemas.
 type Responses struct{ *loopback }
 
 var _ Server = (*Responses)(nil)
@@ -44,12 +44,12 @@ func StartResponses(t testing.TB) Server {
 	return NewResponses(t, nil)
 }
 
-// URL is the server's address, with /v1.
+// URL returns the server's address, with /v1.
 func (r *Responses) URL() string { return r.loopback.URL() + "/v1" }
 
 // Extends compares the requests field by field and item by item.
 func (r *Responses) Extends(earlier, later Request) error {
-	return extendsOpenAI(earlier.Body, later.Body, "input", begins)
+	return extendsOpenAI(earlier.Body, later.Body, "input", func(old, extended []json.RawMessage) error { return begins("item", old, extended) })
 }
 
 // responsesWire is the protocol.
@@ -74,7 +74,7 @@ func (w responsesWire) list(r *http.Request) ([]byte, *refused) { return openAIM
 
 func (responsesWire) refusal(r *Refusal) *refused { return openAIRefusal(r) }
 
-// broken is the event that tells of a refusal.
+// broken returns the event that reports a refusal in a stream.
 func (responsesWire) broken(r *refused) frame {
 	var body struct {
 		Error map[string]any `json:"error"`

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// responsesFields are the fields of a request. Those that are not looked into are
+// responsesFields are the fields of a request. Those that are not checked are
 // allowed.
 var responsesFields = []string{
 	"model", "input", "instructions", "tools", "max_output_tokens", "reasoning", "include", "store", "stream",
@@ -18,7 +18,7 @@ var responsesFields = []string{
 	"top_logprobs", "top_p", "truncation", "user", "context_management",
 }
 
-// responsesChecked is a request that has been found well-formed, as far as it has.
+// responsesChecked is a request as far as it was checked and found valid.
 type responsesChecked struct {
 	request *Request
 	store   bool
@@ -28,8 +28,7 @@ type responsesChecked struct {
 	thought string // the id of thinking that waits for what follows
 }
 
-// checkResponses reads a request, and says whether the answer is to be streamed, or
-// what is malformed.
+// checkResponses decodes and checks a request. It reports whether to stream the answer.
 func checkResponses(request *Request) (stream bool, refused *openAIError) {
 	fields, err := openAIFields("", request.Body, responsesFields...)
 	if err != nil {
@@ -102,7 +101,7 @@ func (c *responsesChecked) checkTools(fields map[string]json.RawMessage) *openAI
 		if err := openAIWord(at+".type", tool["type"], "function"); err != nil {
 			return err
 		}
-		// What is not said to be loose is strict.
+		// The default is strict.
 		if err := hearTool(c.request, at, tool, string(tool["strict"]) != "false", 1<<20); err != nil {
 			return err
 		}
@@ -110,7 +109,7 @@ func (c *responsesChecked) checkTools(fields map[string]json.RawMessage) *openAI
 	return nil
 }
 
-// hearTool checks a tool, and keeps it.
+// hearTool checks a tool and records it.
 func hearTool(request *Request, at string, tool map[string]json.RawMessage, strict bool, mostDescription int) *openAIError {
 	name, err := checkOpenAIName(at+".name", tool["name"])
 	if err != nil {
@@ -167,7 +166,7 @@ func unfollowed(id string) *openAIError {
 	return invalidAt("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", id)
 }
 
-// hear adds to what was understood.
+// hear adds to the decoded conversation.
 func (c *responsesChecked) hear(role belay.Role, part belay.Part) {
 	if n := len(c.request.Messages); n > 0 && c.request.Messages[n-1].Role == role {
 		c.request.Messages[n-1].Parts = append(c.request.Messages[n-1].Parts, part)
@@ -285,7 +284,7 @@ func checkResponsesContent(at string, raw json.RawMessage, role belay.Role) (bel
 	}
 }
 
-// openAIMedia reads an address that may hold its content.
+// openAIMedia decodes an address, which may be a data URL.
 func openAIMedia(at string, raw json.RawMessage, name string, types []string) (belay.Part, *openAIError) {
 	address, err := openAIText(at, raw, true)
 	if err != nil {
@@ -378,7 +377,7 @@ func (c *responsesChecked) checkCall(at string, raw json.RawMessage) *openAIErro
 	return nil
 }
 
-// checkOutput checks what came of a call.
+// checkOutput checks the output of a call.
 func (c *responsesChecked) checkOutput(at string, raw json.RawMessage) *openAIError {
 	fields, err := openAIFields(at, raw, "type", "id", "call_id", "output", "status")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// frames returns the events of a reply.
+// frames returns the events that stream a reply.
 func (w responsesWire) frames(reply *Reply) []frame {
 	s := w.word(reply)
 	begun := responsesBody("in_progress", nil, nil, nil)
@@ -20,10 +20,10 @@ func (w responsesWire) frames(reply *Reply) []frame {
 	return slices.Concat(head.frames, s.frames)
 }
 
-// whole returns a reply that is not streamed.
+// whole returns the body of a reply that is not streamed.
 func (w responsesWire) whole(reply *Reply) []byte { return encodeJSON(w.word(reply).body(reply)) }
 
-// word words a reply.
+// word builds the events of a reply.
 func (w responsesWire) word(reply *Reply) *responsesScript {
 	s := &responsesScript{stop: reply.stopReason(), word: reply.StopWord, items: w.items}
 	for i, p := range reply.Parts {
@@ -34,7 +34,7 @@ func (w responsesWire) word(reply *Reply) *responsesScript {
 	return s
 }
 
-// responsesScript words a reply.
+// responsesScript builds the events of a reply.
 type responsesScript struct {
 	stop   belay.StopReason
 	word   string
@@ -43,7 +43,7 @@ type responsesScript struct {
 	output []any
 }
 
-// say adds an event.
+// say adds an event to the stream.
 func (s *responsesScript) say(name string, fields map[string]any) {
 	fields["sequence_number"] = len(s.frames)
 	s.frames = append(s.frames, newFrame(name, fields))
@@ -55,7 +55,7 @@ func (s *responsesScript) at(index int, name string, fields map[string]any) {
 	s.say(name, fields)
 }
 
-// pieces adds events that carry scripted pieces.
+// pieces adds an event for each scripted piece.
 func (s *responsesScript) pieces(index int, name string, p Part, fields map[string]any) {
 	for _, piece := range p.Pieces {
 		event := map[string]any{"delta": piece}
@@ -65,12 +65,12 @@ func (s *responsesScript) pieces(index int, name string, p Part, fields map[stri
 	}
 }
 
-// id makes an id of an item.
+// id returns an id for an item.
 func (s *responsesScript) id(prefix string) string {
 	return fmt.Sprintf("%s_of_a_test_%d", prefix, s.items.Add(1))
 }
 
-// item begins and ends an item, and says what is in between.
+// item adds the start and the end of an item, and the events between them.
 func (s *responsesScript) item(index int, begun, done map[string]any, between func()) {
 	s.at(index, "response.output_item.added", map[string]any{"item": begun})
 	between()
@@ -78,7 +78,7 @@ func (s *responsesScript) item(index int, begun, done map[string]any, between fu
 	s.output = append(s.output, done)
 }
 
-// part words a part.
+// part adds the events of a part.
 func (s *responsesScript) part(index int, p Part, last bool) {
 	whole := strings.Join(p.Pieces, "")
 	status := "completed"
@@ -104,7 +104,7 @@ func (s *responsesScript) part(index int, p Part, last bool) {
 	}
 }
 
-// text words text, or a refusal.
+// text adds the events of a text or a refusal.
 func (s *responsesScript) text(index int, p Part, whole, status string) {
 	id, kind, field := s.id("msg"), "output_text", "text"
 	if s.stop == belay.StopRefusal && s.word == "" {
@@ -132,7 +132,7 @@ func (s *responsesScript) text(index int, p Part, whole, status string) {
 	})
 }
 
-// thinking words thinking. It is encrypted, and what can be read of it is a summary.
+// thinking adds the events of thinking: encrypted content and a readable summary.
 func (s *responsesScript) thinking(index int, p Part, whole string) {
 	id := s.id("rs")
 	item := func(encrypted any, summary ...any) map[string]any {
@@ -155,7 +155,7 @@ func (s *responsesScript) thinking(index int, p Part, whole string) {
 	})
 }
 
-// body returns the response as it is at its end.
+// body returns the complete response.
 func (s *responsesScript) body(reply *Reply) map[string]any {
 	reason := s.word
 	switch {

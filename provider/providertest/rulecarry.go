@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// carryRules are about what one request owes to those before it.
+// carryRules are about what a request must repeat from earlier responses and requests.
 var carryRules = []rule{
 	{"thinking is carried back unchanged", func(s *scene) {
 		s.user("look")
@@ -46,7 +46,7 @@ var carryRules = []rule{
 		s.user("so?")
 		s.answer(Reply{Parts: []Part{Text("A door.")}})
 		if r := s.last(); containsWord(r.Body, "foreign") {
-			s.Errorf("the request says what another provider thought: %.2000s", r.Body)
+			s.Errorf("the request contains thinking of another provider: %.2000s", r.Body)
 		}
 	}},
 	{"thinking that was cut off is left out", func(s *scene) {
@@ -112,8 +112,8 @@ var carryRules = []rule{
 	}},
 }
 
-// converse has a long conversation in which a bit of everything happens, as far
-// as the protocol has words for it. It returns how many calls were made.
+// converse has a long conversation with every kind of content that the protocol can express.
+// It returns the number of calls.
 func converse(s *scene) (calls int) {
 	s.Helper()
 	s.say(belay.RoleUser, belay.Text("find the <door> & open it"), belay.Image("image/png", picture))
@@ -142,5 +142,5 @@ func converse(s *scene) (calls int) {
 	return calls
 }
 
-// containsWord reports whether a body says a word.
+// containsWord reports whether a body contains a word.
 func containsWord(body []byte, word string) bool { return bytes.Contains(body, []byte(word)) }

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// contentRules are about what becomes of a response.
+// contentRules are about the content of responses.
 var contentRules = []rule{
 	{"the last chunk alone carries the response", func(s *scene) {
 		s.user("hello")
@@ -135,7 +135,7 @@ var contentRules = []rule{
 	}},
 }
 
-// wantCounted answers with a usage and wants it back.
+// wantCounted scripts a usage and checks that the response has it.
 func (s *scene) wantCounted(want belay.Usage) {
 	s.Helper()
 	response, _ := s.answer(Reply{Parts: []Part{Text("Good morning!")}, Usage: want})
@@ -144,7 +144,7 @@ func (s *scene) wantCounted(want belay.Usage) {
 	s.wantEqual("the usage", got, want)
 }
 
-// jsonOf encodes what a rule holds.
+// jsonOf encodes a value of a rule.
 func jsonOf(s *scene, v any) string {
 	s.Helper()
 	data, err := json.Marshal(v)

@@ -69,7 +69,7 @@ var failureRules = []rule{
 			e := s.fail(Reply{Refusal: &Refusal{Kind: belay.ModelInvalid, Status: status, Message: "there is a mistake"}}, belay.ModelInvalid)
 			s.wantEqual("the status", e.Status, status)
 			if !strings.Contains(e.Error(), "there is a mistake") {
-				s.Errorf("the error does not repeat what the service says: %v", e)
+				s.Errorf("the error does not quote the service: %v", e)
 			}
 		}
 	}},
@@ -105,12 +105,12 @@ var failureRules = []rule{
 			s.Errorf("the error does not say %q: %v", want, e)
 		}
 	}},
-	{"a web page in place of a response is told by its type, and not asked for again", func(s *scene) {
+	{"a web page in place of a response is reported with its type and not retried", func(s *scene) {
 		s.user("hello")
 		e := s.fail(Reply{Page: "<html>log in</html>"}, belay.ModelInvalid)
 		s.wantEqual("the status", e.Status, http.StatusOK)
 		if !strings.Contains(e.Error(), "it answered text/html") {
-			s.Errorf("the error does not say what came: %v", e)
+			s.Errorf("the error does not say what the server sent: %v", e)
 		}
 	}},
 }

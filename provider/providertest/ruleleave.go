@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// leaveRules are about leaving a response before its end.
+// leaveRules are about a consumer that stops before the end of a response.
 var leaveRules = []rule{
 	{"cancelling before the answer begins ends the request", func(s *scene) {
 		s.leavesNothing(func(ctx context.Context) {
@@ -65,7 +65,7 @@ var leaveRules = []rule{
 	}},
 }
 
-// wantCancelled asks and expects the context to end it.
+// wantCancelled sends the conversation and checks that the context ends the request.
 func (s *scene) wantCancelled(ctx context.Context, see func(belay.Chunk)) {
 	s.Helper()
 	var last error
@@ -80,20 +80,20 @@ func (s *scene) wantCancelled(ctx context.Context, see func(belay.Chunk)) {
 	s.wantDone()
 }
 
-// wantDone waits for the server to be finished with the last request.
+// wantDone waits until the server has finished the last request.
 func (s *scene) wantDone() {
 	s.Helper()
 	r := s.last()
 	select {
 	case <-r.Done:
 	case <-time.After(s.patience):
-		s.Errorf("the request is still under way: the connection is held")
+		s.Errorf("the request is still open: the provider holds the connection")
 	}
 }
 
 // leavesNothing runs f, closes the server and waits for every goroutine that f
-// started to end. It knows them by a label, which they inherit, so that other
-// tests may run at the same time.
+// started to end. It identifies them by a pprof label, which they inherit, so that other
+// tests can run at the same time.
 func (s *scene) leavesNothing(f func(ctx context.Context)) {
 	s.Helper()
 	label := fmt.Sprintf("scene %p", s)
@@ -116,7 +116,7 @@ func (s *scene) leavesNothing(f func(ctx context.Context)) {
 	}
 }
 
-// labelled returns the stacks of the goroutines that carry a label.
+// labelled returns the stacks of the goroutines that have a label.
 func labelled(label string) string {
 	var all strings.Builder
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// picture is not a picture, but nobody looks.
+// picture stands for an image: no server decodes it.
 var picture = []byte{0x89, 'P', 'N', 'G', 0, 0xff, 0xfe}
 
-// pixel is a picture of one pixel, as far as anybody looks.
+// pixel is the beginning of an image of one pixel: no server decodes more.
 var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55")
 
-// requestRules are about what a request says.
+// requestRules are about the content of requests.
 var requestRules = []rule{
 	{"system prompt, tools and bound are sent as declared", func(s *scene) {
 		s.user("hello")
@@ -84,7 +84,7 @@ var requestRules = []rule{
 		s.wantEqual("the call that says nothing", results[2].Result.Call, "c3")
 		for _, i := range []int{0, 2} {
 			if tellsFailure(results[i].Result) {
-				s.Errorf("a success is told as a failure: %s", shown(results[i]))
+				s.Errorf("a success is sent as a failure: %s", shown(results[i]))
 			}
 		}
 	}},
@@ -111,8 +111,7 @@ var requestRules = []rule{
 		if !strings.Contains(results[0].Result.Text, "see") {
 			s.Errorf("want the text beside the image, got %s", shown(results))
 		}
-		// A protocol whose results hold no images has them said by the user, behind
-		// the results.
+		// Where a result cannot contain images, they are user content after the results.
 		var images []belay.Media
 		for _, p := range heard(&r, belay.RoleUser, belay.PartMedia) {
 			images = append(images, *p.Media)
@@ -143,7 +142,7 @@ var requestRules = []rule{
 		for _, p := range results {
 			shown += len(p.Result.Media)
 			if !tellsFailure(p.Result) {
-				s.Errorf("a failure is told as a success: %+v", p.Result)
+				s.Errorf("a failure is sent as a success: %+v", p.Result)
 			}
 		}
 		s.wantEqual("the number of results", len(results), 2)
@@ -180,7 +179,7 @@ var requestRules = []rule{
 		s.say(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door", Render: json.RawMessage(`"hidden"`), Spilled: "hidden"}))
 		s.answer(Reply{Parts: []Part{Text("A door.")}})
 		if r := s.last(); containsWord(r.Body, "hidden") {
-			s.Errorf("the request says what is not for the model: %.2000s", r.Body)
+			s.Errorf("the request contains data that is not for the model: %.2000s", r.Body)
 		}
 	}},
 	{"the request is left as it was", func(s *scene) {
@@ -214,15 +213,15 @@ var requestRules = []rule{
 	}},
 }
 
-// tellsFailure reports whether a result tells that its tool failed: by a mark, or
-// in words where the protocol has no mark.
+// tellsFailure reports whether a result says that its tool failed: in a field, or in its text
+// if the protocol has no field.
 func tellsFailure(r *belay.ResultPart) bool {
 	text := strings.ToLower(r.Text)
 	return r.IsError || strings.Contains(text, "error") || strings.Contains(text, "fail")
 }
 
-// withProperties adds the properties to the schema of an object that has none:
-// some services want to see that there are none.
+// withProperties adds empty properties to the schema of an object that has none: some services
+// require them.
 func withProperties(schema any) any {
 	if object, ok := schema.(map[string]any); ok && object["properties"] == nil {
 		object["properties"] = map[string]any{}
@@ -230,7 +229,7 @@ func withProperties(schema any) any {
 	return schema
 }
 
-// decoded decodes JSON, so that its spelling does not count.
+// decoded decodes JSON, so that its formatting does not matter.
 func decoded(s *scene, raw json.RawMessage) any {
 	s.Helper()
 	var v any

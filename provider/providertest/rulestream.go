@@ -9,8 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// streamRules are about answers that come bit by bit, and about those that do
-// not come to their end.
+// streamRules are about answers that come in pieces, and about answers that end too early.
 var streamRules = []rule{
 	{"text arrives in pieces and then whole", func(s *scene) {
 		s.user("hello")
@@ -38,7 +37,7 @@ var streamRules = []rule{
 			s.wantEqual("what the user said", heard(&r, belay.RoleUser, belay.PartText), []belay.Part{belay.Text(text)})
 		}
 	}},
-	{"a slow stream is told as it comes", func(s *scene) {
+	{"a slow stream is passed on as it arrives", func(s *scene) {
 		s.user("hello")
 		on := make(chan struct{})
 		s.script(Reply{Parts: []Part{Text("first ", "second")}, Hold: &Hold{After: 1, Until: on}})
@@ -155,7 +154,7 @@ func breakEverywhere(s *scene, clean bool) {
 		o := s.ask(s.Context())
 		if o.err == nil {
 			if s.last().Broken {
-				s.Fatalf("after %d events: the response is taken as complete: %s", after, shown(o.response))
+				s.Fatalf("after %d events: the provider took the response for complete: %s", after, shown(o.response))
 			}
 			if o.response == nil {
 				s.Fatalf("after %d events: there is neither a response nor an error", after)

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// swapRules are about conversations that were begun with another provider, and
-// tools that were declared with another one in mind.
+// swapRules are about conversations that began with another provider, and tools that were
+// declared for another one.
 var swapRules = []rule{
 	{"calls of another provider are sent with their results", func(s *scene) {
 		long := strings.Repeat("0123456789abcdef", 8)
@@ -48,7 +48,7 @@ var swapRules = []rule{
 		s.answer(Reply{Parts: []Part{Text("A door.")}})
 		r := s.last()
 		if containsWord(r.Body, "foreign") {
-			s.Errorf("the request says what is for another provider: %.2000s", r.Body)
+			s.Errorf("the request contains data for another provider: %.2000s", r.Body)
 		}
 		s.wantEqual("the text", heard(&r, belay.RoleAssistant, belay.PartText), []belay.Part{belay.Text("Left.")})
 		s.wantEqual("the number of calls", len(heard(&r, belay.RoleAssistant, belay.PartCall)), 1)
@@ -117,9 +117,8 @@ var swapRules = []rule{
 	}},
 }
 
-// refusedAtHome asks, and reports whether the provider refused a tool by itself,
-// before anything was sent, and said why. If it did not, the service must have
-// taken it.
+// refusedAtHome sends the conversation, and reports whether the provider itself refused a tool,
+// with a reason and before anything was sent. Otherwise the service must have accepted it.
 func (s *scene) refusedAtHome(tool string) bool {
 	s.Helper()
 	before := len(s.server.Requests())
@@ -139,7 +138,7 @@ func (s *scene) refusedAtHome(tool string) bool {
 		s.talk.Tools = tools
 		return true
 	default:
-		s.Fatalf("tool %q, %s: it is neither taken nor refused with its name and a reason: %v", tool, s.talk.Tools[0].InputSchema, o.err)
+		s.Fatalf("tool %q, %s: it is neither accepted nor refused with its name and a reason: %v", tool, s.talk.Tools[0].InputSchema, o.err)
 		return false
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// scene is where a rule is played: a server, a model that talks to it and a
-// conversation.
+// scene is what a rule works with: a server, a model that uses it, and a conversation.
 type scene struct {
 	testing.TB
 
@@ -29,7 +28,7 @@ type scene struct {
 func newScene(t testing.TB, patience time.Duration, start func(t testing.TB) Server, open func(t testing.TB, server Server) belay.Model) *scene {
 	t.Helper()
 	server := start(t)
-	// A model that hangs is freed by the loss of its server.
+	// Closing the server frees a model that hangs.
 	watchdog := time.AfterFunc(3*patience, server.Close)
 	t.Cleanup(func() { watchdog.Stop() })
 	return &scene{TB: t, server: server, model: open(t, server), patience: patience, talk: belay.Request{
@@ -41,14 +40,14 @@ func newScene(t testing.TB, patience time.Duration, start func(t testing.TB) Ser
 	}}
 }
 
-// outcome is what came of a request.
+// outcome is the result of a request.
 type outcome struct {
 	chunks   []belay.Chunk
 	response *belay.Response
 	err      error
 }
 
-// text joins the deltas of a kind.
+// text joins one kind of text of the chunks.
 func (o *outcome) text(of func(belay.Chunk) string) string {
 	var b strings.Builder
 	for _, c := range o.chunks {
@@ -65,7 +64,7 @@ func (s *scene) ask(ctx context.Context) outcome {
 	var o outcome
 	for chunk, err := range s.model.Stream(ctx, &s.talk) {
 		if o.response != nil || o.err != nil {
-			s.Errorf("the sequence goes on behind its end: chunk %+v, error %v", chunk, err)
+			s.Errorf("the sequence continues after its end: chunk %+v, error %v", chunk, err)
 		}
 		if o.err = err; err == nil {
 			o.chunks = append(o.chunks, chunk)
@@ -75,18 +74,18 @@ func (s *scene) ask(ctx context.Context) outcome {
 	return o
 }
 
-// script scripts replies. It skips the rule if the protocol cannot say one.
+// script scripts replies. It skips the rule if the protocol cannot express one.
 func (s *scene) script(replies ...Reply) {
 	s.Helper()
 	for _, reply := range replies {
 		if why := s.cannot(reply); why != "" {
-			s.Skipf("the protocol cannot say it: %s", why)
+			s.Skipf("the protocol cannot express it: %s", why)
 		}
 	}
 	s.server.Script(replies...)
 }
 
-// cannot says what of a reply the protocol has no words for.
+// cannot returns what part of a reply the protocol cannot express, or an empty string.
 func (s *scene) cannot(reply Reply) string {
 	if limited, ok := s.server.(LimitedServer); ok {
 		return limited.Cannot(reply)
@@ -94,13 +93,13 @@ func (s *scene) cannot(reply Reply) string {
 	return ""
 }
 
-// sayable returns the parts that the protocol has words for.
+// sayable returns the parts that the protocol can express.
 func (s *scene) sayable(parts ...Part) []Part {
 	return slices.DeleteFunc(parts, func(p Part) bool { return s.cannot(Reply{Parts: []Part{p}}) != "" })
 }
 
-// answer scripts a reply, asks, takes the response into the conversation and
-// returns it.
+// answer scripts a reply, sends the conversation, adds the response to it and returns the
+// response.
 func (s *scene) answer(reply Reply) (*belay.Response, outcome) {
 	s.Helper()
 	s.script(reply)
@@ -115,13 +114,13 @@ func (s *scene) answer(reply Reply) (*belay.Response, outcome) {
 	return o.response, o
 }
 
-// fail scripts a reply that must fail, asks and returns the error.
+// fail scripts a reply that must fail, sends the conversation and returns the error.
 func (s *scene) fail(reply Reply, want belay.ModelErrorKind) *belay.ModelError {
 	s.Helper()
 	s.script(reply)
 	o := s.ask(s.Context())
 	if o.response != nil {
-		s.Errorf("the attempt must fail, and there is a response: %+v", o.response)
+		s.Errorf("the attempt must fail, but there is a response: %+v", o.response)
 	}
 	var failure *belay.ModelError
 	if !errors.As(o.err, &failure) {
@@ -133,10 +132,10 @@ func (s *scene) fail(reply Reply, want belay.ModelErrorKind) *belay.ModelError {
 	return failure
 }
 
-// fails scripts a reply that must fail, and asks.
+// fails is like fail, for rules that do not need the error.
 func (s *scene) fails(reply Reply, want belay.ModelErrorKind) {
 	s.Helper()
-	_ = s.fail(reply, want) // it has been looked at
+	_ = s.fail(reply, want) // fail has checked it
 }
 
 // say adds a message to the conversation.
@@ -148,10 +147,10 @@ func (s *scene) say(role belay.Role, parts ...belay.Part) {
 	s.talk.Messages = append(s.talk.Messages, &belay.Message{Seq: int64(len(s.talk.Messages) + 1), Role: role, Kind: kind, Parts: parts})
 }
 
-// user adds what the user says.
+// user adds a text of the user to the conversation.
 func (s *scene) user(text string) { s.say(belay.RoleUser, belay.Text(text)) }
 
-// result makes the result of a call.
+// result returns the result of a call.
 func result(call, tool string, r belay.Result) belay.Part {
 	return belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: call, Tool: tool, Result: r}}
 }
@@ -170,7 +169,7 @@ func (s *scene) last() Request {
 	return r
 }
 
-// heard returns the parts that the server heard one side say, of some type.
+// heard returns the parts of a role and a type that the server received.
 func heard(r *Request, role belay.Role, kind belay.PartType) []belay.Part {
 	var parts []belay.Part
 	for _, m := range r.Messages {
@@ -191,7 +190,7 @@ func (s *scene) wantEqual(what string, got, want any) {
 	}
 }
 
-// shown returns a value as JSON, cut to a bearable length.
+// shown returns a value as JSON, cut off if it is long.
 func shown(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -200,7 +199,7 @@ func shown(v any) string {
 	return fmt.Sprintf("%.1000s", data)
 }
 
-// wantParts compares the parts of a response, apart from what is opaque.
+// wantParts compares the parts of a response, without their opaque data.
 func (s *scene) wantParts(got []belay.Part, want ...belay.Part) {
 	s.Helper()
 	plain := make([]belay.Part, 0, len(got))
@@ -211,10 +210,10 @@ func (s *scene) wantParts(got []belay.Part, want ...belay.Part) {
 	s.wantEqual("the parts of the response", plain, want)
 }
 
-// thought makes a part of thinking.
+// thought returns a part of thinking.
 func thought(text string) belay.Part { return belay.Part{Type: belay.PartThinking, Text: text} }
 
-// called makes a part of a tool call.
+// called returns a part with a call.
 func called(id, tool, input string) belay.Part {
 	return belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: id, Tool: tool, Input: json.RawMessage(input)}}
 }

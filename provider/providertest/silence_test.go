@@ -90,7 +90,7 @@ func TestAServerThatSendsSignsOfLife(t *testing.T) {
 	}
 }
 
-// taken takes a turn, and returns it with the errors after which the model was asked again.
+// taken runs a turn, and returns it with the errors after which the loop retried.
 func taken(t *testing.T, model belay.Model, idle time.Duration) (*belay.Turn, []string) {
 	t.Helper()
 	agent, err := belay.New(model, &belay.Options{Limits: belay.Limits{Idle: idle}, Retry: hook.Retry{Attempts: 5, Delay: time.Millisecond}})

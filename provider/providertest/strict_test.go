@@ -112,9 +112,9 @@ func TestAnthropicRefusesWhatTheServiceRefuses(t *testing.T) {
 		{"a text block is not white space", request(user(`{"type":"text","text":" \n"}`)), "messages.0.content.0: text content blocks must contain"},
 		{"a system prompt is not empty", request(hello, `"system":""`), "system.0: text content blocks"},
 		{"a system prompt is text", request(hello, `"system":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]`), "system.0: a system prompt"},
-		{"a call is answered", request(hello + "," + call), `messages.1.content.0: tool_use ids were found without tool_result blocks right behind them: "c1"`},
+		{"a call is answered", request(hello + "," + call), `messages.1.content.0: tool_use ids were found without tool_result blocks immediately after: "c1"`},
 		{"a call is answered by the next message", request(hello + "," + call + "," + hello + "," + assistant(`{"type":"text","text":"a"}`) + "," + seen), "messages.1.content.0: tool_use ids"},
-		{"every call is answered", request(hello + "," + twice + "," + seen), `right behind them: "c2"`},
+		{"every call is answered", request(hello + "," + twice + "," + seen), `immediately after: "c2"`},
 		{"results come before text", request(hello + "," + call + "," + user(`{"type":"text","text":"a"}`, `{"type":"tool_result","tool_use_id":"c1"}`)), "messages.1.content.0: tool_use ids"},
 		{"a result has a call", request(seen), `messages.0.content.0: unexpected tool_use_id "c1"`},
 		{"a result has a call right before it", request(hello + "," + call + "," + seen + "," + assistant(`{"type":"text","text":"a"}`) + "," + seen), "messages.4.content.0: unexpected"},
@@ -234,7 +234,7 @@ func TestAnthropicReports(t *testing.T) {
 			t.Errorf("got %q, want a failure that says so", failures)
 		}
 	})
-	t.Run("a request that does not extend another is told where", func(t *testing.T) {
+	t.Run("a request that does not extend another is reported with the place", func(t *testing.T) {
 		t.Parallel()
 		server := providertest.NewAnthropic(t, nil)
 		hello := user(`{"type":"text","text":"hello"}`)

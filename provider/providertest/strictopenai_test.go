@@ -53,10 +53,10 @@ func messageOf(t testing.TB, body string) string {
 	return e.Error.Message
 }
 
-// refusal is a body that the service refuses, and a part of what it says.
+// refusal is a body that the service refuses, and a part of its message.
 type refusal struct{ rule, body, want string }
 
-// wantRefusals sends what must be refused.
+// wantRefusals sends bodies that must be refused.
 func wantRefusals(t *testing.T, start func(t testing.TB) providertest.Server, path string, refusals []refusal) {
 	t.Helper()
 	for _, test := range refusals {
@@ -159,7 +159,7 @@ func TestResponsesRefusesWhatTheServiceRefuses(t *testing.T) {
 	wantRefusals(t, providertest.StartResponses, "/responses", refusals)
 }
 
-// Thinking that comes back must be followed by what came of it.
+// Thinking that is sent back must be followed by another item.
 func TestResponsesWantsThinkingToLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewResponses(t, nil)

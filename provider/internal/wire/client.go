@@ -1,0 +1,45 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Client returns a copy of an HTTP client, or of [http.DefaultClient] if it is nil. The copy
+// follows no redirects: the key would be sent to the new address.
+func Client(client *http.Client) *http.Client {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	c := *client
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
+}
+
+// ParseURL parses Options.URL. Its errors show example as the form to use, and never show
+// a password.
+func ParseURL(address, example string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the address, which may contain a password
+		}
+		return nil, fmt.Errorf("Options.URL: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("Options.URL: %q is not the address of a web server: write %s", u.Redacted(), example)
+	}
+	return u, nil
+}
+
+// noKeyError reports that a model has no key.
+type noKeyError struct{ variable string }
+
+// NoKey returns the error of a model that has no key, with the environment variable to set.
+func NoKey(variable string) error { return &noKeyError{variable} }
+
+func (e *noKeyError) Error() string {
+	return fmt.Sprintf("there is no API key: set %s or Options.Key", e.variable)
+}

@@ -1,0 +1,101 @@
+package wire_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/internal/wire"
+)
+
+// zeros never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// answerOf returns an answer with a body.
+func answerOf(status int, contentType string, body io.Reader) *http.Response {
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(body)}
+}
+
+func TestAnAnswerIsLimited(t *testing.T) {
+	t.Parallel()
+	answer := answerOf(http.StatusOK, "text/event-stream", zeros{}) //nolint:bodyclose // there is no connection to close
+	if err := wire.Accept(answer, wire.NewListener(func(belay.Chunk, error) bool { return true })); err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, answer.Body)
+	if n != 256<<20 || !errors.Is(err, wire.ErrTooLong) {
+		t.Errorf("got %d bytes and %v, want 256 MiB and ErrTooLong", n, err)
+	}
+}
+
+// Data that leads to no chunk becomes an empty chunk before the next read, and a consumer
+// that stops there ends the reading.
+func TestDataWithoutAChunkIsASignOfLife(t *testing.T) {
+	t.Parallel()
+	chunks := 0
+	to := wire.NewListener(func(chunk belay.Chunk, err error) bool {
+		if chunk != (belay.Chunk{}) || err != nil {
+			t.Errorf("got %v, %v, want an empty chunk", chunk, err)
+		}
+		chunks++
+		return chunks < 3
+	})
+	answer := answerOf(http.StatusOK, "text/event-stream", iotest.OneByteReader(strings.NewReader("pings"))) //nolint:bodyclose // there is no connection to close
+	if err := wire.Accept(answer, to); err != nil {
+		t.Fatal(err)
+	}
+	read, err := io.ReadAll(answer.Body)
+	if string(read) != "pin" || !errors.Is(err, wire.ErrStopped) || chunks != 3 {
+		t.Errorf("got %q, %v after %d chunks, want three reads and ErrStopped", read, err, chunks)
+	}
+	if to.Send(belay.Chunk{Text: "late"}, nil) || chunks != 3 {
+		t.Error("a consumer that has stopped was called again")
+	}
+}
+
+func TestARefusalIsCutOff(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]int64{http.StatusBadRequest: 1 << 20, http.StatusOK: 2 << 20} {
+		answer, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) { //nolint:bodyclose // there is no connection to close
+			return answerOf(status, "text/plain", io.LimitReader(zeros{}, 2<<20)), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, answer.Body); n != want || err != nil {
+			t.Errorf("status %d: read %d bytes, %v, want %d", status, n, err, want)
+		}
+	}
+	if _, err := wire.LimitRefusal(nil, func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }); !errors.Is(err, io.ErrUnexpectedEOF) { //nolint:bodyclose // there is no connection to close
+		t.Errorf("got %v, want the error of the request", err)
+	}
+}
+
+func TestOnlyAModelsResponseIsAccepted(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		status int
+		kind   string
+		want   string // in the error; empty for none
+	}{
+		{200, "text/event-stream; charset=utf-8", ""},
+		{200, "application/json", ""},
+		{200, "application/x-ndjson", ""},
+		{200, "text/plain", ""},
+		{200, "application/octet-stream", ""},
+		{200, "", ""},
+		{200, "text/html; charset=utf-8", "it answered text/html"},
+		{302, "application/json", "it answered Found"},
+	} {
+		err := wire.Accept(answerOf(test.status, test.kind, strings.NewReader("")), nil) //nolint:bodyclose // there is no connection to close
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%d %q: got %v, want %q", test.status, test.kind, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/belay-run/belay"
+)
+
+// ModelNames reads the answer to a request for the list of models, closes it, and returns
+// the names in order. The list is in the field data of an object; if bare is set it may
+// also be the whole answer, as Together sends it.
+func (f *Failures) ModelNames(ctx context.Context, answer *http.Response, bare bool) ([]string, error) {
+	defer func() { _ = answer.Body.Close() }()
+	if err := NotAResponse(answer); err != nil {
+		return nil, f.NotAResponse(answer, err)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
+	if err != nil {
+		return nil, UnlessDone(ctx, f.New(belay.ModelNetwork, fmt.Errorf("the list of models ended too early: %w", err)))
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	var into any = &list
+	if bare && bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
+		into = &list.Data
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return nil, f.New(belay.ModelServer, Unexpected("the list of models", err))
+	}
+	names := make([]string, 0, len(list.Data))
+	for _, listed := range list.Data {
+		names = append(names, listed.ID)
+	}
+	slices.Sort(names)
+	return names, nil
+}

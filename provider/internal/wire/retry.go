@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// MaxWait limits how long a service can ask to wait. It is longer than anybody waits, and
+// far from overflowing a duration.
+const MaxWait = 24 * time.Hour
+
+// RetryAfter returns how long the headers of an answer ask to wait, from Retry-After-Ms or
+// else from Retry-After. It returns 0 if they do not say.
+func RetryAfter(headers http.Header, now time.Time) time.Duration {
+	if exact, err := strconv.ParseFloat(headers.Get("Retry-After-Ms"), 64); err == nil && exact > 0 {
+		return time.Duration(min(exact, float64(MaxWait.Milliseconds())) * float64(time.Millisecond))
+	}
+	return ParseRetryAfter(headers.Get("Retry-After"), now)
+}
+
+// ParseRetryAfter returns how long the value of a Retry-After header asks to wait: a number
+// of seconds, or a date. It returns 0 if it is neither.
+func ParseRetryAfter(header string, now time.Time) time.Duration {
+	var wait time.Duration
+	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
+		wait = time.Duration(min(seconds, MaxWait.Seconds()) * float64(time.Second))
+	} else if date, err := http.ParseTime(header); err == nil {
+		wait = date.Sub(now)
+	}
+	return max(wait, 0)
+}

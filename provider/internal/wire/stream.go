@@ -1,0 +1,43 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// DrainTime is how long to wait for the end of a stream after its last event.
+const DrainTime = 250 * time.Millisecond
+
+// IsWhole reports whether an answer is a single JSON value and not a stream of events. Some
+// gateways answer like that although a stream was requested.
+func IsWhole(answer *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// Drain reads a stream to its end, so that the connection can be reused. If the end does
+// not arrive within [DrainTime], Drain calls cancel, which must make Next return false.
+func Drain(events interface{ Next() bool }, cancel func()) {
+	timer := time.AfterFunc(DrainTime, cancel)
+	defer timer.Stop()
+	for events.Next() {
+		continue
+	}
+}
+
+// UnlessDone returns err, or the error of the context if the context is done: then that is
+// why the attempt failed.
+func UnlessDone(ctx context.Context, err error) error {
+	done := ctx.Err()
+	if done == nil {
+		return err
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, done) {
+		return fmt.Errorf("%w: %w", done, cause)
+	}
+	return done
+}

@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/belay-run/belay"
+)
+
+// Hash returns the SHA-256 of a text in hexadecimal. Its first characters distinguish names
+// and ids that a service does not accept as they are.
+func Hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// Declare translates tools for a service: their names with rename, their schemas with fit.
+// The map returns the original name of each tool that had to be renamed, by its new name.
+// The error lists every tool that cannot be declared.
+func Declare(tools []belay.ToolDeclaration, rename func(string) string, fit func(json.RawMessage) (json.RawMessage, error)) ([]belay.ToolDeclaration, map[string]string, error) {
+	var errs []error
+	declared := make([]belay.ToolDeclaration, 0, len(tools))
+	renamed, owners := map[string]string{}, map[string]string{}
+	for _, t := range tools {
+		name := t.Name
+		t.Name = rename(name)
+		var err error
+		switch owner, taken := owners[t.Name]; {
+		case name == "":
+			err = errors.New("it has no name")
+		case taken:
+			err = fmt.Errorf("the service would get the name %q, which tool %q already has: rename one of them", t.Name, owner)
+		default:
+			t.InputSchema, err = fit(t.InputSchema)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("tool %q: %w", name, err))
+			continue
+		}
+		owners[t.Name] = name
+		if t.Name != name {
+			renamed[t.Name] = name
+		}
+		declared = append(declared, t)
+	}
+	return declared, renamed, errors.Join(errs...)
+}

@@ -1,0 +1,85 @@
+package wiretest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Serve starts a server that gives the same answer to every request, and returns its
+// address. The headers are names, each followed by its value.
+func Serve(t testing.TB, status int, contentType, body string, headers ...string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", contentType)
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Canned is a transport that gives the same answer to every request, without a network. A
+// benchmark with it measures only the client.
+type Canned struct {
+	ContentType string
+	Body        []byte
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *Canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return nil, err
+	}
+	return answer(r, http.StatusOK, c.ContentType, bytes.NewReader(c.Body)), nil
+}
+
+// endless is a transport whose answers never end. They contain only comments.
+type endless struct{ status int }
+
+func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	line := ":" + string(bytes.Repeat([]byte("."), 8<<10)) + "\n"
+	return answer(r, e.status, "text/event-stream", &repeated{line: []byte(line)}), nil
+}
+
+func answer(r *http.Request, status int, contentType string, body io.Reader) *http.Response {
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(body), Request: r,
+	}
+}
+
+// repeated is a reader that returns a line again and again.
+type repeated struct{ line, left []byte }
+
+func (r *repeated) Read(p []byte) (int, error) {
+	if len(r.left) == 0 {
+		r.left = r.line
+	}
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+// MedianOf runs f in a benchmark and reports the median of the times it takes.
+func MedianOf(b *testing.B, f func()) {
+	b.Helper()
+	f()
+	b.ReportAllocs()
+	var times []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		f()
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+}

@@ -103,7 +103,7 @@ func Example_http() {
 				asked = *event.Approval
 				fmt.Println(event.Kind, asked.Tool, "-", asked.Reason)
 			case belay.EventTurnEnd:
-				fmt.Println(event.Kind, event.End.Reason, event.End.Text)
+				fmt.Printf("%s %s %q\n", event.Kind, event.End.Reason, event.End.Text)
 			default:
 			}
 		}
@@ -113,7 +113,7 @@ func Example_http() {
 
 	// Output:
 	// approval_requested deploy - deployments need a person's word
-	// turn_end parked 
+	// turn_end parked ""
 	// deploying to staging
-	// turn_end end_turn It is out.
+	// turn_end end_turn "It is out."
 }

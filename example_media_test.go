@@ -49,7 +49,7 @@ func ExampleImage() {
 		for _, part := range message.Parts {
 			switch {
 			case part.Media != nil:
-				fmt.Println(message.Kind, part.Media.MIME, part.Media.Name+part.Media.URL)
+				fmt.Printf("%s %s %q\n", message.Kind, part.Media.MIME, part.Media.Name+part.Media.URL)
 			case part.Result != nil:
 				fmt.Println(message.Kind, part.Result.Media[0].MIME)
 			}
@@ -58,8 +58,8 @@ func ExampleImage() {
 
 	// Output:
 	// The button is gone.
-	// user image/png
-	// user application/pdf design.pdf
-	// user image/png https://example.com/old.png
+	// user image/png ""
+	// user application/pdf "design.pdf"
+	// user image/png "https://example.com/old.png"
 	// results image/png
 }

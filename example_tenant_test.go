@@ -39,7 +39,7 @@ var sameTenant = belay.ToolPre.On("same-tenant", func(ctx context.Context, call 
 	if err != nil {
 		return belay.Pass, err // tool.pre is a gate: an error denies
 	}
-	if !strings.HasPrefix(call.Session(), tenant+"/") {
+	if !strings.HasPrefix(call.Session(), tenant+":") {
 		return belay.Deny("this session belongs to another tenant"), nil
 	}
 	return belay.Pass, nil
@@ -57,7 +57,7 @@ func ExampleSession_Turn_context() {
 
 	// docs:begin tenant-turn
 	ctx := context.WithValue(context.Background(), tenantKey{}, "acme")
-	for _, session := range []string{"acme/42", "umbrella/7"} {
+	for _, session := range []string{"acme:42", "umbrella:7"} {
 		for event, err := range agent.Session(session).Run(ctx, "What is open?") {
 			if err != nil {
 				panic(err)
@@ -70,6 +70,6 @@ func ExampleSession_Turn_context() {
 	// docs:end tenant-turn
 
 	// Output:
-	// acme/42: open orders of acme
-	// umbrella/7: Denied by "same-tenant": this session belongs to another ten
+	// acme:42: open orders of acme
+	// umbrella:7: Denied by "same-tenant": this session belongs to another ten
 }

@@ -50,8 +50,10 @@ var sameTenant = belay.ToolPre.On("same-tenant", func(ctx context.Context, call 
 // A value of the caller's context reaches hooks and tools.
 func ExampleSession_Turn_context() {
 	model := scripted.New([]scripted.Step{
-		{Calls: []scripted.Call{{Tool: "orders"}}}, {Text: "Listed."},
-		{Calls: []scripted.Call{{Tool: "orders"}}}, {Text: "Not listed."},
+		{Calls: []scripted.Call{{Tool: "orders"}}},
+		{Text: "Listed."},
+		{Calls: []scripted.Call{{Tool: "orders"}}},
+		{Text: "Not listed."},
 	}, nil)
 	agent := must(belay.New(model, &belay.Options{Tools: []belay.Tool{orders}, Hooks: []hook.Subscription{sameTenant}}))
 

@@ -89,7 +89,8 @@ func Example_http() {
 	post := func(path string, body any) {
 		data := must(json.Marshal(body))
 		request := must(http.NewRequestWithContext(context.Background(), http.MethodPost, server.URL+path, strings.NewReader(string(data))))
-		response := must(http.DefaultClient.Do(request))
+		response, err := http.DefaultClient.Do(request)
+		check(err)
 		defer func() { _ = response.Body.Close() }()
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			data, ok := strings.CutPrefix(lines.Text(), "data: ")

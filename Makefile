@@ -65,6 +65,11 @@ generate: ## rewrite what is made from the code: queries, tables, schemas, snipp
 	@go run ./internal/gendocs
 	@go test -run '^TestDocsSnippets$$' -count 1 ./internal/repotest -update
 
+# The picture of the README is drawn from a real run: times differ, so it is made by hand and not compared.
+.PHONY: picture
+picture: ## take the turn of the demo and draw what its hooks did, for the README
+	@go run ./internal/picture docs/turn.svg
+
 # The snippets are compared by internal/repotest.
 .PHONY: generate-check
 generate-check:

@@ -1,11 +1,15 @@
 // Package belay is an agent runtime. Everything around the model (policy,
-// context, tools, approvals, memory, skills, subagents, audit) hangs on one
-// typed hook runtime that orders it, bounds it, records it and can explain it.
+// context, tools, approvals, memory, skills, subagents, audit) uses one typed
+// hook runtime that orders it, bounds it, records it and can explain it.
 //
 // The package holds the loop: agents, sessions, turns and tools, the phases at
-// which hooks look, steer and stop, and the interfaces that models, stores and
-// subsystems implement. Skills, subagents, memory and the security floor are yet
-// to come; what they hang on is here.
+// which hooks run, and the interfaces that models, stores and subsystems
+// implement. Other packages provide the rest: provider/anthropic,
+// provider/openai and provider/gemini have models; store/sqlite and
+// store/postgres keep sessions; permit makes the permission checks and sandbox
+// confines commands; toolbox, mcptool, skill, subagent and memory give agents
+// tools and knowledge; declare and space load hooks from files; engine runs
+// turns on several machines.
 //
 // # Usage
 //
@@ -16,9 +20,9 @@
 //		Hooks: []hook.Subscription{NoProd},
 //	})
 //
-// It takes turns in sessions, from a user message to the final answer.
-// [Session.Run] streams a turn as it happens, [Session.Turn] returns when it is
-// over:
+// A session is a conversation. A turn goes from a user message to the final
+// answer. [Session.Run] streams the events of a turn, [Session.Turn] returns
+// when it is over:
 //
 //	for event, err := range agent.Session("demo").Run(ctx, "tidy the changelog") { ... }
 //
@@ -59,56 +63,57 @@
 //		return belay.Pass, nil
 //	}
 //
-// [Phases] lists the phases; docs/hooks.md says when each fires and what its
-// handlers may do, docs/agents.md how a turn goes. A call that needs a person's
-// word waits for an [Approver] or parks the turn: see [AskMode], [Agent.Decide]
-// and [Session.Resume]. [Answer] takes a turn that must come to a Go value.
+// [Phases] lists the phases. docs/hooks.md says when each one fires and what its
+// handlers may do. docs/how-a-turn-works.md shows the order of a turn. A call
+// that needs an approval waits for an [Approver] or parks the turn: see
+// [AskMode], [Agent.Decide] and [Session.Resume]. [Answer] returns structured
+// output: a turn whose final answer is a Go value.
 //
 // # Concurrency
 //
-// An [Agent] and a [Session] are safe for concurrent use. A session takes one
-// turn at a time: another waits, or is refused, as Options.Busy says.
+// An [Agent] and a [Session] are safe for concurrent use. A session runs one
+// turn at a time. A second turn waits or is refused: see Options.Busy.
 //
-// What an agent is given is used by many sessions at a time: the model, tools,
-// hooks, interceptors, the floor, the approver, extensions and the store must be
-// safe for concurrent use. Calls of one response are judged and run side by side
-// too, except those of a serial tool, which run alone.
+// Many sessions use the parts of an agent at the same time. The model, tools,
+// hooks, interceptors, the authorizer, the approver, extensions and the store
+// must be safe for concurrent use. The calls of one response are checked and run
+// in parallel, except calls of a serial tool, which run alone.
 //
-// An agent has no goroutines of its own, nor has a session between turns.
-// [Session.Turn] takes the turn on the caller's goroutine. [Session.Run] takes it
-// on another, which has ended when the loop over its events has. Tools run on
-// goroutines of their own. One that heeds neither its timeout nor an abort is
-// left behind after Limits.Grace; everything else is waited for.
+// An agent has no goroutines of its own, and a session has none between turns.
+// [Session.Turn] runs the turn on the caller's goroutine. [Session.Run] runs it
+// on another one, which ends before the loop over its events does. Tools run on
+// goroutines of their own. A tool that ignores both its timeout and a cancel is
+// abandoned after Limits.Grace. Everything else is waited for.
 //
 // Inputs of phases and stored messages are immutable and shared. Answers and
-// results are plain data: fill one in and return it, and do not touch it
+// results are plain data: fill one in, return it, and do not change it
 // afterwards.
 //
 // # Errors
 //
-// A denied call is a verdict and not an error: the model is told who denied it
-// and why, and goes on. A tool's failure, be it an error, a panic, a timeout or
-// an input that does not fit, is a result for the model, with a class. Only the
-// runtime's failure is an error for the caller, and an abort, whose error is the
-// context's cause. [EndReason] says how a turn ended; of the nine reasons,
-// EndError and EndAborted come with an error.
+// A denied call is a verdict, not an error: the model reads who denied it and
+// why, and the turn continues. A tool's failure (an error, a panic, a timeout,
+// an input that does not fit) is a result for the model, with a class. The
+// caller gets an error if the runtime fails, or if the turn is cancelled; then
+// it is the context's cause. [EndReason] says how a turn ended. Of the nine
+// reasons, EndError and EndAborted come with an error.
 //
-// An error that a handler returns is a failure of the handler, and means what the
-// subscription's failure mode says: at a gate, denial, unless the gate is one of
-// the two that fail open.
+// An error that a handler returns is a failure of the handler. The
+// subscription's failure mode says what it means. At a gate it is a denial,
+// except at the two gates that fail open.
 //
-// Failed attempts at a model are a [*ModelError]; those that may pass are made
-// again before anyone hears of them. A turn that is resumed without the tools that
-// its calls need is a [*MissingToolError], and stays as it was. ErrBusy, ErrParked,
-// ErrNoTurn and ErrClosed answer questions about sessions, ErrNotFound, ErrHeld,
-// ErrFenced and ErrConflict about stores, and ErrDecided, ErrWrongHash and
-// ErrExpired about decisions. Use errors.Is.
+// A failed attempt at a model is a [*ModelError]. Temporary failures are retried
+// first. A turn that is resumed without the tools that its calls need fails with
+// a [*MissingToolError] and can be resumed later. ErrBusy, ErrParked, ErrNoTurn
+// and ErrClosed are about sessions, ErrNotFound, ErrHeld, ErrFenced and
+// ErrConflict about stores, ErrDecided, ErrWrongHash and ErrExpired about
+// decisions. Use errors.Is.
 //
 // # Testing
 //
-// Package belaytest tests a whole agent with a scripted model: no key, no
-// network, no sleeping. A handler is a plain function of an input that can be
-// written as JSON: hooktest.Input makes one, and hooktest.Try runs a subscription
-// on it as a runtime would. Stores and models are held to their contracts by the
-// suites in store/storetest and provider/providertest.
+// Package belaytest tests a whole agent with a scripted model, without a key, a
+// network or sleeping. A handler is a plain function whose input can be written
+// as JSON: hooktest.Input makes one, and hooktest.Try runs a subscription on it
+// as a runtime would. The suites in store/storetest and provider/providertest
+// check stores and models against their contracts.
 package belay

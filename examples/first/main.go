@@ -13,20 +13,22 @@ import (
 )
 
 func main() {
-	// docs:begin first
 	model := scripted.New([]scripted.Step{ // it plays a script; a real one: anthropic.New("claude-sonnet-4-5", nil)
 		{Text: "I publish the notes.", Calls: []scripted.Call{{Tool: "write", Input: `{"Path": "/srv/prod/notes.md"}`}}},
 		{Text: "Then as a draft.", Calls: []scripted.Call{{Tool: "write", Input: `{"Path": "drafts/notes.md"}`}}},
 		{Text: "The notes are in drafts, for you to publish.\n"},
 	}, nil)
 	write := belay.NewTool("write", "Writes a file.", func(context.Context, struct{ Path string }) (string, error) { return "written", nil }, nil)
+	// docs:begin first
 	noProd := belay.ToolPre.On("no-prod", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		var in struct{ Path string }
-		err := call.Decode(&in)
+		if err := call.Decode(&in); err != nil {
+			return belay.Pass, err // tool.pre is a gate: an error denies
+		}
 		if strings.HasPrefix(path.Clean(in.Path)+"/", "/srv/prod/") {
 			return belay.Deny("production is off limits"), nil
 		}
-		return belay.Pass, err
+		return belay.Pass, nil
 	}, nil)
 	agent, err := belay.New(model, &belay.Options{Tools: []belay.Tool{write}, Hooks: []hook.Subscription{noProd}})
 	if err != nil {

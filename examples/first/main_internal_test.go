@@ -33,8 +33,8 @@ func TestProgramIsShort(t *testing.T) {
 			lines++
 		}
 	}
-	if lines > 43 {
-		t.Errorf("main.go has %d lines, want at most 43", lines)
+	if lines > 45 {
+		t.Errorf("main.go has %d lines, want at most 45", lines)
 	}
 }
 

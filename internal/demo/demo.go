@@ -29,6 +29,8 @@ type tour struct {
 	end   *belay.Turn
 	cutAt time.Time // when the process was killed
 	err   error
+
+	recording *Recording // nil unless somebody wants it
 }
 
 // Run takes the tour and writes it to w. Part of it is taken by a second process
@@ -63,7 +65,7 @@ func (t *tour) inScratch(ctx context.Context) (err error) {
 	t.sayf("Belay demo: a session with %d hooks on %d of the %d phases, and 3 tools, in a scratch directory.", len(hooks(nil)), len(used), len(belay.Phases()))
 	t.sayf("No key, no network: the model plays a script, and so does the person who is asked. All else is real: SQLite, files, processes, a kill.")
 	for _, station := range []func(context.Context){
-		t.mistake, t.turn, t.resume, t.explain, t.timeOut, t.floor, t.spaces, t.family, t.background, t.transcript, t.timeline,
+		t.mistake, t.turn, t.resume, t.explain, t.timeOut, t.floor, t.spaces, t.family, t.background, t.transcript, t.timeline, t.keep,
 	} {
 		if t.failed(context.Cause(ctx)) {
 			break

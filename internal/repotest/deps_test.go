@@ -89,6 +89,7 @@ var rooms = []room{
 	{benchmark, levelPrograms, nil, "the benchmark is a program"},
 	{"internal/config", levelHosts, []string{"github.com/goccy/go-yaml"}, "settings are for all rooms: what they say about the floor is checked with its file and line"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
+	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},
 }
 

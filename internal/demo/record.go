@@ -1,0 +1,46 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// Recording is what the tour's turn leaves in the store.
+type Recording struct {
+	// Runs are the records of its hooks, oldest first.
+	Runs []hook.Run
+	// Messages are its transcript.
+	Messages []*belay.Message
+	// Killed is when the process that began it was killed.
+	Killed time.Time
+}
+
+// Record takes the tour as [Run] does, and returns the records of its turn. In the process that
+// is killed it returns nil.
+func Record(ctx context.Context, w io.Writer) (*Recording, error) {
+	t := &tour{w: w, recording: new(Recording)}
+	if dir := os.Getenv(victimDir); dir != "" {
+		return nil, t.beVictim(ctx, dir)
+	}
+	err := t.inScratch(ctx)
+	return t.recording, err
+}
+
+// keep fills in the recording, if there is one.
+func (t *tour) keep(ctx context.Context) {
+	if t.recording == nil {
+		return
+	}
+	t.recording.Runs, t.recording.Killed = t.runs(ctx), t.cutAt
+	for m, err := range t.agent.Session("demo").Messages(ctx) {
+		if t.failed(err) {
+			return
+		}
+		t.recording.Messages = append(t.recording.Messages, m)
+	}
+}

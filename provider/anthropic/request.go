@@ -156,7 +156,7 @@ func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 	if bound <= 0 {
 		bound = m.bound()
 	}
-	return m.heads.Get(req, bound, quiet, func() ([]byte, map[string]string, error) {
+	return m.heads.For(req, bound, quiet, func() ([]byte, map[string]string, error) {
 		declared, names, err := wire.Declare(req.Tools, wireName, fitSchema)
 		if err != nil {
 			return nil, nil, err

@@ -68,7 +68,7 @@ func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	if bound <= 0 {
 		bound = m.maxOut
 	}
-	return m.heads.Get(req, bound, false, func() ([]byte, map[string]string, error) {
+	return m.heads.For(req, bound, false, func() ([]byte, map[string]string, error) {
 		return m.encodeHead(req, bound)
 	})
 }

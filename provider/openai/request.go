@@ -90,7 +90,7 @@ func (m *Model) head(req *belay.Request) (*wire.Head, error) {
 	if bound <= 0 {
 		bound = m.settings.maxTokens
 	}
-	return m.heads.Get(req, bound, false, func() ([]byte, map[string]string, error) {
+	return m.heads.For(req, bound, false, func() ([]byte, map[string]string, error) {
 		declared, names, err := m.declare(req.Tools)
 		if err != nil {
 			return nil, nil, err

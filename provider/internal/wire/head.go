@@ -27,11 +27,11 @@ type Heads struct{ kept atomic.Pointer[[]*Head] }
 // maxHeads is how many heads a model keeps. Agents that share a model have different heads.
 const maxHeads = 8
 
-// Get returns the head of a request with a bound on its response. The value of quiet is
+// For returns the head of a request with a bound on its response. The value of quiet is
 // part of what distinguishes heads: it says that the model must not think. If no kept head
-// fits, Get calls encode. Two goroutines may encode the same head at the same time, and one
+// fits, For calls encode. Two goroutines may encode the same head at the same time, and one
 // of the two is not kept.
-func (h *Heads) Get(req *belay.Request, bound int, quiet bool, encode func() ([]byte, map[string]string, error)) (*Head, error) {
+func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]byte, map[string]string, error)) (*Head, error) {
 	var kept []*Head
 	if p := h.kept.Load(); p != nil {
 		kept = *p

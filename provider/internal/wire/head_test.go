@@ -15,7 +15,7 @@ func TestHeadsAreKept(t *testing.T) {
 	var heads wire.Heads
 	encoded := 0
 	get := func(req *belay.Request, bound int, quiet bool) *wire.Head {
-		head, err := heads.Get(req, bound, quiet, func() ([]byte, map[string]string, error) {
+		head, err := heads.For(req, bound, quiet, func() ([]byte, map[string]string, error) {
 			encoded++
 			return fmt.Append(nil, encoded), nil, nil
 		})
@@ -44,7 +44,7 @@ func TestHeadsAreKept(t *testing.T) {
 	if get(req, 1, false) == first {
 		t.Error("more than the last few heads are kept")
 	}
-	if _, err := heads.Get(req, 9, false, func() ([]byte, map[string]string, error) { return nil, nil, errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := heads.For(req, 9, false, func() ([]byte, map[string]string, error) { return nil, nil, errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v, want the error of encoding", err)
 	}
 }

@@ -83,7 +83,7 @@ func (asksAlways) Authorize(context.Context, belay.ToolCall) (belay.Authorizatio
 	return belay.Authorization{Decision: belay.ToolAsk, Reason: "to be sure", By: "floor"}, nil
 }
 
-func askingTool() belay.Tool { //nolint:ireturn // as belay has them
+func askingTool() belay.Tool {
 	return belay.NewRawTool(belay.ToolDeclaration{Name: "ask", Description: "asks"}, func(context.Context, *belay.Invocation) (belay.Result, error) {
 		return belay.Result{}, nil
 	}, nil)

@@ -82,6 +82,40 @@ type Opinion struct {
 	Where string `json:"where,omitempty"`
 }
 
+// Asks is the reason for people who are asked: why the call asks, and what would make it
+// not ask.
+func (e *Explanation) Asks() string {
+	if e.Decision != belay.ToolAsk || e.Reason == "" {
+		return e.Reason
+	}
+	return e.Reason + "; " + e.way()
+}
+
+// way says what would make a call that asks not ask.
+func (e *Explanation) way() string {
+	for _, o := range e.Opinions {
+		id, ok := strings.CutPrefix(o.By, "protection ")
+		switch {
+		case o.Decision != belay.ToolAsk || !ok:
+		case id == shellOutside:
+			return "it would not ask about a directory that permit.roots names"
+		default:
+			return "it would not ask if the user's settings relaxed " + id
+		}
+	}
+	for _, o := range e.Opinions {
+		if o.Decision == belay.ToolAsk && strings.HasPrefix(o.By, "rule ") {
+			return "it would not ask without this rule"
+		}
+	}
+	for i := range e.Findings {
+		if f := &e.Findings[i]; f.Zone == ZoneMachine && (f.opaque || f.Kind == KindUnknown) {
+			return "it would not ask if the command said plainly what it does"
+		}
+	}
+	return "it would not ask with a rule that allows it"
+}
+
 // Network reports whether the call was understood to use the network, or might: what
 // cannot be told may need it.
 func (e *Explanation) Network() bool {

@@ -41,16 +41,25 @@ type analysis struct {
 	owner int      // the finding of the command at hand, from 1
 	exits []*state // what the loops and functions under way are left with, outermost first
 	names names    // what the pipe hands over that the statement at hand reads
-	looks int      // how many files were looked at for the sake of patterns
-	src   string
+	looks int      // how many files were looked at for the sake of patterns and links
+	// links are those below a directory that lead out of the project.
+	links map[string][]spot
+	// tracked says that the command at hand is git, and takes paths from its records.
+	tracked bool
+	// confined says that the text runs in a sandbox.
+	confined bool
+	src      string
 	// posix says that the text at hand is run by sh. That is dash on one machine and
 	// bash on the next.
 	posix bool
 }
 
 // analyse says what a shell does with a command, started in the project.
-func (f *Floor) analyse(command string) []Finding {
-	a := &analysis{floor: f, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
+func (f *Floor) analyse(command string) []Finding { return f.analyseIn(command, false) }
+
+// analyseIn is analyse for a command that runs in a sandbox, or does not.
+func (f *Floor) analyseIn(command string, confined bool) []Finding {
+	a := &analysis{floor: f, confined: confined, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
 	a.parse(command)
 	a.keepApart()
 	if len(a.found) > mostFindings {
@@ -191,11 +200,13 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.plain(s, stdin, piped)
 }
 
-// apart goes through something in a shell of its own: what it learns is forgotten.
+// apart goes through something in a shell of its own: what it learns is forgotten, but
+// not what it did to files.
 func (a *analysis) apart(do func()) {
 	before, exits := a.state, a.exits
 	a.exits = nil
 	do()
+	before.moved, before.movedIn = a.moved, a.movedIn
 	a.state, a.exits = before, exits
 }
 

@@ -64,6 +64,7 @@ type Finding struct {
 	opaque bool     // it is in its zone because it cannot be told what it does
 	code   bool     // it runs code that was not read
 	owner  int      // the finding of the command that does it, from 1; 0 for none
+	beside bool     // it runs beside the rest of the line
 	does   effect   // to a path
 	tree   string   // the directory that it may reach all of, as subjects are written; nothing if there is none
 	apart  bool     // the command runs in another directory than the project, or with variables of the line's own

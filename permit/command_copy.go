@@ -85,7 +85,11 @@ func copyCommand(c *invoked) {
 			c.leads(a)
 		}
 	}
-	for _, to := range c.targets(o.rest, o) {
+	targets := c.targets(o.rest, o)
+	if deep {
+		c.becomes(sources(o), targets)
+	}
+	for _, to := range targets {
 		if deep {
 			c.overwrite(to)
 		} else {
@@ -123,6 +127,7 @@ func moveCommand(c *invoked) {
 		c.remove(a)
 	}
 	c.writeAll(to)
+	c.becomes(sources(o), to)
 	c.bringsCopies(sources(o))
 }
 
@@ -136,6 +141,7 @@ func linkCommand(c *invoked) {
 		from, to = o.rest, c.inside(literal("."), o.rest[0])
 	}
 	c.writeAll(to)
+	c.becomes(from, to)
 	holder := literal(".") // of the links: all are in one directory
 	if len(to) > 0 {
 		holder = arg{text: path.Dir(to[0].text), known: to[0].known}

@@ -36,6 +36,22 @@ func runsLater(parts []string) bool {
 	return false
 }
 
+// becomes says so if a directory with files that other programs run gets the name under
+// which they look for it: mv x .vscode.
+func (c *invoked) becomes(from, to []arg) {
+	for _, t := range c.few(to) {
+		for below := range laterBelow {
+			holder, name, _ := strings.Cut(below, "/")
+			if name == "" || holder != plainName(path.Base(path.Clean(t.text))) {
+				continue
+			}
+			if slices.ContainsFunc(from, func(f arg) bool { return !c.exists(f) || c.exists(under(f, literal(name))) }) {
+				c.write(under(t, literal(name)))
+			}
+		}
+	}
+}
+
 // RunsLater are the files and directories of the project that git or other programs run by
 // themselves later: the directory of git's hooks, what they call, a rebase that is under
 // way, editors' tasks and the like. A sandbox should protect them. The commonest are among

@@ -281,7 +281,7 @@ func (f *Floor) private(s *spot, do effect) string {
 // holdsPrivate says which protection something below a directory falls under.
 func (f *Floor) holdsPrivate(s *spot) string {
 	dir := filepath.FromSlash(s.path)
-	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}, {"tasks.json", selfTasks}} {
+	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}} {
 		if _, err := os.Lstat(filepath.Join(dir, p.name)); err == nil {
 			return p.id
 		}

@@ -295,7 +295,7 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	}
 	native, known := f.expanded(text)
 	if !known {
-		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "it may be the home directory of somebody", Protection: filesOutside}
+		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "it may be the home directory of somebody: write ./ in front of the name of a file", Protection: filesOutside}
 	}
 	var s spot
 	if filepath.IsAbs(native) {

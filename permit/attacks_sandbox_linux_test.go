@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
 )
 
@@ -96,7 +97,7 @@ func TestAttacksAgainstTheSandbox(t *testing.T) {
 // that name what they leave behind are run without a sandbox too, and must leave it. They
 // do no more than that: a file of the stage.
 //
-// SPEC P-14
+// SPEC P-14, P-16
 func TestAttacksWorkWithoutASandbox(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -286,7 +287,11 @@ func (s *stage) protected() []string {
 	for _, name := range []string{".git/config", ".git/hooks", ".belay", "belay.yaml", ".claude", "space"} {
 		all = append(all, filepath.Join(s.project, filepath.FromSlash(name)))
 	}
-	return all
+	floor, err := permit.New(s.project, &permit.Options{Home: s.home, Temp: s.tmp})
+	if err != nil {
+		panic(err) // the stage is a directory
+	}
+	return append(append(all, floor.RunsLater()...), floor.RebasePlans()...)
 }
 
 // rehearse checks that the sandbox holds before anything is run that relies on it.

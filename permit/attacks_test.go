@@ -280,7 +280,7 @@ func TestTheCorpusIsLarge(t *testing.T) {
 // Every entry of the corpus is judged at least as severely as it says, and what is
 // harmless runs without a question.
 //
-// SPEC P-02, P-03, P-04, P-06, P-07, P-14, P-15
+// SPEC P-02, P-03, P-04, P-06, P-07, P-14, P-15, P-16
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, a := range attacks(t) {

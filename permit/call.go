@@ -95,8 +95,8 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	case a.exported != "" && !builtins[name.text] && !shellsOwn[name.text]:
 		c.zone(ZoneBuild, "it may run what "+a.exported+" says, which it is given")
 	}
-	owner := a.owner
-	a.owner = c.finding + 1
+	owner, tracked := a.owner, a.tracked
+	a.owner, a.tracked = c.finding+1, false
 	a.deeper(f.Subject, func() {
 		if judged != nil {
 			judged(c)
@@ -105,7 +105,7 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 			c.touchAll(c.args)
 		}
 	})
-	a.owner = owner
+	a.owner, a.tracked = owner, tracked
 }
 
 // leftOver says so if names of files take the place of a word that the judge did not
@@ -117,7 +117,7 @@ func (c *invoked) leftOver() {
 		return
 	}
 	for _, a := range c.args {
-		if a.taken != nil && !*a.taken {
+		if a.taken != nil && !*a.taken && (!strings.HasPrefix(a.text, "-") || c.mayBeOption(a.text)) {
 			c.unknown("the names of files take the place of " + shown(a.text) + ", and it cannot be told what it does with them")
 			return
 		}

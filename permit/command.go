@@ -30,6 +30,9 @@ type arg struct {
 	// below says that it stands for files below the directory that text is in, which a
 	// search found by their names.
 	below bool
+	// follows says that links below the directory are followed: by the command itself, or
+	// because a search hands over their names.
+	follows bool
 	// taken is there for a word that names of files take the place of. It is set once
 	// the word was judged as a path.
 	taken *bool
@@ -279,9 +282,10 @@ func (c *invoked) childWith(a arg, params []arg, plain bool) {
 	} else if n := len(params); n > 0 && (params[n-1].tree || params[n-1].below) && !slices.ContainsFunc(params[:n-1], func(w arg) bool { return !w.isText() }) {
 		last := params[n-1]
 		last.use()
-		if file = (fileParam{strconv.Itoa(n), last.text + "/*"}); last.below {
+		if file = (fileParam{number: strconv.Itoa(n), pattern: last.text + "/*"}); last.below {
 			file.pattern = last.text
 		}
+		file.follows = last.follows
 	}
 	alone := func(funcs map[string]*syntax.Stmt) {
 		c.apart(func() {
@@ -359,15 +363,6 @@ func (c *invoked) holdsSteering(a arg) bool {
 	return a.known && !a.pipe && slices.ContainsFunc(c.spots(a, reads), func(s spot) bool { return c.floor.private(&s, rewrites) != "" })
 }
 
-// unpacks says that the command puts files into a directory that cannot be told.
-func (c *invoked) unpacks(dir arg) {
-	c.zone(ZoneWorkspace, "")
-	c.overwrite(dir)
-	if c.holdsSteering(dir) {
-		c.unknown("what it unpacks may replace what steers Belay or git")
-	}
-}
-
 // leads says that the command makes a link to a path. What is written through the link
 // later is not seen, so that a link to what must not be changed counts as a change.
 func (c *invoked) leads(a arg) {
@@ -376,6 +371,9 @@ func (c *invoked) leads(a arg) {
 			if f := c.floor.judgePath(&s, changes, false); f.Protection == selfFiles || f.Protection == selfGit {
 				c.write(a)
 				return
+			}
+			if !s.inside && !s.extra && isHarmlessSystem(s.path) {
+				c.add(Finding{Kind: KindRead, Subject: s.path, Zone: ZoneMachine, Why: "it is outside the project, and can be changed through the link", Protection: shellOutside})
 			}
 		}
 	}
@@ -405,7 +403,8 @@ func (c *invoked) known(args []arg) {
 //	$   the value is a command that is run
 //	.   no options follow
 //
-// and name! is an option with which it cannot be told what the command does. In front
+// and name! is an option with which it cannot be told what the command does; with name% it
+// runs code that is on the line. In front
 // of the list, * knows all other options and takes them without a value, + has the
 // first word that is no option end them, as with wrappers, and - takes -name for a long
 // option, as Go programs do.
@@ -422,12 +421,14 @@ func (c *invoked) options(args []arg, list string) *options {
 	if o.strange != "" {
 		c.unknown("it is not known what " + shown(o.strange) + " does")
 	}
-	if o.wild != "" && strings.ContainsAny(list, ">$!") && c.mayBeOption(o.wild) {
+	if o.wild != "" && strings.ContainsAny(list, ">$!%") && c.mayBeOption(o.wild) {
 		c.zone(ZoneBuild, "a file whose name begins with - would be an option: "+shown("./"+o.wild)+" is safe")
 	}
 	for i := range o.given {
 		g := &o.given[i]
 		switch kind := strings.TrimLeft(g.kind, "=?"); {
+		case kind == "%":
+			c.snippet()
 		case kind == "!":
 			c.unknown("it cannot be told what it does with " + dashed(g.name))
 		case g.value == (arg{}): // optional, and not there

@@ -2,6 +2,7 @@ package permit
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -56,6 +57,7 @@ func zipCommand(c *invoked) {
 		if names && a.pattern && !strings.Contains(a.text, "..") && !path.IsAbs(a.text) {
 			continue
 		}
+		a.follows = a.follows || !o.has("y", "symlinks") // zip follows links unless it is told not to
 		c.readTree(a)
 		if o.has("m", "move") {
 			c.protect(destroyFiles, "removes what it packs")
@@ -115,7 +117,7 @@ func sevenCommand(c *invoked) {
 	case "a", "u", "d", "rn":
 		c.zone(ZoneWorkspace, "")
 		c.write(words[1])
-		c.readTrees(words[2:])
+		c.readFollowing(words[2:], !slices.ContainsFunc(c.args, func(a arg) bool { return a.text == "-snl" }))
 	default:
 		c.unknown("it is not known what it does")
 	}
@@ -125,6 +127,8 @@ func cpioCommand(c *invoked) {
 	o := c.options(c.args, "* I=< F= file= O=> E=< pattern-file=< D= directory= R= owner= H= format= C= M= message= rsh-command=$ to-stdout")
 	if o.has("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
 		c.unknown("it cannot be told which files it reads")
+	} else if o.has("L", "dereference") {
+		c.readFollowing([]arg{c.searched()}, true)
 	}
 	switch {
 	case o.has("t", "list", "o", "create", "w") && !o.has("F", "file", "D", "directory", "r") && c.name == "cpio":

@@ -31,7 +31,7 @@ func xargsCommand(c *invoked) {
 		c.setting(v.text, arg{})
 	}
 	switch {
-	case c.stdin.known && !o.has("a", "arg-file", "0", "null", "d", "delimiter", "E", "e", "eof") && !strings.ContainsAny(c.stdin.text, "'\"\\"):
+	case c.stdin.isText() && !o.has("a", "arg-file", "0", "null", "d", "delimiter", "E", "e", "eof") && !strings.ContainsAny(c.stdin.text, "'\"\\"):
 		c.eachWord(command, mark)
 	case c.names.found && c.piped && !o.has("a", "arg-file", "E", "e", "eof") && c.onNames(o, command, mark):
 	case mark != "":
@@ -73,7 +73,7 @@ func (c *invoked) onNames(o *options, command []arg, mark string) bool {
 	if mark != "" {
 		run = replaced(command, mark, literal("{}"))
 	}
-	c.runOnEach(run, []arg{c.searched()}, !c.names.hidden && !steers)
+	c.runOnEach(run, []arg{c.searched()}, !c.names.hidden && !steers, c.names.files)
 	return true
 }
 
@@ -97,6 +97,21 @@ func (c *invoked) readsNames(zeros bool) bool {
 	}
 	odd, _ := c.surprises(nil)
 	return !odd
+}
+
+// readLines says that the command reads the files whose names it is given on stdin, one to
+// a line.
+func (c *invoked) readLines() {
+	switch {
+	case c.stdin.isText():
+		for line := range strings.Lines(c.stdin.text) {
+			c.read(literal(strings.TrimRight(line, "\r\n")))
+		}
+	case c.piped && c.readsNames(false):
+		c.readFollowing([]arg{c.searched()}, !c.names.files)
+	default:
+		c.unknown("it cannot be told which files it reads")
+	}
 }
 
 // eachWord runs the command of xargs with the words of a text.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -71,8 +73,10 @@ func copyCommand(c *invoked) {
 	o := c.options(c.args, "* t= target-directory= S= suffix= reflink=? sparse= backup=? preserve=? no-preserve= context=? update=?")
 	c.zone(ZoneWorkspace, "")
 	deep := o.has("r", "R", "a", "recursive", "archive")
+	follows := o.has("L", "dereference") || runtime.GOOS != "linux" && o.has("r") // elsewhere cp -r is cp -RL
 	for _, a := range sources(o) {
 		if deep {
+			a.follows = a.follows || follows
 			c.readTree(a)
 		} else {
 			c.read(a)
@@ -81,7 +85,11 @@ func copyCommand(c *invoked) {
 			c.leads(a)
 		}
 	}
-	for _, to := range c.targets(o.rest, o) {
+	targets := c.targets(o.rest, o)
+	if deep {
+		c.becomes(sources(o), targets)
+	}
+	for _, to := range targets {
 		if deep {
 			c.overwrite(to)
 		} else {
@@ -90,6 +98,9 @@ func copyCommand(c *invoked) {
 	}
 	if len(o.rest) == 2 {
 		c.merges(o.rest[0], o.rest[1], o.has("T", "no-target-directory"))
+	}
+	if !follows && (deep || o.has("P", "no-dereference", "d")) {
+		c.bringsCopies(sources(o))
 	}
 }
 
@@ -116,6 +127,8 @@ func moveCommand(c *invoked) {
 		c.remove(a)
 	}
 	c.writeAll(to)
+	c.becomes(sources(o), to)
+	c.bringsCopies(sources(o))
 }
 
 // linkCommand is ln. Through a link what it leads to is read and changed later, where
@@ -128,6 +141,7 @@ func linkCommand(c *invoked) {
 		from, to = o.rest, c.inside(literal("."), o.rest[0])
 	}
 	c.writeAll(to)
+	c.becomes(from, to)
 	holder := literal(".") // of the links: all are in one directory
 	if len(to) > 0 {
 		holder = arg{text: path.Dir(to[0].text), known: to[0].known}
@@ -164,6 +178,11 @@ func rsyncCommand(c *invoked) {
 			c.child(shell)
 		}
 	}
+	for _, a := range sources(o) {
+		if !isRemote(a) && o.has("L", "copy-links", "k", "copy-dirlinks", "copy-unsafe-links") {
+			c.readFollowing([]arg{a}, true)
+		}
+	}
 	if o.has("remove-source-files", "remove-sent-files") {
 		for _, a := range sources(o) {
 			c.remove(a)
@@ -188,6 +207,10 @@ func rsyncCommand(c *invoked) {
 			}
 		}
 		c.transfer(o.rest[:len(o.rest)-1], o.rest[len(o.rest)-1:])
+		c.bringsCopies(sources(o))
+		if slices.ContainsFunc(sources(o), isRemote) {
+			c.bringsLinks(c.name)
+		}
 		return
 	}
 	c.transfer(o.rest, nil)

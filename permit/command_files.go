@@ -2,6 +2,7 @@ package permit
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -32,7 +33,7 @@ func removeCommand(c *invoked) {
 	o := c.options(c.args, "r R f i I v d recursive force interactive=? dir verbose one-file-system no-preserve-root preserve-root=? P W x help version")
 	c.zone(ZoneWorkspace, "")
 	recursive := o.has("r", "R", "recursive")
-	if recursive {
+	if recursive && slices.ContainsFunc(o.rest, func(a arg) bool { return !c.isBuildOutput(a) }) {
 		c.protect(destroyFiles, "removes whole directories")
 	}
 	for _, a := range o.rest {
@@ -88,6 +89,7 @@ func modeCommand(c *invoked) {
 func (c *invoked) writeTrees(files []arg, o *options) {
 	for _, a := range files {
 		if o.has("R", "recursive") {
+			a.follows = a.follows || o.has("L")
 			c.writeTree(a)
 		} else {
 			c.write(a)

@@ -12,10 +12,11 @@ func findCommands(t table) { t.add("find gfind", findCommand) }
 // actions.
 func findCommand(c *invoked) {
 	c.known(c.args)
-	args := c.args
+	args, follows := c.args, false
 	for len(args) > 0 && args[0].known { // options of find itself
 		switch a := args[0].text; {
 		case oneOf(a, "-H -L -P -E -X -d -s -x") || strings.HasPrefix(a, "-O"):
+			follows = a == "-L" || follows && a != "-P"
 			args = args[1:]
 		case a == "-D" || a == "-f":
 			if a == "-f" && len(args) > 1 {
@@ -39,7 +40,11 @@ starts:
 		c.looksAround()
 		starts = []arg{literal(".")}
 	}
-	f := finding{invoked: c, starts: starts}
+	follows = follows || slices.ContainsFunc(expression, func(a arg) bool { return a.known && a.text == "-follow" })
+	if follows {
+		c.readFollowing(starts, true)
+	}
+	f := finding{invoked: c, starts: starts, follows: follows}
 	for len(expression) > 0 {
 		expression = f.primary(expression)
 	}
@@ -48,10 +53,12 @@ starts:
 // finding goes through the expression of a find.
 type finding struct {
 	*invoked
-	starts []arg
-	named  bool // only files with certain names get this far
-	not    bool // the next test is turned around
-	nested bool // there are parentheses that are not followed
+	starts  []arg
+	follows bool // links are followed
+	named   bool // only files with certain names get this far
+	plain   bool // only plain files get this far, and no links
+	not     bool // the next test is turned around
+	nested  bool // there are parentheses that are not followed
 }
 
 // primary takes a test or an action off an expression.
@@ -69,7 +76,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 		f.not = !not
 		return rest
 	case "-o", "-or", ",":
-		f.named = false
+		f.named, f.plain = false, false
 		return rest
 	case "(":
 		if n := namesInside(rest); n > 0 {
@@ -80,6 +87,9 @@ func (f *finding) primary(words []arg) (rest []arg) {
 		return rest
 	case "-name", "-iname":
 		f.named = f.named || !not && !f.nested && isOrdinary(word(rest, 0))
+		return skip(1)
+	case "-type":
+		f.plain = f.plain || !not && !f.nested && !f.follows && word(rest, 0) == "f"
 		return skip(1)
 	case "-exec", "-execdir", "-ok", "-okdir":
 		return f.run(rest)
@@ -112,7 +122,7 @@ func (f *finding) primary(words []arg) (rest []arg) {
 	case strings.HasPrefix(name, "-newer") && !strings.HasSuffix(name, "t"):
 		f.read(value)
 		return skip(1)
-	case oneOf(name, "-path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -size -perm -user -group -uid -gid "+
+	case oneOf(name, "-path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -xtype -size -perm -user -group -uid -gid "+
 		"-mtime -atime -ctime -mmin -amin -cmin -used -links -inum -fstype -maxdepth -mindepth -printf -context"):
 		return skip(1)
 	default:
@@ -132,7 +142,7 @@ func (f *finding) run(words []arg) (rest []arg) {
 		end = len(words)
 	}
 	command := words[:end]
-	f.runOnEach(command, f.starts, f.named && !f.nested)
+	f.runOnEach(command, f.starts, f.named && !f.nested, f.plain && !f.nested)
 	return words[min(end+1, len(words)):]
 }
 

@@ -158,7 +158,49 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	if slices.ContainsFunc(words, func(a arg) bool { return strings.HasPrefix(a.text, "--ou") }) {
 		c.options(words[1:], "* output=>") // more commands than say so hand it on to diff
 	}
-	judge(&git{invoked: c, verb: verb, args: words[1:]})
+	g := &git{invoked: c, verb: verb, args: words[1:]}
+	judge(g)
+	if g.bringsFiles() {
+		g.bringsLinksTo("git "+verb, g.makesTree())
+	}
+}
+
+// makesTree is the directory of the project that the command puts all files in, if it makes
+// one for them.
+func (g *git) makesTree() string {
+	if g.verb != "clone" && g.verb != "worktree" {
+		return ""
+	}
+	dir := ""
+	for i := g.finding; i < len(g.found); i++ {
+		if f := &g.found[i]; f.Kind == KindWrite {
+			if dir != "" || path.IsAbs(f.Subject) || f.Subject == "." {
+				return ""
+			}
+			dir = f.Subject
+		}
+	}
+	return dir
+}
+
+// bringsFiles reports whether the command puts files of the history in the place of those
+// of the working tree.
+func (g *git) bringsFiles() bool {
+	switch g.verb {
+	case "checkout", "switch": // a new branch that begins here changes no file
+		o := parseOptions(g.args, "* b= B= c= create= C= force-create= orphan= conflict= t=? track=? pathspec-from-file=")
+		return !o.has("b", "c", "create") || len(o.rest) > 0
+	case "stash":
+		return !oneOf(word(g.args, 0), "list show drop clear create store export")
+	case "worktree":
+		return !oneOf(word(g.args, 0), "list lock unlock prune remove")
+	case "reset":
+		return parseOptions(g.args, "*").has("hard", "merge", "keep")
+	case "submodule", "bisect":
+		return !oneOf(word(g.args, 0), "status summary log view visualize")
+	default:
+		return oneOf(g.verb, "merge cherry-pick revert rebase pull clone restore read-tree checkout-index am subtree lfs sparse-checkout filter-branch")
+	}
 }
 
 // diffOptions are those of all commands of git that show differences or commits, as far
@@ -187,13 +229,7 @@ func gitReading(add func(string, func(*git))) {
 		g.reach("* upload-pack=$ exec=$ o= server-option= sort= q t h b heads tags refs")
 	})
 	add("archive", gitArchive)
-	add("hash-object", func(g *git) {
-		o := g.options(g.args, "* t= path= w")
-		if o.has("w") {
-			g.zone(ZoneWorkspace, "")
-		}
-		g.readAll(o.rest)
-	})
+	add("hash-object", gitHashObject)
 	add("interpret-trailers", func(g *git) {
 		o := g.options(g.args, "* in-place trailer= where= if-exists= if-missing=")
 		if o.has("in-place") {
@@ -203,6 +239,18 @@ func gitReading(add func(string, func(*git))) {
 		}
 		g.readAll(o.rest)
 	})
+}
+
+// gitHashObject reads files that its words name, or the lines that it reads.
+func gitHashObject(g *git) {
+	o := g.options(g.args, "* t= path= w stdin stdin-paths")
+	if o.has("w") {
+		g.zone(ZoneWorkspace, "")
+	}
+	g.readAll(o.rest)
+	if o.has("stdin-paths") {
+		g.readLines()
+	}
 }
 
 // gitRead is a command that shows something.
@@ -245,7 +293,7 @@ func gitGrep(g *git) {
 		}
 	}
 	if paths := g.paths(words); len(paths) > 0 {
-		g.readTrees(paths)
+		g.asTracked(func() { g.readTrees(paths) })
 	} else {
 		g.readTree(literal("."))
 	}
@@ -260,7 +308,7 @@ func (g *git) shows(words []arg) {
 			paths = append(paths, literal(file))
 		}
 	}
-	g.readAll(paths)
+	g.asTracked(func() { g.readAll(paths) })
 	if len(paths) == 0 {
 		g.looksAround()
 	}
@@ -290,7 +338,7 @@ func gitArchive(g *git) {
 		g.remote(r, ZoneNetwork)
 	}
 	if paths := g.paths(o.from(1)); len(paths) > 0 {
-		g.readTrees(paths)
+		g.asTracked(func() { g.readTrees(paths) })
 	} else if !o.has("remote", "l", "list") {
 		g.readTree(literal("."))
 	}

@@ -219,7 +219,7 @@ func gitCheckout(g *git) {
 	case o.has("b", "orphan", "t", "track", "d", "detach", "p", "patch") && !dashes:
 	case dashes && !endsWithDashes(g.args), o.has("pathspec-from-file", "ours", "theirs"), len(o.rest) > 1, len(o.rest) == 1 && looksLikePath(g, o.rest[0]):
 		g.protect(destroyReset, "throws changes away that are not committed")
-		g.overwriteAll(o.rest) // a branch among them does no harm
+		g.asTracked(func() { g.overwriteAll(o.rest) }) // a branch among them does no harm
 	}
 }
 
@@ -246,7 +246,7 @@ func gitSwitch(g *git) {
 func gitRestore(g *git) {
 	o := g.changes("* s= source= conflict= pathspec-from-file=< S staged W worktree p patch")
 	if o.has("W", "worktree") || !o.has("S", "staged") {
-		g.overwriteAll(o.rest)
+		g.asTracked(func() { g.overwriteAll(o.rest) })
 		g.protect(destroyReset, "throws changes away that are not committed")
 	}
 }

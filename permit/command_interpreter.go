@@ -3,11 +3,11 @@ package permit
 // interpreterCommands run code that is written for them: a file is code of the project,
 // what is on the line or read cannot be told.
 func interpreterCommands(t table) {
-	t.add("perl perl5", scriptRunner("+*e=! E=! i=?! n! p! M=! m=! I=< x=?! d=?! C=? D=? l=? 0=? F=! V=? v c W w t T u U s S a"))
-	t.add("ruby", scriptRunner("+*e=! i=?! n! p! r=! I=< C=! x=?! E= K=? T=? W=? F= S v w c y enable= disable= encoding= external-encoding= internal-encoding= yjit jit"))
+	t.add("perl perl5", scriptRunner("+*e=% E=% i=?% n% p% M=! m=! I=< x=?! d=?! C=? D=? l=? 0=? F=! V=? v c W w t T u U s S a"))
+	t.add("ruby", scriptRunner("+*e=% i=?% n% p% r=! I=< C=! x=?! E= K=? T=? W=? F= S v w c y enable= disable= encoding= external-encoding= internal-encoding= yjit jit"))
 	t.add("php php8 php7", phpCommand)
-	t.add("lua luajit lua5.1 lua5.3 lua5.4 texlua", scriptRunner("+*e=! l=! i! v W j=! b=!"))
-	t.add("Rscript littler", scriptRunner("+*e=! default-packages="))
+	t.add("lua luajit lua5.1 lua5.3 lua5.4 texlua", scriptRunner("+*e=% l=! i! v W j=! b=!"))
+	t.add("Rscript littler", scriptRunner("+*e=% default-packages="))
 	t.add("R", func(c *invoked) {
 		o := c.options(c.args, "* e=! f=< file=< g= gui= version help")
 		if o.has("version", "help") {
@@ -15,8 +15,8 @@ func interpreterCommands(t table) {
 		}
 		c.unknown("runs code that is not in a file of the project")
 	})
-	t.add("julia", scriptRunner("+*e=! eval=! E=! print=! L=< load=< J=< sysimage=< C= cpu-target= t= threads= p= procs= machine-file=< project=?< color= code-coverage=?"))
-	t.add("elixir iex", scriptRunner("+*e=! eval=! rpc-eval=! r=< require=< pr=< S! sname= name= cookie= remsh=! dot-iex=< v version"))
+	t.add("julia", scriptRunner("+*e=% eval=% E=% print=% L=< load=< J=< sysimage=< C= cpu-target= t= threads= p= procs= machine-file=< project=?< color= code-coverage=?"))
+	t.add("elixir iex", scriptRunner("+*e=% eval=% rpc-eval=! r=< require=< pr=< S! sname= name= cookie= remsh=! dot-iex=< v version"))
 	t.add("erl escript", scriptRunner("+*-eval=! run=! s=! noshell! pa=< pz=< config=< args_file=!"))
 	t.add("tclsh wish guile racket sbcl clisp scheme csi chez ocaml utop ghci runghc runhaskell clojure clj bb janet jconsole octave matlab maxima gp swipl gnuplot sage pwsh-preview dyalog", func(c *invoked) {
 		if asksOnly(c) {
@@ -59,7 +59,7 @@ func phpCommand(c *invoked) {
 	if asksOnly(c) {
 		return
 	}
-	o := c.options(c.args, "+*r=! run=! B=! R=! E=! process-begin=! process-code=! process-end=! f= file= F=< process-file=< S=! server=! t= docroot= a! interactive! c=! php-ini=! d=! define=! z=! "+
+	o := c.options(c.args, "+*r=% run=% B=! R=! E=! process-begin=! process-code=! process-end=! f= file= F=< process-file=< S=! server=! t= docroot= a! interactive! c=! php-ini=! d=! define=! z=! "+
 		"zend-extension=! l syntax-check v version m modules i info ini")
 	switch {
 	case o.has("r", "run", "B", "R", "E", "S", "server"):

@@ -64,7 +64,7 @@ func scriptRunner(list string) judge {
 			return
 		}
 		o := c.options(c.args, list)
-		inline := slices.ContainsFunc(o.given, func(g option) bool { return strings.HasSuffix(g.kind, "!") })
+		inline := slices.ContainsFunc(o.given, func(g option) bool { return strings.HasSuffix(g.kind, "!") || strings.HasSuffix(g.kind, "%") })
 		switch {
 		case inline && o.has("i"): // it edits the files in place
 			c.writeAll(o.rest)
@@ -81,7 +81,7 @@ func scriptRunner(list string) judge {
 // reads.
 func (c *invoked) runScript(words []arg) {
 	if len(words) == 0 || isStdin(words[0]) || words[0].known && words[0].text == "-" {
-		c.unknown("runs code that is not in a file of the project")
+		c.snippet()
 		return
 	}
 	c.code(words[0])
@@ -100,7 +100,7 @@ func nodeCommand(c *invoked) {
 	}
 	switch {
 	case o.has("e", "eval", "p", "print"):
-		c.unknown("runs code that is not in a file of the project")
+		c.snippet()
 	case o.has("v", "version", "h", "help") && len(o.rest) == 0:
 	case o.has("c", "check"):
 		c.readAll(o.rest)
@@ -207,13 +207,23 @@ func (c *invoked) packages(words []arg) {
 	}
 }
 
+// installed reports whether a program is among the project's packages: then it is not
+// fetched.
+func (c *invoked) installed(name arg) bool {
+	if !name.isText() || strings.ContainsAny(name.text, "/@\\") || len(c.dirs) != 1 {
+		return false
+	}
+	spots := c.spots(literal("node_modules/.bin/"+name.text), reads)
+	return len(spots) == 1 && spots[0].inside && c.exists(literal("node_modules/.bin/"+name.text))
+}
+
 // runPackage says that a program of a package is run, which is fetched unless it is
 // there.
 func (c *invoked) runPackage(o *options, words []arg, local bool) {
 	for _, text := range o.values("c", "call") {
 		c.child(text)
 	}
-	if local {
+	if local || len(words) > 0 && !o.has("p", "package", "c", "call") && c.installed(words[0]) {
 		c.zone(ZoneBuild, "runs a program of the project's packages")
 	} else {
 		c.unknown("fetches a program and runs it")

@@ -51,22 +51,26 @@ func (c *invoked) patchFile(file arg, strip string) {
 		c.patch(c.stdin, strip)
 		return
 	}
+	text, ok := c.contents(file)
+	c.patch(arg{text: text, known: ok}, strip)
+}
+
+// contents are those of a file of the project. They are not known if the line may have
+// changed it.
+func (c *invoked) contents(file arg) (string, bool) {
+	if !file.isText() || c.ranBefore() || c.moved != "" {
+		return "", false
+	}
 	spots := c.spots(file, reads)
-	if !file.known || file.pipe || len(spots) != 1 || c.ranBefore() {
-		c.patch(arg{}, strip)
-		return
+	if len(spots) != 1 {
+		return "", false
 	}
 	info, err := os.Stat(filepath.FromSlash(spots[0].path))
 	if err != nil || !info.Mode().IsRegular() || info.Size() > longestPatch {
-		c.patch(arg{}, strip)
-		return
+		return "", false
 	}
 	data, err := os.ReadFile(filepath.FromSlash(spots[0].path))
-	if err != nil {
-		c.patch(arg{}, strip)
-		return
-	}
-	c.patch(literal(string(data)), strip)
+	return string(data), err == nil
 }
 
 // ranBefore reports whether something in front in the line changed a file, or may have.
@@ -82,7 +86,8 @@ func (c *invoked) ranBefore() bool {
 // patch says what a patch changes.
 func (c *invoked) patch(text arg, strip string) {
 	if !text.known {
-		c.unknown("it cannot be told what the patch changes")
+		c.confinedOr("it cannot be told what the patch changes")
+		c.bringsLinks(c.name)
 		return
 	}
 	n, err := strconv.Atoi(strip)
@@ -91,6 +96,7 @@ func (c *invoked) patch(text arg, strip string) {
 	}
 	if strings.Contains(text.text, "mode 120000") {
 		c.unknown("the patch makes a link")
+		c.bringsLinks(c.name)
 	}
 	seen := map[string]bool{}
 	for line := range strings.Lines(text.text) {

@@ -50,7 +50,7 @@ func pythonCommand(c *invoked) {
 	o := c.options(c.args, "+b B d E h i I O OO P q s S u v V x c=. m=. W= X= t R J check-hash-based-pycs= help version help-all help-env help-xoptions")
 	switch {
 	case o.has("c"):
-		c.unknown("runs code that is not in a file of the project")
+		c.snippet()
 	case o.has("m"):
 		module, _ := o.value("m")
 		if !o.has("I", "P") { // a file of the project by that name comes first

@@ -38,6 +38,8 @@ func grepCommand(patterns, list string) judge {
 		if o.has(given...) {
 			files = o.rest
 		}
+		follows := o.has("R", "dereference-recursive") && !oneOf(c.name, "rg ag ack ack-grep") || o.has("follow") ||
+			c.name == "rg" && o.has("L") || c.name == "ag" && o.has("f")
 		deep := oneOf(c.name, "rg ag ack ack-grep rgrep") || o.has("r", "R", "recursive", "dereference-recursive")
 		if how, ok := o.value("d", "directories"); ok && how.text == "recurse" && c.name != "rg" {
 			deep = true
@@ -46,9 +48,9 @@ func grepCommand(patterns, list string) judge {
 		case !deep:
 			c.readAll(files)
 		case len(files) > 0:
-			c.readTrees(files)
+			c.readFollowing(files, follows)
 		case !c.piped || !oneOf(c.name, "rg ag ack ack-grep"):
-			c.readTree(literal("."))
+			c.readFollowing([]arg{literal(".")}, follows)
 		}
 	}
 }
@@ -74,14 +76,18 @@ func fdCommand(c *invoked) {
 		c.looksAround()
 		starts = []arg{literal(".")}
 	}
+	if o.has("L", "follow") {
+		c.readFollowing(starts, true)
+	}
 	if len(run) > 0 {
-		c.runOnEach(run, starts, o.has("e", "extension"))
+		c.runOnEach(run, starts, o.has("e", "extension"), false)
 	}
 }
 
 // runOnEach says that a command is run on the files that a search finds below some
-// directories. A search by name finds no directory that holds them all.
-func (c *invoked) runOnEach(run, starts []arg, named bool) {
+// directories. A search by name finds no directory that holds them all, and one for plain
+// files finds no links.
+func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 	for i, a := range run {
 		if a.known && a.text == ";" {
 			run = run[:i]
@@ -95,12 +101,15 @@ func (c *invoked) runOnEach(run, starts []arg, named bool) {
 			found = under(start, literal("{}"))
 			found.below = true
 		}
-		found.taken = new(bool)
+		found.taken, found.follows = new(bool), !plain
 		words := make([]arg, 0, len(run)+1)
 		given := false
 		for _, a := range run {
 			w, is, part := standIn(a, found)
 			words, given = append(words, w), given || is
+			if is && !part && w.text != found.text && found.follows { // what is below may be links too
+				c.readFollowing([]arg{start}, true)
+			}
 			if part {
 				c.unknown("the names of files become part of a command")
 			}
@@ -131,8 +140,8 @@ func standIn(a, found arg) (w arg, is, part bool) {
 	case oneOf(a.text, "{} {/} {//} {.} {/.}"):
 		return found, true, false
 	case strings.Contains(a.text, "{}"):
-		if dir, rest, _ := strings.Cut(a.text, "{}"); strings.Trim(dir+rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") == "" {
-			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern, tree: found.tree && rest == "", below: found.below, taken: found.taken}, true, false
+		if dir, rest, _ := strings.Cut(a.text, "{}"); !strings.Contains(rest, "..") && strings.Trim(dir+rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") == "" {
+			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern, tree: found.tree && rest == "", below: found.below, follows: found.follows, taken: found.taken}, true, false
 		}
 		return a, true, true
 	default:

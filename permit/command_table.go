@@ -74,22 +74,27 @@ func reader(list string) judge {
 }
 
 // dirReader judges readers that look at the directory they are in if they are given
-// nothing.
-func dirReader(list string) judge {
+// nothing. With one of some options they follow the links that they find.
+func dirReader(list, follow string) judge {
+	follows := strings.Fields(follow)
 	return func(c *invoked) {
 		o := c.options(c.args, list)
-		c.readAll(o.rest)
 		if len(o.rest) == 0 && !asksOnly(c) {
-			c.looksAround()
+			o.rest = []arg{literal(".")}
+		}
+		for _, a := range o.rest {
+			a.follows = a.follows || o.has(follows...)
+			c.read(a)
 		}
 	}
 }
 
-// differ judges readers that go through whole directories with -r.
+// differ judges readers that go through whole directories with -r. Unless they are told
+// not to, they follow links.
 func differ(list string) judge {
 	return func(c *invoked) {
 		if o := c.options(c.args, list); o.has("r", "recursive") {
-			c.readTrees(o.rest)
+			c.readFollowing(o.rest, !o.has("no-dereference"))
 		} else {
 			c.readAll(o.rest)
 		}

@@ -58,11 +58,12 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 }
 
 func (c *invoked) pack(o *options, dirs []arg) {
+	follows := o.has("h", "dereference") || c.name == "bsdtar" && o.has("L", "H")
 	if len(dirs) == 0 {
-		c.readTrees(o.rest)
+		c.readFollowing(o.rest, follows)
 	}
 	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // which member is in which depends on the order: all in all
-		c.in(dir, func() { c.readTrees(o.rest) })
+		c.in(dir, func() { c.readFollowing(o.rest, follows) })
 	}
 	if o.has("remove-files") {
 		c.protect(destroyFiles, "removes what it packs")

@@ -37,9 +37,10 @@ func textCommands(t table) {
 	// number.
 	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 "+
 		"zcat gzcat bzcat xzcat zstdcat lz4cat lzcat readelf objdump c++filt addr2line hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
-	t.add("ls dir vdir gls eza exa lsd lsattr", dirReader("*"))
+	t.add("ls dir vdir gls lsattr", dirReader("*", "L dereference"))
+	t.add("eza exa lsd", dirReader("*", "follow-symlinks L dereference"))
 	t.add("nm size", reader("* plugin=!"))
-	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=>"))
+	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=>", "follow-links"))
 	t.add("shasum cksum", reader("* a= algorithm="))
 	t.add("tac gtac", reader("* s= separator="))
 	t.add("head tail ghead gtail", reader("* n= c= lines= bytes= pid="))
@@ -62,8 +63,8 @@ func textCommands(t table) {
 	t.add("base64 base32 basenc gbase64", reader("* w= wrap= b= i=< o=> input=< output=>"))
 	t.add("stat gstat", reader("* c= printf= format="))
 	t.add("file", reader("* f=! files-from=! m=< magic-file=< F= separator= P= e= exclude= C! compile!"))
-	t.add("tree", dirReader("* o=> L= P= I= H= T= filelimit= charset= timefmt= R!"))
-	t.add("du gdu", dirReader("* X=< exclude-from=< exclude= files0-from=!"))
+	t.add("tree", dirReader("* o=> L= P= I= H= T= filelimit= charset= timefmt= R!", "l"))
+	t.add("du gdu", dirReader("* X=< exclude-from=< exclude= files0-from=!", "L dereference"))
 	t.add("sort gsort", reader("* o=> output=> compress-program=$ T= temporary-directory= S= t= k= field-separator= key= buffer-size= parallel= "+
 		"batch-size= files0-from=! random-source=< sort="))
 	t.add("column", reader("* s= o= c= N= R= H= T= E= W= O= separator= output-separator= table-columns= output-width="))

@@ -64,6 +64,7 @@ type Finding struct {
 	opaque bool     // it is in its zone because it cannot be told what it does
 	code   bool     // it runs code that was not read
 	owner  int      // the finding of the command that does it, from 1; 0 for none
+	beside bool     // it runs beside the rest of the line
 	does   effect   // to a path
 	tree   string   // the directory that it may reach all of, as subjects are written; nothing if there is none
 	apart  bool     // the command runs in another directory than the project, or with variables of the line's own
@@ -80,6 +81,40 @@ type Opinion struct {
 	// Where is the file and line of a rule. It is no part of By: a yes for a rule holds
 	// when a line is added above it.
 	Where string `json:"where,omitempty"`
+}
+
+// Asks is the reason for people who are asked: why the call asks, and what would make it
+// not ask.
+func (e *Explanation) Asks() string {
+	if e.Decision != belay.ToolAsk || e.Reason == "" {
+		return e.Reason
+	}
+	return e.Reason + "; " + e.way()
+}
+
+// way says what would make a call that asks not ask.
+func (e *Explanation) way() string {
+	for _, o := range e.Opinions {
+		id, ok := strings.CutPrefix(o.By, "protection ")
+		switch {
+		case o.Decision != belay.ToolAsk || !ok:
+		case id == shellOutside:
+			return "it would not ask about a directory that permit.roots names"
+		default:
+			return "it would not ask if the user's settings relaxed " + id
+		}
+	}
+	for _, o := range e.Opinions {
+		if o.Decision == belay.ToolAsk && strings.HasPrefix(o.By, "rule ") {
+			return "it would not ask without this rule"
+		}
+	}
+	for i := range e.Findings {
+		if f := &e.Findings[i]; f.Zone == ZoneMachine && (f.opaque || f.Kind == KindUnknown) {
+			return "it would not ask if the command said plainly what it does"
+		}
+	}
+	return "it would not ask with a rule that allows it"
 }
 
 // Network reports whether the call was understood to use the network, or might: what

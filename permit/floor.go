@@ -16,7 +16,8 @@ import (
 
 // Options are the options of [New]. A nil *Options is valid.
 type Options struct {
-	// Mode says how far the agent goes by itself. Defaults to Standard.
+	// Mode says how far the agent goes by itself. Defaults to Build if Sandboxed is set,
+	// and to Standard otherwise.
 	Mode Mode
 	// Rules are looked at in every mode. Defaults to none.
 	Rules []Rule
@@ -55,6 +56,7 @@ type Floor struct {
 	extra      []root
 	home, temp root
 	protected  []root
+	hooks      []root // what git runs by itself, besides .git/hooks
 	sandboxed  bool
 	plainShell bool // commands are not run by bash
 	commands   map[string]judge
@@ -76,7 +78,9 @@ func New(project string, opts *Options) (*Floor, error) {
 	}
 	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: commandTable(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
 	if f.mode == (Mode{}) {
-		f.mode = Standard
+		if f.mode = Standard; o.Sandboxed {
+			f.mode = Build
+		}
 	}
 	f.plainShell = o.Shell != "" && filepath.Base(o.Shell) != "bash"
 	f.commands["cd"], f.commands["pushd"], f.commands["popd"] = changeDirectory, changeDirectory, popDirectory
@@ -107,6 +111,7 @@ func New(project string, opts *Options) (*Floor, error) {
 		f.home = place(o.Home)
 	}
 	f.temp = place(cmp.Or(o.Temp, os.TempDir()))
+	f.findHooks()
 	var ids []string
 	for _, p := range Protections() {
 		ids = append(ids, p.ID)
@@ -168,7 +173,7 @@ func (f *Floor) holds(protection string) belay.ToolDecision {
 // Authorize judges a call.
 func (f *Floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.Explain(ctx, call.Tool(), call.Input())
-	return belay.Authorization{Decision: e.Decision, Reason: e.Reason, By: e.By}, nil
+	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By}, nil
 }
 
 // Explain says what the floor decides about a call of a tool with an input, and why.

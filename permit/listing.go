@@ -20,6 +20,8 @@ type names struct {
 	// hidden says that what is in .git may be among them, and plain that all begin with
 	// a directory, so that none looks like an option.
 	hidden, plain bool
+	// files says that they are plain files, and no links.
+	files bool
 	// pattern is what they look like, where the search was for certain names.
 	pattern string
 	// starts are the words that say where the search was, or what for. Without any it
@@ -66,10 +68,21 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 		}
 		return n.only("l files files-with-matches files-without-match").asNames("0", "null")
 	case "ls":
-		return givenOptions(args, "1atrSAd", "", names{hidden: true}).asNames("")
+		return listNames(args)
 	default:
 		return noNames
 	}
+}
+
+// listNames is what ls hands over: names in the directory at hand, which begin with no dot
+// unless it is told otherwise.
+func listNames(args []string) names {
+	l := givenOptions(args, "1atrSAd", "", names{})
+	if starts := l.names.starts; len(starts) == 1 && isOrdinary(starts[0]) && strings.ContainsAny(starts[0], "*?") && !strings.ContainsAny(starts[0], "/\\[") {
+		l.names.pattern, l.names.starts = starts[0], nil
+	}
+	l.names.hidden = l.has("a A") || len(l.names.starts) > 0
+	return l.asNames("")
 }
 
 // fileLister is a command that may list files, with the options that it was given.
@@ -152,6 +165,8 @@ func findNames(args []string) names {
 			return noNames
 		case w == "-print0":
 			n.zeros = true
+		case w == "-type" && i+1 < len(args) && args[i+1] == "f":
+			n.files = true
 		}
 		if (w == "-name" || w == "-iname") && i+1 < len(args) && !slices.ContainsFunc(args, func(w string) bool { return oneOf(w, "-o -or -not ! , (") }) && isOrdinary(args[i+1]) {
 			n.hidden, n.pattern = false, args[i+1]
@@ -159,6 +174,9 @@ func findNames(args []string) names {
 		if start = start && !strings.HasPrefix(w, "-") && w != "(" && w != "!"; start && w == "?" {
 			return noNames
 		}
+	}
+	if slices.ContainsFunc(args, func(w string) bool { return oneOf(w, "-L -follow -o -or -not ! , (") }) {
+		n.files = false
 	}
 	return n
 }
@@ -248,7 +266,7 @@ func (a *analysis) overNames(items []*syntax.Word) (arg, bool) {
 	if names.pattern == "" || strings.ContainsAny(names.pattern, "/\\[") {
 		names.pattern = "*"
 	}
-	return arg{text: "./" + names.pattern, known: true, pattern: true, below: true}, true
+	return arg{text: "./" + names.pattern, known: true, pattern: true, below: true, follows: true}, true
 }
 
 // surprises looks through the project for names that xargs would take for something

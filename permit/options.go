@@ -222,7 +222,7 @@ func cutOption(list string) (name, kind, more string, ok bool) {
 		end++
 	}
 	cut := 1
-	for cut < end && list[cut] != '=' && list[cut] != '!' {
+	for cut < end && list[cut] != '=' && list[cut] != '!' && list[cut] != '%' {
 		cut++
 	}
 	return list[:cut], list[cut:end], list[end:], true

@@ -86,6 +86,9 @@ func (a *analysis) path(w arg, do effect) {
 		a.doubt(w.text, "it cannot be told in which directory this is")
 		return
 	}
+	if w.follows && do != removes {
+		spots = append(spots, a.followed(w, spots)...)
+	}
 	seen := make(map[string]bool, len(spots))
 	for i := range spots {
 		s := &spots[i]
@@ -94,6 +97,9 @@ func (a *analysis) path(w arg, do effect) {
 		}
 		seen[s.path] = true
 		s.tree, s.below = s.tree || w.tree, s.below || w.below
+		if a.misled(w, s, do) {
+			continue
+		}
 		if f := a.floor.judgePath(s, do, false); i < mostMatches || f.Zone > ZoneWorkspace {
 			a.add(f)
 		}

@@ -191,6 +191,20 @@ var systemDirectories = []string{
 	"C:/Windows", "C:/Program Files", "C:/Program Files (x86)", "C:/ProgramData",
 }
 
+// harmlessPlaces hold what comes with the operating system and is the same on every
+// machine: programs, libraries, headers, manuals.
+var harmlessPlaces = []string{
+	"/bin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/include", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share",
+	"/usr/local/bin", "/usr/local/go", "/usr/local/include", "/usr/local/lib", "/usr/local/share", "/opt/homebrew/bin", "/opt/homebrew/include", "/opt/homebrew/lib",
+	"/opt/homebrew/share", "/etc/os-release", "/etc/lsb-release", "/etc/debian_version", "/etc/alpine-release", "/etc/redhat-release",
+	"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
+}
+
+// isHarmlessSystem reports whether anybody may know what a path of the system holds.
+func isHarmlessSystem(path string) bool {
+	return slices.ContainsFunc(harmlessPlaces, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
+}
+
 // diskDevices begin the names of devices that hold file systems or memory.
 var diskDevices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "dm-", "md", "loop", "mem", "kmem", "port", "sg", "nbd"}
 
@@ -241,6 +255,14 @@ func (f *Floor) private(s *spot, do effect) string {
 			return selfFiles
 		}
 	}
+	for _, r := range f.hooks {
+		if _, ok := r.holds(s.path); ok {
+			return selfGit
+		}
+		if _, ok := (root{s.path}).holds(r.path); ok && do >= rewrites {
+			return selfGit
+		}
+	}
 	path := s.path
 	if s.inside || s.extra {
 		path = s.rel
@@ -259,7 +281,7 @@ func (f *Floor) private(s *spot, do effect) string {
 // holdsPrivate says which protection something below a directory falls under.
 func (f *Floor) holdsPrivate(s *spot) string {
 	dir := filepath.FromSlash(s.path)
-	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}} {
+	for _, p := range []struct{ name, id string }{{".belay", selfFiles}, {".claude", selfFiles}, {"belay.yaml", selfFiles}, {".git", selfGit}, {".envrc", selfTasks}, {".mcp.json", selfTasks}} {
 		if _, err := os.Lstat(filepath.Join(dir, p.name)); err == nil {
 			return p.id
 		}
@@ -288,11 +310,17 @@ func privatePath(path string) string {
 		}
 	}
 	if git < 0 {
+		if runsLater(parts) {
+			return selfTasks
+		}
 		return configOfPrograms(parts)
 	}
 	rest := parts[git+1:]
 	if len(rest) == 0 {
 		return selfGit // it would be replaced
+	}
+	if oneOf(plainName(rest[0]), "rebase-merge rebase-apply sequencer") { // what git does next
+		return selfGit
 	}
 	for i, part := range rest {
 		switch plain := plainName(part); {
@@ -388,7 +416,7 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding {
 	}
 	if do != reads {
 		if id := f.private(s, do); id != "" {
-			held(id, "it steers Belay or what git runs")
+			held(id, steers(id))
 		}
 	}
 	switch {
@@ -402,6 +430,7 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding {
 			found.Zone = max(found.Zone, ZoneWorkspace)
 		}
 	case !strict && (slices.Contains(harmlessDevices, s.path) || strings.HasPrefix(s.path, "/dev/fd/")):
+	case !strict && do == reads && isHarmlessSystem(s.path):
 	case !strict && s.temp:
 		if found.Zone < ZoneWorkspace {
 			found.Zone, found.Why = ZoneWorkspace, "temporary"
@@ -410,9 +439,21 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding {
 		if do != reads && isSystem(s.path) {
 			held(systemWrite, "it is a system directory")
 		}
-		held(outside, "it is outside the project")
+		why := "it is outside the project"
+		if strict && do == reads {
+			why += ": read it with a command, which is asked about, or have its directory added to permit.roots"
+		}
+		held(outside, why)
 	}
 	return found
+}
+
+// steers says what a protected file does.
+func steers(id string) string {
+	if id == selfTasks {
+		return "other programs run it by themselves"
+	}
+	return "it steers Belay or what git runs"
 }
 
 // never says why something is never done to a path, or nothing.

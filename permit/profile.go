@@ -185,7 +185,7 @@ func (f *Floor) findings(tool string, p *Profile, fields []member) []Finding {
 		case among(p.filters, name):
 			found = f.globFindings(found, &fields[i], "", false)
 		case among(p.URLs, name):
-			found = urlFindings(found, &fields[i])
+			found = f.urlFindings(found, &fields[i])
 		case p.unknown:
 			found = f.guess(found, &fields[i])
 		}
@@ -223,7 +223,7 @@ func (f *Floor) commandFindings(tool string, p *Profile, fields []member) []Find
 			continue
 		}
 		if command, ok := fields[i].text(); ok {
-			found := f.analyse(command)
+			found := f.analyseIn(command, f.sandboxed && tool == shellTool)
 			if p.Zone > ZoneSafe {
 				found = append(found, Finding{Kind: KindTool, Subject: tool, Zone: p.Zone})
 			}
@@ -293,7 +293,10 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	if strings.ContainsRune(text, 0) {
 		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "the path has a zero byte in it", Protection: filesOutside}
 	}
-	native := filepath.FromSlash(text)
+	native, known := f.expanded(text)
+	if !known {
+		return Finding{Kind: KindUnknown, Subject: text, Zone: ZoneMachine, Why: "it may be the home directory of somebody: write ./ in front of the name of a file", Protection: filesOutside}
+	}
 	var s spot
 	if filepath.IsAbs(native) {
 		s = f.locateFrom(filepath.VolumeName(native)+string(filepath.Separator), native)
@@ -303,11 +306,25 @@ func (f *Floor) fileFinding(text string, do effect) Finding {
 	return f.judgePath(&s, do, true)
 }
 
+// expanded is a path as a tool may read it: many take a ~ for the home directory, as the
+// shell does. It reports false for a home directory that is not known.
+func (f *Floor) expanded(text string) (string, bool) {
+	rest, ok := strings.CutPrefix(text, "~")
+	switch {
+	case !ok:
+		return filepath.FromSlash(text), true
+	case f.home.path == "" || rest != "" && rest[0] != '/':
+		return "", false
+	default:
+		return filepath.FromSlash(f.home.path + rest), true
+	}
+}
+
 // globFindings judges the fixed part of a pattern of paths below a directory. A pattern
 // that only picks among what is below counts if it may lead out.
 func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool) []Finding {
 	for _, text := range texts(m) {
-		away := strings.Contains(text, "..") || filepath.IsAbs(filepath.FromSlash(text))
+		away := strings.Contains(text, "..") || strings.HasPrefix(text, "~") || filepath.IsAbs(filepath.FromSlash(text))
 		if !away && !always {
 			continue
 		}
@@ -316,7 +333,7 @@ func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool
 			fixed = fixed[:strings.LastIndex(fixed, "/")+1] // a/b* is in a
 		}
 		place := fixed
-		if !filepath.IsAbs(filepath.FromSlash(text)) && dir != "" {
+		if !filepath.IsAbs(filepath.FromSlash(text)) && dir != "" && !strings.HasPrefix(text, "~") {
 			place = dir + "/" + fixed
 		}
 		found = append(found, f.fileFinding(place, reads))
@@ -327,8 +344,13 @@ func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool
 	return found
 }
 
-func urlFindings(found []Finding, m *member) []Finding {
+// urlFindings judges addresses. One that names a file of this machine is judged as a path
+// of a file tool.
+func (f *Floor) urlFindings(found []Finding, m *member) []Finding {
 	for _, text := range texts(m) {
+		if r := judgeURL(text); r.file != "" {
+			found = append(found, f.fileFinding(r.file, reads))
+		}
 		found = append(found, urlFinding(text, ZoneNetwork))
 	}
 	return found
@@ -347,7 +369,10 @@ func (f *Floor) guess(found []Finding, m *member) []Finding {
 		case name == "command" || name == "cmd" || name == "script":
 			more = f.analyse(text)
 		case len(text) < 4096 && text != "" && !strings.ContainsAny(text, "\n\x00"):
-			native := filepath.FromSlash(text)
+			native, ok := f.expanded(text)
+			if !ok {
+				native = filepath.FromSlash(text)
+			}
 			s := f.locateFrom(filepath.FromSlash(f.project.path), native)
 			if filepath.IsAbs(native) {
 				s = f.locateFrom(filepath.VolumeName(native)+string(filepath.Separator), native)

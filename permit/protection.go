@@ -19,6 +19,7 @@ const (
 	systemWrite   = "system.write"
 	selfFiles     = "self.files"
 	selfGit       = "self.git"
+	selfTasks     = "self.tasks"
 	selfCommand   = "self.command"
 	netMetadata   = "net.metadata"
 	netPrivate    = "net.private"
@@ -39,6 +40,7 @@ func Protections() []Protection {
 		{systemWrite, belay.ToolDeny, "system directories are not changed"},
 		{selfFiles, belay.ToolDeny, "hooks, spaces, .belay, belay.yaml and .claude are not changed"},
 		{selfGit, belay.ToolDeny, ".git/hooks and .git/config are not changed, nor what git runs by itself"},
+		{selfTasks, belay.ToolDeny, "files that other programs run by themselves are not changed: .envrc, .mcp.json, editors' tasks"},
 		{selfCommand, belay.ToolDeny, "belay is not used to approve, to trust or to reconfigure itself"},
 		{netMetadata, belay.ToolDeny, "link-local addresses and the metadata services of clouds are not reached"},
 		{netPrivate, belay.ToolAsk, "private networks and names that look local are asked about"},

@@ -44,7 +44,7 @@ func TestRulesSeePastOptionsAndSpellings(t *testing.T) {
 func TestWhatRunsOutsideIsAnotherQuestion(t *testing.T) {
 	t.Parallel()
 	floor := newWorld(t).floor(t, permit.Options{Mode: permit.Build, Sandboxed: true})
-	inside := floor.Explain(t.Context(), "shell", input(t, map[string]any{"command": "python3 -c 'print(1)'"}))
+	inside := floor.Explain(t.Context(), "shell", input(t, map[string]any{"command": "./unknown; $X"}))
 	outside := floor.Explain(t.Context(), "shell", input(t, map[string]any{"command": "crontab x"}))
 	if inside.Decision != belay.ToolAsk || outside.Decision != belay.ToolAsk || inside.By == outside.By {
 		t.Errorf("inside is asked by %q, outside by %q", inside.By, outside.By)

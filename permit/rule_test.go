@@ -75,7 +75,7 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			floor := w.floor(t, permit.Options{Sandboxed: true, Rules: rules(t, c.rules...), Tools: tools})
+			floor := w.floor(t, permit.Options{Mode: permit.Standard, Sandboxed: true, Rules: rules(t, c.rules...), Tools: tools})
 			expect(t, floor.Explain(t.Context(), c.tool, input(t, c.in)), c.want, "")
 		})
 	}

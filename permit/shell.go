@@ -41,22 +41,60 @@ type analysis struct {
 	owner int      // the finding of the command at hand, from 1
 	exits []*state // what the loops and functions under way are left with, outermost first
 	names names    // what the pipe hands over that the statement at hand reads
-	looks int      // how many files were looked at for the sake of patterns
-	src   string
+	looks int      // how many files were looked at for the sake of patterns and links
+	// links are those below a directory that lead out of the project.
+	links map[string][]spot
+	// tracked says that the command at hand is git, and takes paths from its records.
+	tracked bool
+	// confined says that the text runs in a sandbox.
+	confined bool
+	src      string
 	// posix says that the text at hand is run by sh. That is dash on one machine and
 	// bash on the next.
 	posix bool
 }
 
 // analyse says what a shell does with a command, started in the project.
-func (f *Floor) analyse(command string) []Finding {
-	a := &analysis{floor: f, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
+func (f *Floor) analyse(command string) []Finding { return f.analyseIn(command, false) }
+
+// analyseIn is analyse for a command that runs in a sandbox, or does not.
+func (f *Floor) analyseIn(command string, confined bool) []Finding {
+	a := &analysis{floor: f, confined: confined, posix: f.plainShell, state: state{dirs: []string{f.project.path}}}
 	a.parse(command)
+	a.reachesOwn()
 	a.keepApart()
 	if len(a.found) > mostFindings {
 		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command does too much to be told"})
 	}
 	return a.found
+}
+
+// reachesOwn lowers requests to this machine in a line that starts a server of the project
+// beside them. In the sandbox the line has no network but its own: it reaches what it has
+// opened, and nothing else.
+func (a *analysis) reachesOwn() {
+	if !a.confined || !slices.ContainsFunc(a.found, func(f Finding) bool { return f.beside && f.code && f.Zone == ZoneBuild }) {
+		return
+	}
+	own := map[int]bool{} // commands whose requests are to this machine
+	for i := range a.found {
+		if f := &a.found[i]; f.Kind == KindURL {
+			if f.Protection != netLoopback {
+				return
+			}
+			own[f.owner-1] = true
+		}
+	}
+	for i := range a.found {
+		if f := &a.found[i]; f.Kind == KindCommand && f.Zone >= ZoneNetwork && !own[i] {
+			return // something else needs the network
+		}
+	}
+	for i := range a.found {
+		if f := &a.found[i]; f.Kind == KindURL || own[i] && f.Zone <= ZoneExternal {
+			f.Zone, f.Protection, f.Why = ZoneBuild, "", "it reaches only what the line itself has opened"
+		}
+	}
 }
 
 // keepApart raises code of the project that runs in one line with something that uses the
@@ -85,7 +123,7 @@ func (a *analysis) keepApart() {
 // add notes a finding.
 func (a *analysis) add(f Finding) {
 	if len(a.found) <= mostFindings {
-		f.Line, f.owner = int(a.line), a.owner
+		f.Line, f.owner, f.beside = int(a.line), a.owner, a.forks
 		a.found = append(a.found, f)
 	}
 }
@@ -191,11 +229,13 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.plain(s, stdin, piped)
 }
 
-// apart goes through something in a shell of its own: what it learns is forgotten.
+// apart goes through something in a shell of its own: what it learns is forgotten, but
+// not what it did to files.
 func (a *analysis) apart(do func()) {
 	before, exits := a.state, a.exits
 	a.exits = nil
 	do()
+	before.moved, before.movedIn = a.moved, a.movedIn
 	a.state, a.exits = before, exits
 }
 

@@ -48,13 +48,18 @@ type state struct {
 	// moved is what may have put other files, and links, in the place of those that are
 	// there now. Where paths lead is not known behind it.
 	moved string
+	// movedIn is the directory of the project that they are all in, if they are in one.
+	movedIn string
 	// lost says that commands may mean anything: PATH was changed, or a text was run
 	// that is not known.
 	lost string
 }
 
 // fileParam is a parameter that stands for files below a directory.
-type fileParam struct{ number, pattern string }
+type fileParam struct {
+	number, pattern string
+	follows         bool // links among the files are followed
+}
 
 // join is the state after one of two ways was taken. It reports whether that says less
 // than before.
@@ -81,11 +86,14 @@ func (s *state) join(other *state) (less bool) {
 	if s.exported == "" {
 		s.exported = other.exported
 	}
-	if s.moved == "" {
-		s.moved = other.moved
+	switch {
+	case s.moved == "":
+		s.moved, s.movedIn = other.moved, other.movedIn
+	case other.moved != "" && s.movedIn != other.movedIn:
+		s.movedIn = ""
 	}
 	return more || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.soiled != before.soiled ||
-		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved ||
+		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved || s.movedIn != before.movedIn ||
 		changed(s, &before) || (s.params == nil) != (before.params == nil)
 }
 

@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"path"
 	"strconv"
 	"strings"
 
@@ -15,8 +16,10 @@ func (a *analysis) words(list []*syntax.Word) []arg {
 		args = append(args, a.fields(w)...)
 	}
 	for i := range args {
-		if args[i].pattern {
+		if args[i].pattern || args[i].below {
 			args[i].taken = new(bool)
+		}
+		if args[i].pattern {
 			a.listed(args[i])
 		}
 	}
@@ -62,6 +65,11 @@ func (a *analysis) resolve(w *syntax.Word, split bool) []arg {
 	if ran {
 		if text, ok := a.knownOutput(w); ok {
 			return []arg{literal(text)}
+		}
+		if split {
+			if names, ok := a.overNames([]*syntax.Word{w}); ok {
+				return []arg{names}
+			}
 		}
 		return unknown
 	}
@@ -122,10 +130,14 @@ func (a *analysis) patternOf(w *syntax.Word) (arg, bool) {
 		return arg{}, false
 	}
 	if p.Param.Value == a.fileParam.number {
-		return arg{text: a.fileParam.pattern, known: true, pattern: true, below: true}, true
+		if !a.fileParam.follows { // none of them is a link
+			return arg{text: path.Join(path.Dir(a.fileParam.pattern), "{}"), known: true, below: true}, true
+		}
+		return arg{text: a.fileParam.pattern, known: true, pattern: true, below: true, follows: true}, true
 	}
 	text, ok := a.patterns.get(p.Param.Value)
-	return arg{text: text, known: true, pattern: true, below: a.deep.has(p.Param.Value)}, ok
+	deep := a.deep.has(p.Param.Value)
+	return arg{text: text, known: true, pattern: true, below: deep, follows: deep}, ok
 }
 
 func plainParam(p *syntax.ParamExp) bool {

@@ -250,11 +250,12 @@ flag. Those that nobody set are shown with --all.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return config.Paths(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := a.settings()
 			if err != nil {
 				return err
 			}
+			a.defaultMode(cmd.Context(), settings)
 			return a.showConfig(settings, args, all, asJSON)
 		},
 	}

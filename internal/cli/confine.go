@@ -129,7 +129,7 @@ func (f *floor) policy(e *permit.Explanation) sandbox.Policy {
 	s := f.settings
 	p := sandbox.Policy{
 		Write:   present(slices.Concat([]string{s.Project, os.TempDir()}, s.Permit.Roots, s.Sandbox.Write)),
-		Protect: append(steering(s.Project, e), ownFiles(s)...),
+		Protect: slices.Concat(steering(s.Project, e), ownFiles(s), f.later(e)),
 		Hide:    keyFiles(s),
 		Network: e.Network(),
 	}

@@ -347,7 +347,7 @@ func TestNetworkIsForAPurpose(t *testing.T) {
 		{"git submodule foreach 'make'; git pull", true, false},
 		{"git -c core.sshCommand=./evil pull", true, false},
 		{"git push origin \"$X\"", true, false},
-		{"python3 -c 'import socket'", true, false},
+		{"python3 -c 'import socket'", r.floor.box == nil, false}, // in a sandbox it is code of the project
 		{"go test ./...", false, false},
 		{"ls", false, false},
 	} {

@@ -50,6 +50,7 @@ const mostJudged = 1_000
 // can do. Results that are too long are in spill, where they can be read.
 func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*floor, error) {
 	f := &floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]*permit.Explanation)}
+	a.defaultMode(ctx, s)
 	o := s.FloorOptions()
 	o.Roots = append(present(o.Roots), spill)
 	o.Protect = ownFiles(s)
@@ -65,6 +66,14 @@ func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*fl
 		return nil, usage("%w", err)
 	}
 	return f, nil
+}
+
+// defaultMode sets the mode where nobody has: build if a sandbox holds what ordinary work
+// runs, and standard otherwise.
+func (a *app) defaultMode(ctx context.Context, s *config.Loaded) {
+	if s.From("mode").Kind == "default" && a.sandbox(ctx, s) != nil {
+		s.Mode = permit.Build.Name
+	}
 }
 
 // withProfiles adds what the tools of skills and subagents do: they hand out text that
@@ -120,7 +129,7 @@ func spillDir(s *config.Loaded) string { return filepath.Join(s.Home(), "spill")
 func (f *floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.of(call.Policy()).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
-	return belay.Authorization{Decision: e.Decision, Reason: e.Reason, By: e.By}, nil
+	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By}, nil
 }
 
 // Covers reports whether a pattern covers a call, in the mode of its turn.
@@ -153,7 +162,7 @@ type tighterFloor struct {
 func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.In(modeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
-	return belay.Authorization{Decision: e.Decision, Reason: e.Reason, By: e.By}, nil
+	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By}, nil
 }
 
 // remember keeps what was found about a call. Of one that was judged before, as when

@@ -49,7 +49,7 @@ steps:
   - calls: [{tool: shell, input: {command: "sh make-it.sh"}}]
   - text: It is made.
 `, "make-it.sh": "echo made > made.txt\n"})
-	d.environ = []string{"BELAY_STORE=" + dsn + "&password=planted-password"} // the server asks for none
+	d.environ = []string{"BELAY_STORE=" + dsn + "&password=planted-password", "BELAY_MODE=standard"} // the server asks for no password, and the mode about the script
 	d.must("store", "migrate")
 	contains(t, d.out.String(), "the tables are made: version ")
 	_, version, _ := strings.Cut(d.out.String(), "version ")

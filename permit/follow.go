@@ -1,0 +1,188 @@
+package permit
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// errLooks is the reason why a directory is not searched for links.
+var errLooks = errors.New("there are too many files below to look for links")
+
+// following is a path for a command that follows the links below it.
+func following(a arg) arg {
+	a.follows = true
+	return a
+}
+
+// readFollowing says that the command reads all that is below some directories, and
+// follows the links there: grep -R, tar -h and cp -rL do.
+func (c *invoked) readFollowing(args []arg, follows bool) {
+	for _, a := range args {
+		a.follows = a.follows || follows
+		c.readTree(a)
+	}
+}
+
+// outward are the links below a directory that lead out of the project. If there is too
+// much to look at, one of the spots says so.
+func (a *analysis) outward(dir string) []spot {
+	if known, ok := a.links[dir]; ok {
+		return known
+	}
+	var spots []spot
+	var look func(dir string)
+	look = func(dir string) {
+		for _, e := range a.entriesOf(dir) {
+			name := filepath.Join(dir, e.Name())
+			switch {
+			case e.Type()&fs.ModeSymlink != 0:
+				if s := a.floor.locate(name); !s.inside && !s.extra {
+					spots = append(spots, s)
+				}
+			case e.IsDir() && !strings.HasSuffix(filepath.ToSlash(name), ".git/objects"):
+				look(name)
+			}
+			if a.looks > mostLooks || len(spots) > mostMatches {
+				return
+			}
+		}
+	}
+	look(dir)
+	if a.looks > mostLooks {
+		s := a.floor.locate(dir)
+		s.err = errLooks
+		spots = append(spots, s)
+	}
+	if a.links == nil {
+		a.links = map[string][]spot{}
+	}
+	a.links[dir] = spots
+	return spots
+}
+
+// followed are the links that a command follows which is given a path and goes on below
+// it: they are read too.
+func (a *analysis) followed(w arg, spots []spot) []spot {
+	var more []spot
+	for i := range spots {
+		dir := filepath.FromSlash(spots[i].path)
+		if w.below && !w.pattern {
+			dir = filepath.Dir(dir) // the word stands for files of any depth in it
+		}
+		if spots[i].inside || spots[i].extra {
+			more = append(more, a.outward(dir)...)
+		}
+	}
+	if w.pattern && w.below {
+		for _, dir := range a.fixed(filepath.FromSlash(w.text)) {
+			more = append(more, a.outward(dir)...)
+		}
+	}
+	return more
+}
+
+// bringsLinks says that the command puts files in place which are not in its words. There
+// may be links among them: where paths of the project lead is not known behind it.
+func (a *analysis) bringsLinks(what string) { a.bringsLinksTo(what, "") }
+
+// bringsLinksTo is bringsLinks for files that are all below a directory of the project,
+// which the command makes.
+func (a *analysis) bringsLinksTo(what, dir string) {
+	if a.moved == "" {
+		a.moved, a.movedIn = what, dir
+	} else if a.movedIn != dir {
+		a.movedIn = ""
+	}
+}
+
+// bringsCopies says that the command puts files elsewhere. Links among them lead
+// somewhere else from there, and so may those that the line itself has made.
+func (c *invoked) bringsCopies(from []arg) {
+	for _, w := range from {
+		if !w.known || w.pipe {
+			continue
+		}
+		spots := c.spots(w, removes)
+		if !w.pattern {
+			spots = c.entries(w)
+		}
+		for i := range spots {
+			if c.hasLinks(filepath.FromSlash(spots[i].path)) {
+				c.bringsLinks(c.name)
+				return
+			}
+		}
+	}
+}
+
+// hasLinks reports whether a file is a link, has one below it, or is not there and may
+// become one.
+func (c *invoked) hasLinks(path string) bool {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return slices.ContainsFunc(c.found, makesLinks)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return true
+	case !info.IsDir():
+		return false
+	}
+	links := false
+	var look func(dir string)
+	look = func(dir string) {
+		for _, e := range c.entriesOf(dir) {
+			links = links || e.Type()&fs.ModeSymlink != 0 || c.looks > mostLooks
+			if e.IsDir() && !links {
+				look(filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	look(path)
+	return links
+}
+
+// makesLinks reports whether a finding is a command that makes links.
+func makesLinks(f Finding) bool {
+	if f.Kind != KindCommand || len(f.words) == 0 {
+		return false
+	}
+	switch base(f.words[0]) {
+	case "ln", "gln", "link":
+		return true
+	case "cp", "gcp":
+		return slices.ContainsFunc(f.words, func(w string) bool { return strings.HasPrefix(w, "-") && strings.Contains(w, "s") })
+	default:
+		return false
+	}
+}
+
+// misled says so if a path may have become a link since, because of what a command in
+// front of this one brought. It reports whether it did.
+func (a *analysis) misled(w arg, s *spot, do effect) bool {
+	if a.moved == "" || a.tracked || !s.inside || s.rel == "." && !w.follows && !w.pattern || do == removes && !strings.Contains(s.rel, "/") ||
+		a.movedIn != "" && !strings.HasPrefix(s.rel, a.movedIn+"/") {
+		return false
+	}
+	kind := KindRead
+	if do != reads {
+		kind = KindWrite
+	}
+	a.add(Finding{
+		Kind: kind, Subject: s.rel, Zone: ZoneMachine, does: do, opaque: true,
+		Why: a.moved + " may have put a link in its place: run them one after the other, as two commands",
+	})
+	return true
+}
+
+// asTracked does something with paths that git takes from its own records: it does not
+// follow links.
+func (g *git) asTracked(do func()) {
+	before := g.tracked
+	g.tracked = true
+	do()
+	g.tracked = before
+}

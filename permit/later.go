@@ -1,0 +1,194 @@
+package permit
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// laterFiles are files that other programs run by themselves, or read to know what to
+// run: direnv, editors, and programs that start servers of tools.
+var laterFiles = wordSet(".envrc .mcp.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json")
+
+// laterBelow are such files in directories of their own. A name that ends in a slash is
+// all of a directory.
+var laterBelow = wordSet(".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .zed/tasks.json .zed/debug.json .fleet/run.json .cursor/mcp.json .cursor/hooks.json " +
+	".idea/runConfigurations/ .devcontainer/ .helix/")
+
+// runsLater reports whether a path is a file that another program runs by itself.
+func runsLater(parts []string) bool {
+	for i, part := range parts {
+		plain := plainName(part)
+		if !strings.HasPrefix(plain, ".") {
+			continue
+		}
+		last := i == len(parts)-1
+		switch {
+		case last && laterFiles[plain], laterBelow[plain+"/"]:
+			return true
+		case last:
+		case laterBelow[plain+"/"+plainName(parts[i+1])] && i == len(parts)-2, plain == ".idea" && plainName(parts[i+1]) == "runconfigurations":
+			return true
+		}
+	}
+	return false
+}
+
+// becomes says so if a directory with files that other programs run gets the name under
+// which they look for it: mv x .vscode.
+func (c *invoked) becomes(from, to []arg) {
+	for _, t := range c.few(to) {
+		for below := range laterBelow {
+			holder, name, _ := strings.Cut(below, "/")
+			if name == "" || holder != plainName(path.Base(path.Clean(t.text))) {
+				continue
+			}
+			if slices.ContainsFunc(from, func(f arg) bool { return !c.exists(f) || c.exists(under(f, literal(name))) }) {
+				c.write(under(t, literal(name)))
+			}
+		}
+	}
+}
+
+// RunsLater are the files and directories of the project that git or other programs run by
+// themselves later: the directory of git's hooks, what they call, a rebase that is under
+// way, editors' tasks and the like. A sandbox should protect them. The commonest are among
+// them even if they are not there yet, as long as the directory is that would hold them.
+func (f *Floor) RunsLater() []string {
+	var paths []string
+	add := func(name string) {
+		_, err := os.Lstat(name)
+		_, holder := os.Lstat(filepath.Dir(name))
+		if err == nil || holder == nil && slices.Contains([]string{".envrc", ".mcp.json", "tasks.json"}, filepath.Base(name)) {
+			paths = append(paths, name)
+		}
+	}
+	project := filepath.FromSlash(f.project.path)
+	for _, names := range []map[string]bool{laterFiles, laterBelow} {
+		for name := range names {
+			add(filepath.Join(project, filepath.FromSlash(name)))
+		}
+	}
+	for _, r := range f.hooks {
+		if _, inside := f.project.holds(r.path); inside {
+			add(filepath.FromSlash(r.path))
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// RebasePlans are the directories where git keeps what it does next in a rebase, as far as
+// one is under way. They are for git alone to change.
+func (f *Floor) RebasePlans() []string {
+	var paths []string
+	for _, name := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
+		plan := filepath.Join(filepath.FromSlash(f.project.path), ".git", name)
+		if _, err := os.Lstat(plan); err == nil {
+			paths = append(paths, plan)
+		}
+	}
+	return paths
+}
+
+// findHooks finds the directory that git takes its hooks from, if it is not .git/hooks,
+// and the scripts of the project that hooks call.
+func (f *Floor) findHooks() {
+	dirs := []string{path.Join(f.project.path, ".git", "hooks")}
+	for _, dir := range f.hooksPaths() {
+		r, err := newRoot(dir)
+		if err != nil || r.path == f.project.path {
+			continue
+		}
+		if path.Base(r.path) == "_" { // its scripts call those beside it
+			r.path = path.Dir(r.path)
+		}
+		f.hooks = append(f.hooks, r)
+		dirs = append(dirs, r.path)
+	}
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(filepath.FromSlash(dir))
+		if err != nil || len(entries) > mostOfMany {
+			continue
+		}
+		for _, e := range entries {
+			if e.Type().IsRegular() && path.Ext(e.Name()) != ".sample" {
+				f.calledBy(path.Join(dir, e.Name()))
+			}
+		}
+	}
+}
+
+// calledBy notes the files of the project that a hook names.
+func (f *Floor) calledBy(hook string) {
+	info, err := os.Stat(filepath.FromSlash(hook))
+	if err != nil || info.Size() > longestScript {
+		return
+	}
+	data, err := os.ReadFile(filepath.FromSlash(hook))
+	if err != nil {
+		return
+	}
+	for word := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return strings.ContainsRune(" \t\n\r;|&()<>\"'`=", r) }) {
+		word = strings.TrimPrefix(strings.TrimPrefix(word, "$PWD/"), "$(git rev-parse --show-toplevel)/")
+		if len(f.hooks) >= mostOfMany || word == "" || strings.ContainsAny(word, "$*?[{\\") || path.IsAbs(word) || !strings.ContainsAny(word, "/.") {
+			continue
+		}
+		s := f.locateFrom(filepath.FromSlash(f.project.path), filepath.FromSlash(word))
+		if info, err := os.Stat(filepath.FromSlash(s.path)); err == nil && info.Mode().IsRegular() && s.inside && path.Base(s.path) != "package.json" {
+			f.hooks = append(f.hooks, root{s.path})
+		}
+	}
+}
+
+// hooksPaths are what the settings of git say about core.hooksPath, as absolute paths.
+func (f *Floor) hooksPaths() []string {
+	git := filepath.Join(filepath.FromSlash(f.project.path), ".git")
+	files := []string{filepath.Join(git, "config"), filepath.Join(git, "config.worktree")}
+	if f.home.path != "" {
+		home := filepath.FromSlash(f.home.path)
+		files = append(files, filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config", "git", "config"))
+	}
+	var dirs []string
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil || info.Size() > longestPatch {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for _, dir := range hooksPathOf(string(data)) {
+			if full, ok := f.expanded(dir); ok {
+				if !filepath.IsAbs(full) {
+					full = filepath.Join(filepath.FromSlash(f.project.path), full)
+				}
+				dirs = append(dirs, full)
+			}
+		}
+	}
+	return dirs
+}
+
+// hooksPathOf finds core.hooksPath in a file with settings of git.
+func hooksPathOf(text string) (dirs []string) {
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			name, rest, _ := strings.Cut(line[1:], "]")
+			section, line = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(rest)
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || section != "core" || !strings.EqualFold(strings.TrimSpace(key), "hookspath") {
+			continue
+		}
+		if value = strings.Trim(strings.TrimSpace(value), `"`); value != "" {
+			dirs = append(dirs, value)
+		}
+	}
+	return dirs
+}

@@ -322,7 +322,7 @@ func TestPrivateCacheIsPrivate(t *testing.T) {
 // agent that holds the user's keys is there for git and ssh alone.
 //
 // SPEC P-15
-func TestNetworkIsForAPurpose(t *testing.T) { //nolint:paralleltest // it sets variables
+func TestNetworkIsForAPurpose(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "agent")
 	t.Setenv("SSH_AUTH_SOCK", agent)
 	t.Setenv("GOMODCACHE", t.TempDir())

@@ -98,7 +98,7 @@ languages:
 	@scripts/ensure-debian 'python3 --version && node --version' python3 nodejs
 
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./sandbox ./store/postgres/internal/crash
+PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./internal/killtest ./sandbox ./store/postgres/internal/crash
 
 .PHONY: race
 race: compiler screen confinement database languages ## all tests under the race detector, but for those that start many processes

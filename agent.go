@@ -34,7 +34,6 @@ type Agent struct {
 	fragments  []fragment // of extensions
 	hints      []fragment // likewise
 	store      Store
-	journal    hook.Journal
 	// riding says that the records of hooks ride the commits of what they belong
 	// to. In memory that would be a copy for nothing.
 	riding   bool
@@ -51,7 +50,8 @@ type Agent struct {
 	home         *Registry   // which it is in
 	leaving      atomic.Bool // it is being replaced
 	registration registration
-	endWatching  context.CancelFunc // of extensions
+	endWatching  context.CancelFunc // ends the watching of extensions when they have seen all events
+	cutWatching  context.CancelFunc // ends it with their current event
 	watching     []extensionWatch
 }
 
@@ -61,7 +61,8 @@ type fragment struct{ from, text string }
 // namedModel is a model with what it says about itself.
 type namedModel struct {
 	Model
-	info ModelInfo
+	info  ModelInfo
+	quick atomic.Int32 // how often in a row it has answered at once
 }
 
 func named(m Model) *namedModel {
@@ -157,10 +158,6 @@ func (a *Agent) makeRuntime() error {
 	if opts.Logger == nil {
 		opts.Logger = a.opts.Logger
 	}
-	if opts.Journal == nil {
-		opts.Journal = hook.NewMemoryJournal(4096)
-	}
-	a.journal = opts.Journal
 	runtime, err := hook.NewRuntime(Phases(), &opts)
 	a.hooks = runtime
 	return err

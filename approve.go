@@ -42,7 +42,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 			ID: c.approval.ID, Call: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Hash: c.approval.Hash, Reason: who.reason, By: who.by, Floor: who.floor, soFar: t.so(),
 		})})
 		c.pending = t.aside(c.pending, outcome.Output.Aside)
-		c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+		c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 		if err != nil && t.ctx.Err() != nil {
 			c.approval = nil
 			c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
@@ -150,7 +150,7 @@ func (t *turn) approve(b *batch) error {
 		t.decided(c, Decision{By: "belay", Reason: fmt.Sprintf("asking came to a sudden end: %v", sudden)})
 	})
 	t.gather(b)
-	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
+	return t.commit(nil, b.records(false), b.approvals())
 }
 
 // askPerson asks the approver. Whatever is not a clear yes to this very input is

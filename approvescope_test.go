@@ -358,7 +358,7 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 // A scope that cannot be read is refused where the decision is made, with a word on
 // what to write; the approval stays pending.
 //
-// SPEC P-09
+// SPEC P-09, P-18
 func TestScopeThatCannotStand(t *testing.T) {
 	t.Parallel()
 	for place, store := range stores() {
@@ -382,6 +382,7 @@ func TestScopeThatCannotStand(t *testing.T) {
 				{"a kind that is none", true, belay.Scope{Kind: "for ever"}, "use once, session or pattern"},
 				{"a pattern without its kind", true, belay.Scope{Pattern: "act(o*)"}, "leave one of them out"},
 				{"a refusal for the session", false, forSession, "leave its scope out"},
+				{"a pattern with a secret in it", true, pattern("act(TOKEN=hunter2 make*)"), "write * in its place"},
 			} {
 				_, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: test.allow, By: "ann", Scope: test.scope})
 				if !errors.Is(err, belay.ErrScope) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), q.ID) {

@@ -81,7 +81,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 		outcome, err := fire(t.ctx, t, ModelPre, ModelRequest{newInput(t.scope, modelRequest{
 			Model: t.model.info.Name, Attempt: number, Messages: len(t.session.messages), Tools: len(t.tools.declared), soFar: t.so(),
 		})})
-		t.diagnostics = append(t.diagnostics, outcome.Diagnostics...)
+		t.diagnostics = append(t.diagnostics, t.showFailures(outcome.Diagnostics)...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -89,9 +89,12 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	}
 	d := deliver(pending, t.session.state.Reminders, t.agent.opts.Limits.ReminderCharacters)
 	messages, delivered := t.withReminders(d)
-	req := &Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}
-	answer, err := t.stream(t.model, req)
+	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}})
 	if err != nil {
+		if answer != nil { // it is paid for, whatever is wrong with it
+			t.spend(answer.Usage)
+			t.clean = false
+		}
 		if delivered != nil {
 			// The failed request shares its place: nobody may write there again.
 			t.session.messages, t.placed = slices.Clone(t.session.messages), nil
@@ -123,65 +126,11 @@ func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Messag
 	return slices.Clip(messages), delivered
 }
 
-// stream sends a request and hands on what comes of it as it comes.
-func (t *turn) stream(model *namedModel, req *Request) (*Response, error) {
-	t.heard = reception{}
-	if t.hearing == nil {
-		t.hearing = t.hearChunk
-	}
-	model.Stream(t.ctx, req)(t.hearing)
-	if t.heard.err != nil {
-		return nil, t.modelError(model, t.heard.err)
-	}
-	if err := context.Cause(t.ctx); err != nil {
-		return nil, err
-	}
-	response := t.heard.response
-	if response == nil || len(response.Parts) == 0 && response.StopReason != StopRefusal {
-		return nil, &ModelError{Kind: ModelEmpty, Model: model.info.Name, Err: errors.New("it answered nothing")}
-	}
-	response.Usage.Cost = costOf(response.Usage, model.info.Price)
-	return response, nil
-}
-
-// reception is what came of a request so far.
-type reception struct {
-	response *Response
-	err      error
-}
-
-// hearChunk takes a chunk, and reports whether to go on.
-func (t *turn) hearChunk(chunk Chunk, err error) bool {
-	switch {
-	case err != nil:
-		t.heard.err = err
-	case chunk.Response != nil:
-		t.heard.response = chunk.Response
-	case chunk.Text != "":
-		t.emit(Event{Kind: EventTextDelta, Text: chunk.Text})
-	case chunk.Thinking != "":
-		t.emit(Event{Kind: EventThinkingDelta, Text: chunk.Thinking})
-	}
-	return err == nil
-}
-
 func costOf(u Usage, p Price) float64 {
 	if u.Cost != 0 {
 		return u.Cost
 	}
 	return p.Of(u)
-}
-
-// modelError makes sure that a failed attempt has a kind. One that nobody
-// classified is not tried again.
-func (t *turn) modelError(model *namedModel, err error) error {
-	if cause := context.Cause(t.ctx); cause != nil {
-		return cause
-	}
-	if _, ok := errors.AsType[*ModelError](err); ok {
-		return err
-	}
-	return &ModelError{Kind: ModelInvalid, Model: model.info.Name, Err: err}
 }
 
 // message makes a message of a response, and of what a model should not have

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -159,6 +160,9 @@ func (t *turn) begin() {
 
 // adopt makes it the turn of a state.
 func (t *turn) adopt(state *TurnState) {
+	if state != &t.own { // hooks may have run in it before
+		t.snap.Resumes(state.ID)
+	}
 	t.state = state
 	t.at(state.Step)
 }
@@ -170,17 +174,26 @@ func (t *turn) at(step int) {
 
 // commit stores messages and what goes with them, with the records of hooks so
 // far. What could not be stored is not part of the session.
-func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (err error) {
+func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
+	t.commitment = Commit{Messages: messages, Calls: calls, Approvals: approvals}
+	return t.store()
+}
+
+// store writes t.commitment: the rest of it is filled in here. The session's state is
+// stored unless the commitment has one of its own.
+func (t *turn) store() (err error) {
 	s := t.session
+	c := &t.commitment // it is ours again when Commit returns
+	messages := c.Messages
 	now := time.Now()
 	for i, m := range messages {
 		if m.Time.IsZero() { // a reminder that was sent has its place already
 			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
 		}
 	}
-	c := &t.commitment // it is ours again when Commit returns
-	*c = Commit{
-		Session: s.id, Epoch: s.epoch, Messages: messages, Calls: calls, Approvals: approvals, State: &s.state,
+	c.Session, c.Epoch = s.id, s.epoch
+	if c.State == nil {
+		c.State = &s.state
 	}
 	if t.queued != "" {
 		c.Queued = t.takesUp(messages)
@@ -194,7 +207,7 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 			t.lost = t.served
 			s.doubt(t.base)
 			// The turn has failed, and the records tell why: they do not go with it.
-			err = errors.Join(err, t.agent.journal.Append(t.base, c.Runs))
+			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
 		}
 	}()
 	if t.gone() {
@@ -205,16 +218,20 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) (
 	}
 	stored = true
 	s.last += int64(len(messages))
+	if c.Amended != nil { // a copy, because others may read the old slice
+		s.messages = slices.Clone(s.messages)
+		s.messages[len(s.messages)-1] = c.Amended
+	}
 	if n := len(t.placed); n > 0 && len(messages) > 0 && t.placed[n-1] == messages[0] {
 		s.messages, messages = t.placed, messages[1:] // a request holds the first in its place: nobody writes there
 	}
 	s.messages = append(s.messages, messages...)
 	t.placed = nil
-	if calls != nil {
+	if c.Calls != nil {
 		if s.underway == nil {
 			s.underway = new(openTurn)
 		}
-		s.underway.calls = calls
+		s.underway.calls = c.Calls
 	}
 	t.clean = true
 	return t.tellRuns(c.Runs)
@@ -227,8 +244,8 @@ func (t *turn) tellRuns(runs []hook.Run) error {
 	}
 	if !t.agent.riding {
 		runs = t.snap.Take()
-		if err := t.agent.journal.Append(t.base, runs); err != nil {
-			return fmt.Errorf("session %q: %w", t.session.id, &hook.JournalError{Err: err})
+		if err := t.snap.Record(t.base, runs); err != nil {
+			return fmt.Errorf("session %q: %w", t.session.id, err)
 		}
 	}
 	for i := range runs {

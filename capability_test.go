@@ -96,6 +96,9 @@ func TestEachAnswerNeedsItsCapability(t *testing.T) {
 			if err != nil || run.State != hook.Failed || run.Class != hook.CodeCapabilityMissing {
 				t.Errorf("without %s it is %s %s, want failed with %s", test.needs, run.State, run.Class, hook.CodeCapabilityMissing)
 			}
+			if stands(test) {
+				return
+			}
 			if len(run.Contributed) > 0 || len(run.Audit) > 0 || outcome.by != "" || len(outcome.rewriters) > 0 ||
 				!reflect.ValueOf(outcome.out).IsZero() || outcome.in != in {
 				t.Errorf("without %s, something of the answer is used: %+v", test.needs, outcome)
@@ -125,10 +128,57 @@ func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
 			answer.Set(reflect.ValueOf(test.answer))
 			answer.FieldByName("Context").Set(reflect.ValueOf(belay.Tell("told besides")))
 			run, outcome, err := answerWith(t, test.phase, fullInput(t, test.phase), answer.Interface(), test.phase.Capabilities()&^test.needs)
-			if err != nil || run.Class != hook.CodeCapabilityMissing || !reflect.ValueOf(outcome.out).IsZero() {
+			if err != nil || run.Class != hook.CodeCapabilityMissing || !stands(test) && !reflect.ValueOf(outcome.out).IsZero() {
 				t.Errorf("it is %s and merges to %+v, want nothing", run.Class, outcome.out)
 			}
 		})
+	}
+}
+
+// stands reports whether an answer is a denial that stands even if the subscription may
+// not deny.
+func stands(n needing) bool {
+	return n.needs == hook.CanBlock && n.phase.DefaultFailure() == hook.Closed
+}
+
+// A denial that comes with what its subscription may not contribute stands by itself: with
+// its reason, and without the rest of the answer.
+//
+// SPEC H-15, C-03
+func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {
+	t.Parallel()
+	gates := map[string]bool{}
+	for _, test := range answersByCapability() {
+		if test.needs != hook.CanBlock && test.needs != hook.CanApprove || test.rule == "allowing in a person's place needs approve" {
+			continue
+		}
+		gates[test.phase.Name()] = true
+		t.Run(test.phase.Name()+": "+test.rule, func(t *testing.T) {
+			t.Parallel()
+			answer := reflect.New(reflect.TypeOf(test.answer)).Elem()
+			answer.Set(reflect.ValueOf(test.answer))
+			answer.FieldByName("Context").Set(reflect.ValueOf(belay.Tell("told besides")))
+			answer.FieldByName("Output").SetString("shown besides")
+			if input := answer.FieldByName("Input"); input.IsValid() {
+				input.SetBytes([]byte(`{"rewritten": true}`))
+			}
+			allowed := []hook.Capability{test.needs}
+			if stands(test) {
+				allowed = append(allowed, hook.CanAudit)
+			}
+			for _, capabilities := range allowed {
+				in := fullInput(t, test.phase)
+				run, outcome, err := answerWith(t, test.phase, in, answer.Interface(), capabilities)
+				if err != nil || run.Class != hook.CodeCapabilityMissing || !reflect.DeepEqual(outcome.out, test.answer) || outcome.by != "tried" || outcome.in != in {
+					t.Errorf("with %s it is %s and merges to %+v, want %+v", capabilities, run.Class, outcome.out, test.answer)
+				}
+			}
+		})
+	}
+	for _, p := range belay.Phases() {
+		if p.Kind() == hook.Gate && !gates[p.Name()] {
+			t.Errorf("%s is a gate, and its denial was not tried", p.Name())
+		}
 	}
 }
 

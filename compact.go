@@ -171,7 +171,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	whole := trigger != "too_long" && t.unanswered() == nil
 	var response *Response
 	for attempt := 1; ; attempt++ {
-		req := &Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens}
+		req := &exchange{Request: Request{System: t.system, Tools: t.tools.declared, MaxTokens: t.agent.opts.MaxTokens}}
 		if whole {
 			req.Messages = append(slices.Clip(t.session.messages), &Message{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(instructions)}})
 		} else {
@@ -179,7 +179,11 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 			req.Messages = []*Message{{Role: RoleUser, Kind: KindUser, Parts: []Part{Text(t.account() + "\n\n" + instructions)}}}
 		}
 		var err error
-		if response, err = t.silently(model, req); err == nil {
+		response, err = t.silently(model, req)
+		if response != nil {
+			t.pay(response.Usage)
+		}
+		if err == nil {
 			break
 		}
 		var failure *ModelError
@@ -190,10 +194,6 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 		if err := t.again(attempt, err); err != nil {
 			return nil, err
 		}
-	}
-	t.spend(response.Usage)
-	if t.quiet {
-		t.session.spent(response.Usage)
 	}
 	var texts []string
 	for _, p := range response.Parts {
@@ -215,9 +215,18 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	}, nil
 }
 
-// silently asks a model without telling anyone what it says.
-func (t *turn) silently(model *namedModel, req *Request) (*Response, error) {
-	quiet := turn{agent: t.agent, session: t.session, ctx: t.ctx, silent: true}
+// pay counts what a summary took. Outside a turn it is the session's alone.
+func (t *turn) pay(u Usage) {
+	t.spend(u)
+	if t.quiet {
+		t.session.spent(u)
+	}
+	t.clean = false
+}
+
+// silently asks a model, and emits no events about what it says.
+func (t *turn) silently(model *namedModel, req *exchange) (*Response, error) {
+	quiet := turn{agent: t.agent, session: t.session, scope: t.scope, ctx: t.ctx, base: t.base, silent: true}
 	return quiet.stream(model, req)
 }
 

@@ -17,6 +17,8 @@ import (
 // they were given to.
 type Controls struct {
 	turn *turn
+	// call is the id of a tool's call; empty for others.
+	call string
 	// said is the message on its way into the transcript; nil for a tool, which
 	// runs beside the turn and not in it.
 	said *submitted
@@ -87,7 +89,7 @@ func (c *Controls) Append(parts ...Part) error {
 	w := &c.turn.wishes
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.injected = append(w.injected, in)
+	w.injected = append(w.injected, wishedInjection{c.call, in})
 	return nil
 }
 
@@ -228,7 +230,7 @@ type Inquiry struct {
 // between steps: tools run beside it.
 type wishes struct {
 	mu       sync.Mutex
-	injected []Injection
+	injected []wishedInjection
 	model    *namedModel // for this turn
 	kept     *namedModel // from now on
 	compact  bool
@@ -237,8 +239,20 @@ type wishes struct {
 	spent       Usage
 	waits       []Question
 	missing     error // of one that could not be gone on with
-	pending     []PendingReminder
+	pending     []wishedReminder
 	diagnostics []hook.Diagnostic
+}
+
+// wishedInjection is a message that the tool of a call added.
+type wishedInjection struct {
+	call string
+	Injection
+}
+
+// wishedReminder is a reminder that comes from the subagent of a call.
+type wishedReminder struct {
+	call string
+	PendingReminder
 }
 
 // grant does what was wished for, apart from what has to wait for a commit.
@@ -272,10 +286,14 @@ func (t *turn) gatherWishes() {
 	w := &t.wishes
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.state.Appended = append(t.state.Appended, w.injected...)
+	for _, in := range w.injected {
+		t.state.Appended = append(t.state.Appended, in.Injection)
+	}
 	t.state.Usage = t.state.Usage.add(w.spent)
 	t.waits = append(t.waits, w.waits...)
-	t.session.state.Pending = append(t.session.state.Pending, w.pending...)
+	for _, p := range w.pending {
+		t.session.state.Pending = append(t.session.state.Pending, p.PendingReminder)
+	}
 	t.diagnostics = append(t.diagnostics, w.diagnostics...)
 	w.injected, w.spent, w.waits, w.pending, w.diagnostics = nil, Usage{}, nil, nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/belay-run/belay/internal/scan"
 )
@@ -109,8 +110,8 @@ func withoutPlaceholders(text string) string {
 			return b.String()
 		}
 		kind, name, ok := strings.Cut(rest, "_")
-		if end := strings.IndexByte(name, ']'); ok && (kind == directiveKind || kind == nameKind) && end > 0 && scan.Valid(name[:end]) {
-			text = name[end+1:]
+		if n := scan.NameLength(name); ok && (kind == directiveKind || kind == nameKind) && n > 0 && strings.HasPrefix(name[n:], "]") {
+			text = name[n+1:]
 			continue
 		}
 		b.WriteString(placeholderStart)
@@ -204,24 +205,31 @@ type boundName struct {
 }
 
 // bindNames finds out who answers to the names in a text: directives, and then the
-// extensions in their order. What nobody answers to stays as it was typed.
+// extensions in their order. What nobody answers to stays as it was typed. Extensions are
+// asked once for each name, however often the text has it.
 func (a *Agent) bindNames(text string) []boundName {
 	tokens := scan.Tokens(text)
 	if len(tokens) == 0 {
 		return nil
 	}
 	directives := *a.directives.Load()
+	owners := make(map[string]int)
 	var bound []boundName
 	for _, token := range tokens {
 		if d := directives[token.Name]; d != nil {
 			bound = append(bound, boundName{Token: token, directive: d})
 			continue
 		}
-		if i := slices.IndexFunc(a.opts.Extensions, func(e Extension) bool {
-			n, ok := e.(NameExtension)
-			return ok && n.Binds(a.opts.Name, token.Name)
-		}); i >= 0 {
-			bound = append(bound, boundName{Token: token, extension: i})
+		owner, asked := owners[token.Name]
+		if !asked {
+			owner = slices.IndexFunc(a.opts.Extensions, func(e Extension) bool {
+				n, ok := e.(NameExtension)
+				return ok && n.Binds(a.opts.Name, token.Name)
+			})
+			owners[token.Name] = owner
+		}
+		if owner >= 0 {
+			bound = append(bound, boundName{Token: token, extension: owner})
 		}
 	}
 	return bound
@@ -245,12 +253,15 @@ func (t *turn) expand(said *submitted) EndReason {
 			return Placeholder(token.Name, bound[at-1].directive == nil)
 		})
 	}
+	names := slices.ContainsFunc(bound, func(b boundName) bool { return b.directive == nil })
+	end := len(strings.TrimRightFunc(typed, unicode.IsSpace))
 	var done []string
 	for i := range bound {
 		if bound[i].directive == nil {
 			continue
 		}
-		if err := t.direct(said, typed, bound, i); err != nil {
+		use := &DirectiveUse{Typed: typed, Rest: strings.TrimSpace(typed[min(bound[i].End, end):end]), more: names || i < len(bound)-1}
+		if err := t.direct(said, &bound[i], use); err != nil {
 			if len(done) > 0 {
 				err = fmt.Errorf("%w (what %s did before it stands)", err, strings.Join(done, ", "))
 			}
@@ -264,17 +275,10 @@ func (t *turn) expand(said *submitted) EndReason {
 	return t.expandFurther(said, typed, bound)
 }
 
-// direct runs one directive.
-func (t *turn) direct(said *submitted, typed string, bound []boundName, at int) error {
-	b := &bound[at]
+// direct runs one directive. What of its use depends on the whole message is filled in.
+func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
 	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &Invoked{Name: b.Name, Source: SourceUser}})
-	use := &DirectiveUse{
-		Name: b.Name, Typed: typed, Text: said.text, Rest: strings.TrimSpace(typed[b.End:]), Parts: slices.Clone(said.parts),
-		Controls: &Controls{turn: t, said: said},
-	}
-	for i := range bound {
-		use.more = use.more || i > at || bound[i].directive == nil
-	}
+	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said}
 	outcome, err := run(t.ctx, b.directive, use)
 	use.Controls.close()
 	if err == nil && outcome.Text != nil {

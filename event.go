@@ -29,6 +29,7 @@ const (
 	EventApprovalDecided   EventKind = "approval_decided"
 	EventHookRun           EventKind = "hook_run"
 	EventHookOutput        EventKind = "hook_output"    // what a hook shows to people
+	EventHookFailed        EventKind = "hook_failed"    // a hook failed: what happened, and what it said
 	EventTurnContinued     EventKind = "turn_continued" // turn.stop has it go on
 	EventError             EventKind = "error"
 	EventTurnEnd           EventKind = "turn_end"
@@ -54,10 +55,14 @@ type Event struct {
 
 	// Text is a delta, the message of an error, what a hook shows, why a turn goes on, or
 	// the name of what was invoked; in an approval_decided what the approver said
-	// otherwise, when it was decided elsewhere.
+	// otherwise, when it was decided elsewhere; in a hook_failed the end of what the hook
+	// said about it, at most 2 KiB, which no record holds.
 	Text string `json:"text,omitempty"`
-	// By is the subscription that a hook_output or a turn_continued is from.
+	// By is the subscription that a hook_output, a hook_failed or a turn_continued is from.
 	By string `json:"by,omitempty"`
+	// Diagnostic says, in a hook_failed, at which phase and what happened, as the record
+	// of the run does.
+	Diagnostic *hook.Diagnostic `json:"diagnostic,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
 	Invoked *Invoked `json:"invoked,omitempty"`
 	// Subagent is that of a subagent_invoked or a subagent_completed. Run is the

@@ -222,8 +222,10 @@ func (c *Controls) stopped(l *lineage, status, message string) {
 // heard keeps what hooks said, until the turn takes it over.
 func (c *Controls) heard(aside Aside, diagnostics []hook.Diagnostic) {
 	c.wish(func(w *wishes) {
-		w.pending = c.turn.aside(w.pending, aside)
-		w.diagnostics = append(w.diagnostics, diagnostics...)
+		for _, p := range c.turn.aside(nil, aside) {
+			w.pending = append(w.pending, wishedReminder{c.call, p})
+		}
+		w.diagnostics = append(w.diagnostics, c.turn.showFailures(diagnostics)...)
 	})
 }
 

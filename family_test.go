@@ -67,13 +67,14 @@ func TestChildEventsReachTheParent(t *testing.T) {
 		"subagent_completed inner run=run-inner parent=run-middle depth=2 success",
 		"subagent_completed middle run=run-middle parent= depth=1 success",
 	})
-	stop()
 	var seen []belay.Event
 	for e, err := range watched {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen = append(seen, e)
+		if seen = append(seen, e); e.End != nil && e.Depth == 0 {
+			break
+		}
 	}
 	var got, want []string
 	for i, e := range seen {
@@ -110,13 +111,14 @@ func TestChildEventsOfTheSameAgent(t *testing.T) {
 	defer stop()
 	watched := agent.Watch(ctx, nil)
 	takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
-	stop()
 	count := make(map[string]int)
 	for e, err := range watched {
 		if err != nil {
 			t.Fatal(err)
 		}
-		count[fmt.Sprint(e.Kind, " ", e.Run)]++
+		if count[fmt.Sprint(e.Kind, " ", e.Run)]++; e.End != nil && e.Run == "" {
+			break
+		}
 	}
 	wantEqual(t, "the ends", []int{count["turn_end r"], count["turn_end "]}, []int{1, 1})
 }

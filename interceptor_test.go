@@ -136,7 +136,7 @@ func TestInterceptorAfter(t *testing.T) {
 		}, belay.Failed(belay.ClassFailed, "[result withheld: interceptor in failed: out of order]")},
 		{
 			"a panic withholds the result", func(context.Context, *belay.Invocation, belay.Result) (belay.Result, error) { panic("oh no") },
-			belay.Failed(belay.ClassFailed, "running the call came to a sudden end: oh no"),
+			belay.Failed(belay.ClassFailed, "panic while running the call: oh no"),
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

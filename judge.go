@@ -15,7 +15,9 @@ import (
 // batch is the calls of one response on their way to results.
 type batch struct {
 	message *Message
+	amended *Message // the message, if it is stored and its calls were rewritten since
 	calls   []*call
+	stored  []Call   // the calls as they were last stored
 	few     [2]*call // most messages have no more
 	first   [1]Call  // likewise, as it is stored
 }
@@ -42,11 +44,18 @@ type call struct {
 	// Resumes is the name under which its tool parked it.
 	Resumes string
 	begun   bool // its tool may have something open for it
-	stored  bool // its response is stored
-	told    bool // the event of its result was sent
-	halted  bool
-	failure error  // of a hook at tool.post that fails closed
-	by, why string // who refused it
+	// returned is what its tool returned, while hooks at tool.post have not answered. keep
+	// stores it.
+	returned *Result
+	keep     func(*call)
+	kept     chan struct{} // closed when keep is done, if another goroutine stores it
+	running  bool          // a goroutine of its own runs it; owned by the turn's
+	ran      bool          // it was started in this process; owned by the turn's goroutine
+	stored   bool          // its response is stored
+	told     bool          // the event of its result was sent
+	halted   bool
+	failure  error  // of a hook at tool.post that fails closed
+	by, why  string // who refused it
 
 	pending     []PendingReminder
 	diagnostics []hook.Diagnostic
@@ -75,6 +84,9 @@ func (t *turn) judge(response *Message) *batch {
 		c.refuse("belay", fmt.Sprintf("judging the call came to a sudden end: %v", sudden))
 	})
 	t.gather(b)
+	if t.state.Unjudged && slices.ContainsFunc(b.calls, func(c *call) bool { return c.original != nil }) {
+		b.amend()
+	}
 	for _, c := range b.calls {
 		if c.original != nil {
 			c.part.Final, c.part.RewrittenBy = c.Input, c.rewriters
@@ -85,6 +97,25 @@ func (t *turn) judge(response *Message) *batch {
 		b.abort("The turn was aborted before this call started.")
 	}
 	return b
+}
+
+// amend gives the batch a copy of its message to add to. The one that is stored is
+// shared and must not change.
+func (b *batch) amend() {
+	m := b.message
+	own := &Message{
+		Seq: m.Seq, Turn: m.Turn, Step: m.Step, Role: m.Role, Kind: m.Kind, Parts: slices.Clone(m.Parts), Time: m.Time,
+		Model: m.Model, StopReason: m.StopReason, Usage: m.Usage,
+	}
+	calls := b.calls
+	for i := range own.Parts {
+		if part := own.Parts[i].Call; part != nil {
+			copied := *part
+			own.Parts[i].Call, calls[0].part = &copied, &copied
+			calls = calls[1:]
+		}
+	}
+	b.message, b.amended = own, own
 }
 
 // heedHalt keeps the other calls from starting if one of them ends the turn.
@@ -227,7 +258,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 		return a, true
 	}
 	outcome, err := ToolPre.Dispatch(t.ctx, t.snap, t.toolCall(c))
-	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+	c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 	c.pending = t.aside(c.pending, outcome.Output.Aside)
 	if len(outcome.Rewriters) > 0 {
 		c.rewrite(outcome.Input.Input(), outcome.Rewriters...)
@@ -300,7 +331,7 @@ func (t *turn) deny(c *call, by, why string) {
 // note keeps what an observe phase said about the call.
 func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
 	c.pending = t.aside(c.pending, Aside{Note: n})
-	c.diagnostics = append(c.diagnostics, diagnostics...)
+	c.diagnostics = append(c.diagnostics, t.showFailures(diagnostics)...)
 	if err != nil {
 		t.agent.opts.Logger.WarnContext(t.base, "an observe phase failed", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 	}
@@ -355,10 +386,10 @@ func (b *batch) free() int {
 	return len(b.calls)
 }
 
-// records are the calls as they are stored. What may run is stored as started,
-// because it is about to, unless a person is asked about another call first, or it
-// has to wait for one that is parked.
-func (b *batch) records(message int64, later bool) []Call {
+// records returns the calls as they will be stored. A call that may run is recorded as
+// started, because it will start at once, unless something slow comes first (later), or
+// it has to wait for a call that is parked.
+func (b *batch) records(later bool) []Call {
 	if len(b.calls) == 0 {
 		return nil
 	}
@@ -371,12 +402,18 @@ func (b *batch) records(message int64, later bool) []Call {
 		if c.state == CallJudged && !later && i < free {
 			c.state = CallStarted
 		}
-		records[i] = Call{
-			Message: message, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input,
-			Wait: c.Wait, Resumes: c.Resumes, Result: c.result,
-		}
+		records[i] = b.record(c)
 	}
+	b.stored = records
 	return records
+}
+
+// record returns one call as it will be stored.
+func (b *batch) record(c *call) Call {
+	return Call{
+		Message: b.message.Seq, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input,
+		Wait: c.Wait, Resumes: c.Resumes, Result: c.result,
+	}
 }
 
 // results is the message that answers the calls, in call order.

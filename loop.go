@@ -37,12 +37,12 @@ type turn struct {
 	left        chan struct{}
 	emitting    sync.Mutex
 	showing     showing
-	tooFull     bool       // the context could not be summed up
-	quiet       bool       // it is housekeeping and no turn
-	silent      bool       // it tells nobody anything
-	placed      []*Message // the conversation with the reminders of a request in their place
-	heard       reception  // of the request under way
-	hearing     func(Chunk, error) bool
+	tooFull     bool                    // the context could not be summed up
+	quiet       bool                    // it is housekeeping and no turn
+	silent      bool                    // it tells nobody anything
+	placed      []*Message              // the conversation with the reminders of a request in their place
+	current     *exchange               // with a model that answers at once
+	hearing     func(Chunk, error) bool // passes chunks on to it
 	commitment  Commit
 	carried     [3]*Message // by a commit
 	clean       bool        // nothing has happened since the last commit
@@ -118,7 +118,13 @@ func (t *turn) resume() EndReason {
 	t.session.told = "" // it goes on, and will end again
 	t.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
-	if batch := t.openCalls(); batch != nil {
+	if response := t.unjudged(); response != nil {
+		t.at(response.Step)
+		t.recall()
+		if end := t.respond(response, nil); end != "" {
+			return end
+		}
+	} else if batch := t.openCalls(); batch != nil {
 		t.at(batch.message.Step)
 		if err := t.commitResumed(batch); err != nil {
 			return t.failed(err)
@@ -158,18 +164,64 @@ func (t *turn) step() EndReason {
 	if err != nil {
 		return t.failed(err)
 	}
+	if t.gatesMayTakeLong(response) {
+		if err := t.commitUnjudged(response, delivered); err != nil {
+			return t.failed(err)
+		}
+		delivered = nil
+	}
+	return t.respond(response, delivered)
+}
+
+// respond asks the gates about a response, stores what came of it and runs its calls.
+func (t *turn) respond(response, delivered *Message) EndReason {
 	t.text = response.Text()
 	batch := t.judge(response)
 	end := t.verdict(response, batch)
 	t.closing(end)
-	if err := t.commitResponse(response, delivered, batch); err != nil {
+	if err := t.commitResponse(delivered, batch); err != nil {
 		return t.failed(err)
 	}
-	t.observe(response, batch)
+	t.observe(batch)
 	if end != "" || len(batch.calls) == 0 || batch.settled() {
 		return end
 	}
 	return t.perform(batch)
+}
+
+// gatesMayTakeLong reports whether a hook that is asked about the response may take
+// long. The response is then stored before the hook is asked: it is paid for, and a
+// process that is killed meanwhile must not lose it.
+func (t *turn) gatesMayTakeLong(response *Message) bool {
+	if response.StopReason == StopRefusal {
+		return false
+	}
+	calls := false
+	for i := range response.Parts {
+		part := response.Parts[i].Call
+		if part == nil {
+			continue
+		}
+		calls = true
+		if ToolPre.Slow(t.snap) && ToolPre.Slow(t.snap, ToolCall{newInput(t.scope, toolCall{ID: part.ID, Tool: part.Tool})}) {
+			return true
+		}
+	}
+	if !calls {
+		return TurnStop.Slow(t.snap) && t.state.Continuations < t.agent.opts.Limits.Continuations
+	}
+	return ToolDenied.Slow(t.snap) || ApprovalRequest.Slow(t.snap) || ApprovalDecided.Slow(t.snap)
+}
+
+// commitUnjudged stores a response before its gates are asked, with the reminders that
+// its request carried.
+func (t *turn) commitUnjudged(response, delivered *Message) error {
+	t.state.Unjudged = true
+	messages := t.carried[:0]
+	if delivered != nil {
+		messages = append(messages, delivered)
+	}
+	return t.commit(append(messages, response), nil, nil)
 }
 
 // verdict says how the turn ends with this response, if it does.
@@ -241,24 +293,32 @@ func (t *turn) stopping() EndReason {
 	return EndTurn
 }
 
-// commitResponse stores a response, the reminders its request carried, and the
-// states of its calls: what is about to run is on record before it runs.
-func (t *turn) commitResponse(response, delivered *Message, b *batch) error {
+// commitResponse stores a response, unless commitUnjudged did, the reminders its request
+// carried, and the states of its calls. A call that will run now is recorded as started
+// before it runs. It is not if something slow comes first: a person who is asked, or a
+// hook at model.post.
+func (t *turn) commitResponse(delivered *Message, b *batch) error {
 	messages := t.carried[:0]
 	if delivered != nil {
 		messages = append(messages, delivered)
 	}
-	messages = append(messages, response)
-	response.Seq = t.session.last + int64(len(messages)) // calls name it
-	calls := b.records(response.Seq, t.asking().agent.opts.OnAsk == AskWait && b.asks())
+	if !t.state.Unjudged {
+		messages = append(messages, b.message)
+		b.message.Seq = t.session.last + int64(len(messages)) // calls name it
+	}
+	t.state.Unjudged = false
+	waits := t.asking().agent.opts.OnAsk == AskWait && b.asks() || ModelPost.Slow(t.snap)
+	calls := b.records(waits)
 	if b.settled() {
 		messages = append(messages, b.results())
 	}
-	return t.commit(messages, calls, b.approvals())
+	t.commitment = Commit{Messages: messages, Calls: calls, Approvals: b.approvals(), Amended: b.amended}
+	return t.store()
 }
 
 // observe tells everyone about a response that is stored.
-func (t *turn) observe(response *Message, b *batch) {
+func (t *turn) observe(b *batch) {
+	response := b.message
 	t.emit(Event{Kind: EventModelResponse, Message: response})
 	t.emit(Event{Kind: EventTokenConsumption, Usage: response.Usage})
 	if ModelPost.Active(t.snap) {
@@ -282,10 +342,7 @@ func (t *turn) observe(response *Message, b *batch) {
 // tellResults tells about the results that nobody was told of yet.
 func (t *turn) tellResults(b *batch) {
 	for _, c := range b.calls {
-		if c.result != nil && !c.told {
-			c.told = true
-			t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
-		}
+		t.tellResult(c)
 	}
 }
 

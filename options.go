@@ -133,6 +133,9 @@ type Limits struct {
 	// Grace is how long a tool that was cancelled is waited for. Defaults to 5
 	// seconds.
 	Grace time.Duration
+	// Idle is how long a model may send nothing, not even a sign of life. The attempt has
+	// then failed, as with a network error. Defaults to 5 minutes.
+	Idle time.Duration
 	// End bounds the phases that fire when a turn was aborted, and those that
 	// end one. Defaults to 10 seconds.
 	End time.Duration
@@ -203,6 +206,7 @@ func (o *Options) complete() error {
 	orDefault(&o.Limits.ResultCharacters, 50_000)
 	orDefault(&o.Limits.Tool, 5*time.Minute)
 	orDefault(&o.Limits.Grace, 5*time.Second)
+	orDefault(&o.Limits.Idle, 5*time.Minute)
 	orDefault(&o.Limits.End, 10*time.Second)
 	orDefault(&o.Compaction.Share, 0.8)
 	orDefault(&o.Compaction.Instructions, summaryInstructions)
@@ -244,7 +248,7 @@ func (o *Options) sound() error {
 		}
 	}
 	for name, value := range map[string]time.Duration{
-		"approval_expiry": o.ApprovalExpiry, "limits.tool": o.Limits.Tool, "limits.grace": o.Limits.Grace, "limits.end": o.Limits.End,
+		"approval_expiry": o.ApprovalExpiry, "limits.tool": o.Limits.Tool, "limits.grace": o.Limits.Grace, "limits.idle": o.Limits.Idle, "limits.end": o.Limits.End,
 	} {
 		if value < 0 {
 			refuse("%s: it is negative", name)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,17 +20,8 @@ func (t *turn) perform(b *batch) EndReason {
 	if err := t.approve(b); err != nil {
 		return t.failed(err)
 	}
-	for from := 0; from < b.free(); {
-		to := from + 1
-		if !b.calls[from].serial() {
-			for to < b.free() && !b.calls[to].serial() {
-				to++
-			}
-		}
-		t.each(b.calls[from:to], (*turn).runOne, func(c *call, sudden any) {
-			c.answer(Failed(ClassFailed, fmt.Sprintf("running the call came to a sudden end: %v", sudden)))
-		})
-		from = to
+	if err := t.runCalls(b); err != nil {
+		return t.failed(err)
 	}
 	for _, c := range b.calls[b.free():] {
 		if c.state == CallStarted { // it was about to, and did not
@@ -50,7 +42,7 @@ func (t *turn) perform(b *batch) EndReason {
 	}
 	end := t.after(b)
 	t.closing(end)
-	if err := t.commit(t.withAppended(append(t.carried[:0], b.results())), b.records(b.message.Seq, false), b.approvals()); err != nil {
+	if err := t.commit(t.withAppended(append(t.carried[:0], b.results())), b.records(false), b.approvals()); err != nil {
 		return t.failed(err)
 	}
 	return end
@@ -90,7 +82,7 @@ func (t *turn) park(b *batch) EndReason {
 			t.waits = append(t.waits, t.question(c))
 		}
 	}
-	if err := t.commit(nil, b.records(b.message.Seq, false), b.approvals()); err != nil {
+	if err := t.commit(nil, b.records(false), b.approvals()); err != nil {
 		return t.failed(err)
 	}
 	t.err = t.childMissing() // it waits for nobody to decide
@@ -148,12 +140,9 @@ func (t *turn) guard(c *call, do func(*turn, *call), sudden func(*call, any)) {
 	returned = true
 }
 
-// runOne runs a call and everything that follows on it: interceptors, tool.post,
-// the bound on its size, its event.
+// runOne runs a call and everything that follows on it: interceptors, tool.post, the
+// bound on its size. Its event follows with tellResult.
 func (t *turn) runOne(c *call) {
-	if c.result != nil || c.state == CallParked {
-		return
-	}
 	if t.ctx.Err() != nil {
 		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
 		return
@@ -166,12 +155,32 @@ func (t *turn) runOne(c *call) {
 		return
 	}
 	result.Text = validText(result.Text)
+	took := time.Since(start)
 	result = t.interceptResult(c, result)
-	result = t.askAfter(c, result, time.Since(start))
-	c.answer(result)
-	c.told = true
-	t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
-	t.tellShown()
+	if len(result.Text) <= t.resultLimit(c) && t.keepsBeforePost(c) {
+		kept := t.fit(c, result)
+		c.returned = &kept
+		c.keep(c)
+	}
+	c.answer(t.askAfter(c, result, took))
+}
+
+// keepsBeforePost reports whether the call's result is stored before tool.post is asked
+// about it: a hook there may take long, and a process that is killed meanwhile must not
+// lose what the tool did. Where a hook may rewrite results, nothing is stored that it has
+// not seen.
+func (t *turn) keepsBeforePost(c *call) bool {
+	return ToolPost.Slow(t.snap) &&
+		ToolPost.Slow(t.snap, ToolResult{newInput(t.scope, toolResult{ID: c.ID, Tool: c.Tool})}) &&
+		!slices.ContainsFunc(ToolPost.Plan(t.snap).Entries, func(e hook.PlanEntry) bool { return e.Rewrites })
+}
+
+// tellResult emits the event of a result, unless it was emitted before.
+func (t *turn) tellResult(c *call) {
+	if c.result != nil && !c.told {
+		c.told = true
+		t.emit(Event{Kind: EventToolUseResult, Call: c.part, Result: c.result})
+	}
 }
 
 // flight is a tool's run on a goroutine of its own.
@@ -202,7 +211,7 @@ func (t *turn) invoke(c *call) (Result, error) {
 	}
 	f := &flight{tool: c.tool, call: c.Invocation, done: make(chan struct{})}
 	f.call.Input = bytes.Clone(c.Input)
-	f.over.turn = t
+	f.over.turn, f.over.call = t, c.ID
 	f.call.controls = &f.over
 	defer f.over.close()
 	f.ctx.bind(parent, bound)
@@ -230,7 +239,7 @@ func (t *turn) invoke(c *call) (Result, error) {
 // calling a tool mostly cost.
 //
 //go:noinline
-func growStack() byte {
+func growStack() byte { //nolint:unparam // the result keeps the compiler from leaving the room out
 	var room [6 << 10]byte
 	return room[len(os.Args)&1]
 }
@@ -282,7 +291,7 @@ func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
 		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Text: r.Text, IsError: r.IsError, Class: r.Class, Latency: took, soFar: t.so(),
 	})})
 	c.pending = t.aside(c.pending, outcome.Output.Aside)
-	c.diagnostics = append(c.diagnostics, outcome.Diagnostics...)
+	c.diagnostics = append(c.diagnostics, t.showFailures(outcome.Diagnostics)...)
 	if outcome.Output.Result != nil {
 		r.Text, r.Media, r.Render = validText(*outcome.Output.Result), nil, nil
 	}

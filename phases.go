@@ -31,6 +31,7 @@ var UserPromptSubmit = define(hook.Definition[UserPrompt, PromptVerdict]{
 	Merge:        mergePrompt,
 	Rewrite:      UserPrompt.rewritten,
 	Closed:       func(p hook.Problem) (PromptVerdict, bool) { return DenyPrompt(p.Reason()), true },
+	Verdict:      func(v PromptVerdict) PromptVerdict { return PromptVerdict{Decision: v.Decision, Reason: v.Reason} },
 })
 
 // TurnPrePolicy fires at the start of a turn.
@@ -136,6 +137,7 @@ var ToolPre = define(hook.Definition[ToolCall, ToolVerdict]{
 	Rewrite:      ToolCall.rewritten,
 	Sound:        ToolCall.sound,
 	Closed:       func(p hook.Problem) (ToolVerdict, bool) { return Deny(p.Reason()), true },
+	Verdict:      func(v ToolVerdict) ToolVerdict { return ToolVerdict{Decision: v.Decision, Reason: v.Reason} },
 })
 
 // ApprovalRequest fires when the merged answer is Ask.
@@ -149,6 +151,9 @@ var ApprovalRequest = define(hook.Definition[ApprovalAsked, ApprovalVerdict]{
 	Labels:       labels[ApprovalAsked]{"tool": ApprovalAsked.Tool},
 	Merge:        mergeApproval,
 	Closed:       func(p hook.Problem) (ApprovalVerdict, bool) { return DenyApproval(p.Reason()), true },
+	Verdict: func(v ApprovalVerdict) ApprovalVerdict {
+		return ApprovalVerdict{Decision: v.Decision, Reason: v.Reason}
+	},
 })
 
 // ApprovalDecided fires when a person, a hook, an expiry or a cancel decided
@@ -202,6 +207,9 @@ var SubagentStart = define(hook.Definition[SubagentCall, SubagentVerdict]{
 	Labels:       labels[SubagentCall]{"subagent": SubagentCall.Name},
 	Merge:        mergeSubagent,
 	Closed:       func(p hook.Problem) (SubagentVerdict, bool) { return DenySubagent(p.Reason()), true },
+	Verdict: func(v SubagentVerdict) SubagentVerdict {
+		return SubagentVerdict{Decision: v.Decision, Reason: v.Reason}
+	},
 })
 
 // SubagentStop fires after each child run; always paired with subagent.start.
@@ -226,6 +234,7 @@ var TurnStop = define(hook.Definition[StopAttempt, StopVerdict]{
 	Capabilities: besides | hook.CanBlock,
 	Merge:        mergeStop,
 	Closed:       func(p hook.Problem) (StopVerdict, bool) { return Continue(p.Reason()), true },
+	Verdict:      func(v StopVerdict) StopVerdict { return StopVerdict{Decision: v.Decision, Reason: v.Reason} },
 })
 
 // TurnPreCompaction fires before compaction.

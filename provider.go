@@ -20,6 +20,11 @@ type Model interface {
 	// that was cancelled yields the context's error, wrapped or not. Leaving the
 	// sequence or cancelling ctx ends the request. The request is the caller's:
 	// the model does not change it, and the caller changes nothing that it holds.
+	//
+	// The loop cancels ctx when nothing is yielded for as long as [Limits].Idle, and
+	// tries again. If the service sends something that is no part of the response, such
+	// as a ping, Stream yields an empty chunk as a sign of life. A sequence that does not
+	// end soon after its context is left behind.
 	Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error]
 }
 
@@ -71,7 +76,8 @@ type Request struct {
 	MaxTokens int
 }
 
-// Chunk is a piece of a response: a delta, or at last the whole of it.
+// Chunk is a piece of a response: a delta, or at last the whole of it. An empty one is a
+// sign of life.
 type Chunk struct {
 	Text     string
 	Thinking string

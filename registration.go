@@ -133,10 +133,13 @@ type extensionWatch struct {
 	done chan struct{}
 }
 
-// watchExtensions has those extensions see events that want to.
+// watchExtensions starts the extensions that watch events. Their context ends when the
+// agent is closed. They still get the events that wait for them then, unless Close runs out
+// of time.
 func (a *Agent) watchExtensions() {
 	ctx, cancel := context.WithCancel(context.Background())
-	a.endWatching = cancel
+	patience, cut := context.WithCancel(context.Background())
+	a.endWatching, a.cutWatching = cancel, cut
 	for i, e := range a.opts.Extensions {
 		w, ok := e.(WatchExtension)
 		if !ok {
@@ -144,7 +147,7 @@ func (a *Agent) watchExtensions() {
 		}
 		watch := extensionWatch{a.names[i], make(chan struct{})}
 		a.watching = append(a.watching, watch)
-		events := a.Watch(ctx, nil)
+		events := a.watch(patience, ctx.Done(), nil)
 		go func() { // until the agent is closed
 			defer close(watch.done)
 			if err := safely(watch.name, func() error { w.Watch(ctx, events); return nil }); err != nil {
@@ -154,12 +157,14 @@ func (a *Agent) watchExtensions() {
 	}
 }
 
-// stopWatching ends what extensions see, and waits until they have returned.
+// stopWatching waits until the extensions that watch have seen all events and returned.
+// When ctx is done, each of them ends with its current event.
 func (a *Agent) stopWatching(ctx context.Context) error {
 	if a.endWatching == nil {
 		return nil
 	}
 	a.endWatching()
+	defer a.cutWatching()
 	var problems []error
 	for _, w := range a.watching {
 		select {

@@ -42,7 +42,7 @@ type ReminderSettings struct {
 func (t *turn) hear(a Aside, diagnostics []hook.Diagnostic) {
 	t.session.state.Pending = t.aside(t.session.state.Pending, a)
 	t.clean = t.clean && len(a.Context) == 0 && len(a.shown) == 0
-	t.diagnostics = append(t.diagnostics, diagnostics...)
+	t.diagnostics = append(t.diagnostics, t.showFailures(diagnostics)...)
 }
 
 // appendAside adds what hooks said, in plan order.

@@ -66,11 +66,20 @@ func (t *turn) openCalls() *batch {
 	return b
 }
 
+// unjudged is the stored response whose gates have not answered, if there is one.
+func (t *turn) unjudged() *Message {
+	if n := len(t.session.messages); t.state.Unjudged && n > 0 && t.session.messages[n-1].Role == RoleAssistant {
+		return t.session.messages[n-1]
+	}
+	t.state.Unjudged = false
+	return nil
+}
+
 // missingTools says which tools are not there that calls of the open turn need now. No
 // call is used up on a tool that may come back.
 func (t *turn) missingTools() error {
 	b := t.unanswered()
-	if b == nil {
+	if b == nil || t.state.Unjudged { // a call that nobody judged may still be of an unknown tool
 		return nil
 	}
 	missing := &MissingToolError{Session: t.session.id, Turn: t.state.ID}
@@ -114,6 +123,9 @@ func (t *turn) unanswered() *batch {
 		if at := slices.IndexFunc(known.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
 			r := known.calls[at]
 			c.state, c.Wait, c.Resumes, c.result = r.State, r.Wait, r.Resumes, r.Result
+			if r.State == CallStarted {
+				c.result, c.returned = nil, r.Result
+			}
 			c.begun = r.Result == nil && (r.State == CallStarted || r.Resumes != "")
 		}
 		c.told = c.result != nil
@@ -134,11 +146,15 @@ func (t *turn) commitResumed(b *batch) error {
 		return nil
 	}
 	t.gather(b)
-	return t.commit(nil, b.records(b.message.Seq, false), b.approvals())
+	return t.commit(nil, b.records(false), b.approvals())
 }
 
 // readmit decides what becomes of a call that has no result yet.
 func (t *turn) readmit(c *call) {
+	if c.returned != nil {
+		c.answer(t.askAfter(c, *c.returned, 0))
+		return
+	}
 	here := t.tools.byName[c.Tool] != nil
 	if c.result != nil || here && !t.resolve(c) {
 		return
@@ -196,7 +212,7 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 // sameQuestion reports whether what the floor asks is what was approved. A call whose
 // surroundings changed while it waited may ask for more than the person was told.
 func (t *turn) sameQuestion(c *call, a Authorization) bool {
-	return c.approval.Floor && c.approval.By == a.By
+	return c.approval.Floor && isAsker(c.approval.By, a.By)
 }
 
 const interrupted = "The process ended before this call was answered, so its result is lost. It may have run, in part or to its end, or not at all: find out before you repeat it."
@@ -227,6 +243,9 @@ func (t *turn) answerOpen(ask bool) error {
 	for _, c := range b.calls {
 		if c.result == nil && c.state == CallStarted {
 			result := Failed(ClassAborted, interrupted)
+			if c.returned != nil {
+				result = *c.returned
+			}
 			if ask {
 				result = t.askAfter(c, result, 0)
 			}
@@ -239,5 +258,5 @@ func (t *turn) answerOpen(ask bool) error {
 	}
 	t.letGo(b)
 	t.gather(b)
-	return t.commit([]*Message{b.results()}, b.records(b.message.Seq, false), b.approvals())
+	return t.commit([]*Message{b.results()}, b.records(false), b.approvals())
 }

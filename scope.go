@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/redact"
 )
 
 // Scope says how far a yes reaches. The zero value is once: the call that was
@@ -66,6 +67,8 @@ func (d *Decision) reaches() error {
 		return fmt.Errorf("%w: it has no pattern: name the calls it is for", ErrScope)
 	case s.Kind == ScopePattern && (!utf8.ValidString(s.Pattern) || utf8.RuneCountInString(s.Pattern) > patternLength):
 		return fmt.Errorf("%w: its pattern is not text of at most %d characters: write a shorter one", ErrScope, patternLength)
+	case s.Kind == ScopePattern && redact.Text(s.Pattern) != s.Pattern: // it is stored, and without the secret it would cover something else
+		return fmt.Errorf("%w: its pattern holds what looks like a secret, and patterns are stored: write * in its place, or allow this call alone", ErrScope)
 	case s.Kind == ScopePattern, s.Kind == ScopeSession && s.Pattern == "":
 		return nil
 	case s.Pattern != "":
@@ -239,12 +242,18 @@ func (t *turn) granted(c *call, a *asker, grants [][]Grant) *Grant {
 	for _, list := range grants {
 		for i := range list {
 			g := &list[i]
-			if g.Asker == a.by && g.Floor == a.floor && (g.Pattern == "" && g.Tool == c.Tool || g.Pattern != "" && t.covers(g.Pattern, c)) {
+			if isAsker(g.Asker, a.by) && g.Floor == a.floor && (g.Pattern == "" && g.Tool == c.Tool || g.Pattern != "" && t.covers(g.Pattern, c)) {
 				return g
 			}
 		}
 	}
 	return nil
+}
+
+// isAsker reports whether one who asks is the one on record. Stores keep no secrets:
+// the name of a rule that holds one is on record without it.
+func isAsker(stored, by string) bool {
+	return stored == by || strings.Contains(stored, redact.Mark) && stored == redact.Text(by)
 }
 
 // asGranted is the decision that grants make.

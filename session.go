@@ -244,6 +244,7 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	}
 	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
 	outcome, err := SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
+	s.agent.tellFailures(scope, outcome.Diagnostics)
 	if len(outcome.Output.shown) > 0 && s.held { // the model is told when the session is opened again
 		s.state.Pending = appendAside(s.state.Pending, Aside{Note: outcome.Output})
 		err = errors.Join(err, s.agent.store.Commit(ctx, &Commit{Session: s.id, Epoch: s.epoch, State: &s.state}))

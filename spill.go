@@ -20,10 +20,7 @@ func (t *turn) fit(c *call, r Result) Result {
 		r.Render = json.RawMessage(contentOf(string(r.Render)))
 	}
 	r.Text = validText(r.Text)
-	limit := t.agent.opts.Limits.ResultCharacters
-	if c.tool != nil && c.tool.traits.MaxResult > 0 {
-		limit = c.tool.traits.MaxResult
-	}
+	limit := t.resultLimit(c)
 	if len(r.Text) <= limit {
 		return r
 	}
@@ -53,6 +50,14 @@ func lastCharacters(text string, n int) string {
 		at -= size
 	}
 	return text[at:]
+}
+
+// resultLimit returns how many characters of a call's result the model gets.
+func (t *turn) resultLimit(c *call) int {
+	if c.tool != nil && c.tool.traits.MaxResult > 0 {
+		return c.tool.traits.MaxResult
+	}
+	return t.agent.opts.Limits.ResultCharacters
 }
 
 // spill writes a text to a file that only this user can read. Its name is made

@@ -135,6 +135,11 @@ type Commit struct {
 	Epoch   int64
 	// Messages follow on the last one stored, without a gap.
 	Messages []*Message
+	// Amended replaces the last message of the session, which has the same number. It is
+	// a response that was stored before hooks judged its calls, and that now says which
+	// inputs they rewrote. ErrConflict: it is not the last message stored before this
+	// commit. Nil leaves all messages as they are.
+	Amended *Message
 	// Calls replace those of the same Message and Index.
 	Calls []Call
 	// Approvals replace those of the same ID that are pending. One that is
@@ -213,6 +218,9 @@ type TurnState struct {
 	// Appended are messages that tools added, until the results of their step are
 	// stored.
 	Appended []Injection `json:"appended,omitempty"`
+	// Unjudged says that the last message is a response whose gates (tool.pre,
+	// turn.stop) have not answered yet. Whoever resumes the turn asks them.
+	Unjudged bool `json:"unjudged,omitempty"`
 	// Continuations counts how often turn.stop made it go on.
 	Continuations int `json:"continuations,omitempty"`
 	// Ended is how it ended, while its end phases are still to fire.
@@ -255,7 +263,8 @@ type Call struct {
 	Wait string `json:"wait,omitempty"`
 	// Resumes is the name that its tool gave, even while it waits for an approval.
 	Resumes string `json:"resumes,omitempty"`
-	// Result is set when it is done.
+	// Result is set when it is done. It is also set for a call that is started and whose
+	// tool has returned, while a slow hook at tool.post is asked about it.
 	Result *Result `json:"result,omitempty"`
 }
 

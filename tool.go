@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay/hook"
@@ -227,7 +228,11 @@ func withhold(p hook.Problem) (ToolReaction, bool) {
 	if !p.Rewrites {
 		return ToolReaction{}, false
 	}
-	return RewriteResult(fmt.Sprintf("[result withheld: %s]", p.Reason())), true
+	why := p.Reason()
+	if !strings.Contains(why, p.Subscription) {
+		why = p.Subscription + ": " + why
+	}
+	return RewriteResult(fmt.Sprintf("[result withheld: %s]", why)), true
 }
 
 // Answer reports what the reaction asks for.

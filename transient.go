@@ -70,6 +70,9 @@ func (t *transientStore) Commit(ctx context.Context, c *Commit) error {
 		return ErrFenced
 	}
 	last := int64(len(s.messages))
+	if m := c.Amended; m != nil && (m.Seq != last || last == 0) {
+		return ErrConflict
+	}
 	for _, m := range c.Messages {
 		if last++; m.Seq != last {
 			return ErrConflict
@@ -94,6 +97,9 @@ func (t *transientStore) elsewhere(a Approval) bool {
 }
 
 func (s *transientSession) apply(c *Commit) {
+	if c.Amended != nil { // whoever reads the old slice keeps it as it was
+		s.messages = append(slices.Clone(s.messages[:len(s.messages)-1]), c.Amended)
+	}
 	s.messages = append(s.messages, c.Messages...)
 	for _, m := range c.Messages {
 		if m.Kind == KindAssistant {

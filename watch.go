@@ -29,10 +29,17 @@ func (e *MissedError) Error() string {
 }
 
 // Watch yields the events of the agent's sessions until ctx is done or the agent is
-// closed, neither of which is an error. It never holds up a turn: a watcher that falls behind loses the
-// oldest events that wait for it, is told so by a *MissedError, and goes on.
+// closed, neither of which is an error. When ctx is done the watcher ends with the event
+// that it is handling: events that still wait for it are dropped. When the agent is closed
+// they are yielded first. Watch never holds up a turn: a watcher that falls behind loses
+// the oldest events that wait for it, gets a *MissedError, and continues.
 // Watching begins when Watch returns.
 func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, error] {
+	return a.watch(ctx, a.done, opts)
+}
+
+// watch is Watch, with a channel that is closed when no further events come.
+func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
 	w := &watcher{wake: make(chan struct{}, 1), size: 256}
 	if opts != nil {
 		w.session = opts.Session
@@ -47,11 +54,11 @@ func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, 
 		defer a.watchers.remove(w)
 		for {
 			events, missed := w.take()
-			if missed > 0 && !yield(Event{}, &MissedError{missed}) {
+			if missed > 0 && (ctx.Err() != nil || !yield(Event{}, &MissedError{missed})) {
 				return
 			}
 			for _, e := range events {
-				if !yield(e, nil) {
+				if ctx.Err() != nil || !yield(e, nil) {
 					return
 				}
 			}
@@ -62,7 +69,7 @@ func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, 
 			case <-w.wake:
 			case <-ctx.Done():
 				return
-			case <-a.done:
+			case <-last:
 				if !w.waits() {
 					return
 				}

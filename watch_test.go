@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -168,6 +170,88 @@ func TestWatcherLeaves(t *testing.T) {
 		say(t, s, "nobody is here")
 		for event := range unread {
 			t.Errorf("a watcher whose context has ended gets %s", event.Kind)
+		}
+	})
+}
+
+// A watcher that is cancelled ends with the event that it is handling, however many wait
+// for it.
+//
+// SPEC L-03
+func TestCancelledWatchersEndWithTheirCurrentEvent(t *testing.T) {
+	t.Parallel()
+	for what, buffer := range map[string]int{"with all its events": 0, "with a notice of what it missed": 5} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const watchers, event = 50, 200 * time.Millisecond
+				agent := agentOf(t, wordy(), nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var watching sync.WaitGroup
+				for range watchers {
+					events := agent.Watch(ctx, &belay.WatchOptions{Buffer: buffer})
+					watching.Go(func() {
+						for range events {
+							time.Sleep(event)
+						}
+					})
+				}
+				for range 5 {
+					say(t, agent.Session("s"), "hello")
+				}
+				time.Sleep(event / 2) // each is handling something
+				cancel()
+				began := time.Now()
+				watching.Wait()
+				if took := time.Since(began); took > event {
+					t.Errorf("the watchers took %s to end, want at most one event (%s)", took, event)
+				}
+			})
+		})
+	}
+}
+
+// slowWatcher is an extension that takes its time with each event.
+type slowWatcher struct {
+	each time.Duration
+	seen []belay.EventKind
+}
+
+func (*slowWatcher) Name() string { return "slow" }
+
+func (s *slowWatcher) Watch(_ context.Context, events iter.Seq2[belay.Event, error]) {
+	for e := range events {
+		time.Sleep(s.each)
+		s.seen = append(s.seen, e.Kind)
+	}
+}
+
+// An extension that watches sees all events of the turns before the agent was closed. If
+// the context of Close ends first, the extension ends with its current event.
+//
+// SPEC L-03
+func TestClosingAnAgentWaitsForTheEventsOfItsExtensions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for what, patience := range map[string]time.Duration{"all of them": time.Hour, "as long as it may": 2500 * time.Millisecond} {
+			slow := &slowWatcher{each: time.Second}
+			agent := agentOf(t, wordy(), &belay.Options{Extensions: []belay.Extension{slow}})
+			said := len(takeTurn(t, agent.Session("s").Run(t.Context(), "hello"), belay.EndTurn).events)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			err := agent.Close(ctx)
+			cancel()
+			time.Sleep(slow.each) // the current event
+			synctest.Wait()
+			seen := len(slow.seen)
+			if whole := patience == time.Hour; whole && (seen != said || err != nil) || !whole && (seen != 3 || err == nil) {
+				t.Errorf("%s: it saw %d of %d events: %v", what, seen, said, err)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if len(slow.seen) != seen {
+				t.Errorf("%s: it saw %d more events", what, len(slow.seen)-seen)
+			}
 		}
 	})
 }

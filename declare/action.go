@@ -3,6 +3,8 @@ package declare
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,15 +52,29 @@ func (h *handler) newAction() (func(ctx context.Context, e *worker.Envelope) (js
 	return func(context.Context, *worker.Envelope) (json.RawMessage, error) { return data, nil }, nil
 }
 
-// log writes the envelope to the log.
+// log writes a line about the input to the log: names, its size and its hash, and what it
+// says only if the declaration asks for it.
 func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
-	input, err := h.set.redact.json(e.Input)
-	if err != nil {
-		return nil, err
+	sum := sha256.Sum256(e.Input)
+	attrs := []slog.Attr{
+		slog.String("message", h.d.Action.Text), slog.String("phase", e.Phase), slog.String("subscription", h.id), slog.String("session", e.Session),
+		slog.String("turn", e.Turn), slog.Int("step", e.Step), slog.String("agent", e.Agent),
+		slog.Int("input_size", len(e.Input)), slog.String("input_hash", "sha256:"+hex.EncodeToString(sum[:])),
 	}
-	h.set.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "hook", slog.String("message", h.d.Action.Text),
-		slog.String("phase", e.Phase), slog.String("subscription", h.id), slog.String("session", e.Session), slog.String("turn", e.Turn),
-		slog.Int("step", e.Step), slog.String("agent", e.Agent), slog.String("input", string(input)))
+	var about struct {
+		Tool string `json:"tool"`
+	}
+	if json.Unmarshal(e.Input, &about) == nil && about.Tool != "" { // not all phases are about a tool
+		attrs = append(attrs, slog.String("tool", about.Tool))
+	}
+	if h.d.Action.Content {
+		input, err := h.set.redact.json(e.Input)
+		if err != nil {
+			return nil, err
+		}
+		attrs = append(attrs, slog.String("input", string(input)))
+	}
+	h.set.opts.Logger.LogAttrs(ctx, h.d.Action.Level, "hook", attrs...)
 	return nil, nil
 }
 

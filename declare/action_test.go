@@ -2,6 +2,8 @@ package declare_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -129,7 +131,7 @@ func TestSecretsDoNotLeave(t *testing.T) {
 	p := newPlace(t)
 	declared := p.load(`secrets: [NAMED, SHORT, UNSET]
 hooks:
-  - { id: a, phase: tool.pre, action: { log: seen } }
+  - { id: a, phase: tool.pre, action: { log: { message: seen, content: true } } }
   - { id: b, phase: tool.pre, action: { save_json: calls.jsonl } }
   - { id: c, phase: tool.pre, webhook: { url: '` + address + `', secret: SIGNING } }
 `)
@@ -160,5 +162,61 @@ hooks:
 	}
 	if text := logged.String(); strings.Count(text, "[REDACTED]") != 3 || strings.Contains(text, "4711") || strings.Contains(text, "provider") || !strings.Contains(text, "message=seen") {
 		t.Errorf("log = %s", text)
+	}
+}
+
+// SPEC C-01, C-11
+func TestLogWritesNoContentUnlessAskedTo(t *testing.T) {
+	t.Parallel()
+	const input = `{"id":"1","tool":"write","input":{"path":"/srv/planted"}}`
+	for _, test := range []struct {
+		action  string
+		level   slog.Level
+		content bool
+	}{
+		{"log", slog.LevelInfo, false},
+		{"{ log: seen }", slog.LevelInfo, false},
+		{"{ log: { level: warn } }", slog.LevelWarn, false},
+		{"{ log: { level: debug, message: seen } }", slog.LevelDebug, false},
+		{"{ log: { level: error, content: false } }", slog.LevelError, false},
+		{"{ log: { content: true } }", slog.LevelInfo, true},
+	} {
+		t.Run(test.action, func(t *testing.T) {
+			t.Parallel()
+			var logged bytes.Buffer
+			logger := slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			try(t, newPlace(t).set(gate("action: "+test.action), &declare.Options{Logger: logger}), input)
+			var line map[string]any
+			if err := json.Unmarshal(logged.Bytes(), &line); err != nil {
+				t.Fatalf("%s: %v", logged.String(), err)
+			}
+			sum := sha256.Sum256([]byte(input))
+			want := map[string]any{
+				"level": test.level.String(), "phase": "tool.pre", "subscription": "gate", "session": "test", "tool": "write",
+				"input_size": float64(len(input)), "input_hash": "sha256:" + hex.EncodeToString(sum[:]),
+			}
+			for key, value := range want {
+				if line[key] != value {
+					t.Errorf("%s = %v, want %v, in %s", key, line[key], value, logged.String())
+				}
+			}
+			if got := strings.Contains(logged.String(), "planted"); got != test.content {
+				t.Errorf("content is in it: %t, want %t: %s", got, test.content, logged.String())
+			}
+		})
+	}
+}
+
+// SPEC C-01, W-04
+func TestLogRefusesSettingsThatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[string]string{
+		"{ log: { level: loud } }":    `level: unknown word "loud"`,
+		"{ log: { level: INFO+2 } }":  `level: unknown word "INFO+2"`,
+		"{ log: { contents: true } }": `unknown key "contents" (did you mean "content"?)`,
+		"{ deny: { level: warn } }":   "deny is a mapping: write a text",
+	} {
+		_, err := declare.Parse("a.yaml", []byte(gate("action: "+action)))
+		wantFault(t, err, 4, want)
 	}
 }

@@ -1,7 +1,6 @@
 package declare
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,18 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/proc"
-)
-
-// The most that a command may print.
-const (
-	mostOutput = 1 << 20
-	mostErrors = 64 << 10
 )
 
 // exitBlock is the exit code that denies.
@@ -36,25 +28,43 @@ func (h *handler) command(ctx context.Context, e *worker.Envelope) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	stdout, stderr := proc.NewCap(mostOutput), proc.NewCap(mostErrors)
+	stdout, stderr := newOutput(), new(errorOutput)
 	exit, err := proc.Run(ctx, &proc.Command{
 		Argv: run.Argv, Dir: run.Dir, Env: run.Env, Stdin: append(stdin, '\n'), Stdout: stdout, Stderr: stderr, Grace: h.set.opts.Grace,
 	})
 	if err != nil {
 		return nil, startError(run, err)
 	}
-	said := strings.TrimSpace(string(stderr.Bytes()))
-	switch {
-	case exit.Stopped != nil:
-		return nil, stopped(ctx, exit.Stopped)
-	case exit.Signal != nil:
-		return nil, failed(fmt.Sprintf("it was killed by a signal (%s)", exit.Signal), said)
-	case exit.Code == exitBlock:
-		return h.codec.block(cmp.Or(said, "exit code 2"))
-	case exit.Code != 0:
-		return nil, h.exited(exit.Code, said)
+	if exit.Code == exitBlock {
+		return h.codec.blockOr(stdout.denials(), printedText(stderr.head, h.set.redact), "exit code 2")
 	}
-	return h.codec.read(stdout.Bytes())
+	answer, err := h.codec.read(stdout, h.ended(ctx, exit, stdout, stderr))
+	if safe, ok := errors.AsType[*hook.SafeError](err); ok && exit.Code == 0 {
+		if said := stderr.tail.shown(h.set.redact); said != "" { // it may say what the output does not
+			err = &hook.SafeError{Code: safe.Code, Message: safe.Message, Err: errors.Join(safe.Err, fmt.Errorf("its standard error: %s", said))}
+		}
+	}
+	return answer, err
+}
+
+// ended says what is wrong with a program that has ended, or nothing.
+func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, stderr *errorOutput) error {
+	said := stderr.tail.shown(h.set.redact)
+	switch {
+	case ctx.Err() != nil && exit.Stopped != nil:
+		return context.Cause(ctx)
+	case exit.Stopped != nil: // it printed without end
+		if err := tooMuch(stdout, stderr); err != nil {
+			return err
+		}
+		return exit.Stopped
+	case exit.Signal != nil:
+		return failed(fmt.Sprintf("it was killed by a signal (%s)", exit.Signal), said)
+	case exit.Code != 0:
+		return h.exited(exit.Code, said)
+	default:
+		return tooMuch(stdout, stderr)
+	}
 }
 
 // execution is what is about to run for a declaration.
@@ -74,8 +84,8 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 	return run, nil
 }
 
-// failed is the failure of a program. What it said goes to the person and the model,
-// and is not stored.
+// failed is the failure of a program. What it said is shown to people and the model, and is
+// not stored.
 func failed(what, said string) error {
 	e := &hook.SafeError{Code: hook.CodeError, Message: what}
 	if said != "" {
@@ -84,24 +94,17 @@ func failed(what, said string) error {
 	return e
 }
 
-// exited is a failure by exit code. A shell tells by it what it could not start.
+// exited is a failure by exit code. What the program said is why it denies, at a gate that
+// is closed by failures. A shell has exit codes for programs that it could not start.
 func (h *handler) exited(code int, said string) error {
-	what := fmt.Sprintf("exit code %d", code)
+	e := &hook.SafeError{Code: hook.CodeError, Message: fmt.Sprintf("exit code %d", code), Reason: said}
 	if h.d.Argv[0] == "sh" && len(h.d.Argv) == 3 {
 		switch code {
 		case 126:
-			return missing("the program is not executable (exit code 126)", said)
+			e.Code, e.Message = hook.CodeExecutableMissing, "the program is not executable (exit code 126)"
 		case 127:
-			return missing("the program was not found (exit code 127)", said)
+			e.Code, e.Message = hook.CodeExecutableMissing, "the program was not found (exit code 127)"
 		}
-	}
-	return failed(what, said)
-}
-
-func missing(what, said string) error {
-	e := &hook.SafeError{Code: hook.CodeExecutableMissing, Message: what}
-	if said != "" {
-		e.Err = errors.New(said)
 	}
 	return e
 }
@@ -123,19 +126,4 @@ func startError(run *Execution, err error) error {
 		what = "the program cannot be executed: if it is a script, its first line must name the interpreter, as #!/bin/sh does"
 	}
 	return &hook.SafeError{Code: hook.CodeExecutableMissing, Message: what, Err: err}
-}
-
-// stopped says why a program was ended.
-func stopped(ctx context.Context, why error) error {
-	if tooMuch, ok := errors.AsType[*proc.TooMuchError](why); ok {
-		stream := "standard error"
-		if tooMuch.Max == mostOutput {
-			stream = "standard output"
-		}
-		return invalid(fmt.Sprintf("it printed more than %d KiB to %s and was ended", tooMuch.Max>>10, stream), nil)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return why
 }

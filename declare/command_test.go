@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,12 +81,15 @@ func TestCommandAnswers(t *testing.T) {
 		{"a halt", `echo '{"decision": "halt", "reason": "stop"}'`, belay.ToolHalt, "stop", ""},
 		{"exit 2 denies, for the reason on standard error", "echo '{}'; echo 'not there' >&2; exit 2", belay.ToolDeny, "not there", ""},
 		{"exit 2 denies whatever standard output says", `echo '{"decision": "pass"} garbage'; exit 2`, belay.ToolDeny, "exit code 2", ""},
-		{"another exit code is a failure, with standard error", "echo broken >&2; exit 3", belay.ToolDeny, "exit code 3: broken", hook.CodeError},
+		{"another exit code is a failure", "exit 3", belay.ToolDeny, "gate could not decide: exit code 3", hook.CodeError},
+		{"another exit code denies, for the reason on standard error", "echo broken >&2; exit 3", belay.ToolDeny, "broken", hook.CodeError},
 		{"a failure does not become consent by its output", `echo '{"decision": "pass"}'; exit 1`, belay.ToolDeny, "exit code 1", hook.CodeError},
 		{"killed by a signal", "kill -9 $$", belay.ToolDeny, "killed by a signal", hook.CodeError},
 		{"garbage", "head -c 100 /dev/urandom; printf '\\377'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
 		{"zero bytes", "printf 'a\\000b'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
-		{"a debug line in front of a denial", `echo 'checking...'; echo '{"decision": "deny"}'`, belay.ToolDeny, "JSON among the output", hook.CodeOutputInvalid},
+		{"a debug line in front of an answer", `echo 'checking...'; echo '{"decision": "ask"}'`, belay.ToolDeny, "JSON among the output", hook.CodeOutputInvalid},
+		{"null is no opinion", "echo null", belay.ToolPass, "", ""},
+		{"a number is no answer", "echo 42", belay.ToolDeny, "JSON and not an object", hook.CodeOutputInvalid},
 		{"an unknown key", `echo '{"decisio": "deny"}'`, belay.ToolDeny, `decisio`, hook.CodeOutputInvalid},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -166,5 +170,76 @@ func TestCommandRunsInTheDirectoryOfItsFile(t *testing.T) {
 		if trial := try(t, set, write); trial.Output.Reason != filepath.Join(p.dir, "sub") {
 			t.Errorf("%s: ran in %q, want the directory of the declaring file", line, trial.Output.Reason)
 		}
+	}
+}
+
+// What a hook said when it failed is shown with the failure, and is not stored. At a gate
+// that fails closed it is why the gate denies.
+//
+// SPEC C-13, C-04, C-11
+func TestTheEndOfStandardErrorIsShown(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-planted-0123"
+	long := strings.Repeat("é", 3000) + "the end"
+	for _, test := range []struct {
+		rule, script string
+		want         string // of what was said
+		reason       string // of the denial
+	}{
+		{"an exit code", "echo 'no database' >&2; exit 1", "exit code 1: no database", "no database"},
+		{"an exit code alone", "exit 7", "exit code 7", "gate could not decide: exit code 7"},
+		{"several lines", "echo one >&2; echo two >&2; exit 1", "exit code 1: one\ntwo", "one\ntwo"},
+		{"a secret", "echo token " + secret + " >&2; exit 1", "exit code 1: token [REDACTED]", "token [REDACTED]"},
+		{"colours", `printf '\033[31mred\033[0m' >&2; exit 1`, "exit code 1: red", "red"},
+		{"an answer that makes no sense", "echo 'cannot think' >&2; echo 42", "not an object: print an object, or nothing: its standard error: cannot think", "cannot think"},
+		{"a signal", "echo dying >&2; kill -9 $$", "it was killed by a signal (killed): dying", "dying"},
+		{"a program that a shell does not find", "belay-no-such-program; exit $?", "belay-no-such-program", "not found"},
+		{"much", "echo '" + long + "' >&2; exit 1", "é" + "the end", "é" + "the end"},
+		{"too much", "head -c 100000 /dev/zero | tr '\\000' x >&2; echo ' the end' >&2; exit 1", "x the end", "x the end"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.put("check.sh", "#!/bin/sh\n"+test.script+"\n")
+			opts := &declare.Options{Secrets: []string{secret}}
+			for _, mode := range []string{"open", "closed"} {
+				trial := try(t, p.set(gate("command: [./check.sh]", "timeout: 1m", "failure: "+mode), opts), write)
+				if len(trial.Diagnostics) != 1 {
+					t.Fatalf("%v, want it to fail", trial)
+				}
+				said := trial.Diagnostics[0].Err.Error()
+				if !strings.Contains(said, test.want) || strings.Contains(said, secret) || len(said) > 2<<10+100 || !utf8.ValidString(said) {
+					t.Errorf("%s: it says %q, want %q", mode, said, test.want)
+				}
+				stored, err := json.Marshal(trial.Runs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, word := range []string{"database", "two", "REDACTED", "red\"", "dying", "cannot think", "the end"} {
+					if strings.Contains(string(stored), word) || strings.Contains(trial.Diagnostics[0].Message, word) {
+						t.Errorf("%s: %q is stored: %s", mode, word, stored)
+					}
+				}
+				want := test.reason
+				if mode == "open" {
+					want = ""
+				}
+				if (trial.Output.Decision == belay.ToolDeny) != (mode == "closed") || !strings.HasSuffix(trial.Output.Reason, want) {
+					t.Errorf("%s: decision %q, reason %q, want the reason %q", mode, trial.Output.Decision, trial.Output.Reason, want)
+				}
+			}
+		})
+	}
+}
+
+// A result that is withheld names the hook that failed.
+//
+// SPEC C-13, H-10
+func TestAWithheldResultNamesTheHook(t *testing.T) {
+	t.Parallel()
+	set := newPlace(t).set("hooks:\n  - { id: mask, phase: tool.post, run: 'echo broken >&2; exit 1', capabilities: [rewrite_output], failure: closed, timeout: 1m }\n", nil)
+	trial := hooktest.Try(t, belay.ToolPost, only(t, set), hooktest.Input(t, belay.ToolPost, `{"id": "1", "tool": "a", "input": {}, "text": "done"}`), nil)
+	if trial.Output.Result == nil || *trial.Output.Result != "[result withheld: mask: broken]" {
+		t.Errorf("%v: want the hook and its reason", trial)
 	}
 }

@@ -3,6 +3,7 @@ package declare
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -61,6 +62,11 @@ type Action struct {
 	// Text is its message or reason, or the file of save_json below the directory of
 	// the declaring file.
 	Text string
+	// Level is the level of what log writes. Defaults to info.
+	Level slog.Level
+	// Content makes log write the input as well, without secrets. Defaults to names,
+	// the size and the hash of the input.
+	Content bool
 }
 
 // FaultError is a mistake in a file, and where it is.

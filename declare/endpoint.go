@@ -93,7 +93,12 @@ func (h *hookReading) action(v frontmatter.Value) {
 				if a.Name != "" {
 					h.faultf(v.Line, "the action is both %s and %s: leave one", a.Name, name)
 				}
-				a.Name, a.Text = name, h.text(v, name)
+				a.Name = name
+				if name == "log" && v.Kind == frontmatter.Map {
+					h.log(a, v)
+					return
+				}
+				a.Text = h.text(v, name)
 			}
 		}
 		h.mapping(v, "action", form)
@@ -104,6 +109,25 @@ func (h *hookReading) action(v frontmatter.Value) {
 	if a.Name != "" && h.wire != nil {
 		h.actionFits(a, v.Line)
 	}
+}
+
+// logLevels are the levels of log.
+var logLevels = []string{"debug", "info", "warn", "error"}
+
+// log reads the settings of the action log.
+func (h *hookReading) log(a *Action, v frontmatter.Value) {
+	h.mapping(v, "log", map[string]func(frontmatter.Value){
+		"message": func(v frontmatter.Value) { a.Text = h.text(v, "message") },
+		"content": func(v frontmatter.Value) { a.Content = h.boolean(v, "content") },
+		"level": func(v frontmatter.Value) {
+			h.word(v, "level", logLevels, func(s string) error {
+				if !slices.Contains(logLevels, s) {
+					return hook.ErrNotFound
+				}
+				return a.Level.UnmarshalText([]byte(s))
+			})
+		},
+	})
 }
 
 // actionFits holds an action against its phase.

@@ -16,12 +16,6 @@ import (
 // defaultTimeout bounds a run that does not say.
 const defaultTimeout = 5 * time.Second
 
-// buckets are names that agents' files have for phases.
-var buckets = map[string]string{
-	"onStart": "session.start", "onToolCall": "tool.pre", "onToolEnd": "tool.post", "onModelCall": "model.pre",
-	"onModelEnd": "model.post", "onComplete": "turn.post_turn", "onError": "error",
-}
-
 // foreign are the names that Claude Code has for moments of a turn, with the phases that
 // come nearest.
 var foreign = map[string]string{
@@ -42,7 +36,7 @@ func isForeign(v frontmatter.Value) string {
 	return ""
 }
 
-// list reads hooks: a list of them, or a mapping of buckets to lists.
+// list reads hooks: a list of them, or a mapping of buckets to such lists.
 func (r *reading) list(v frontmatter.Value) {
 	if why := isForeign(v); why != "" {
 		r.faultf(v.Line, "%s", why)
@@ -58,19 +52,7 @@ func (r *reading) list(v frontmatter.Value) {
 			r.faultf(v.Line, "hooks is one hook and not a list: put - in front of its first key, and indent the others like that key")
 			return
 		}
-		form := make(map[string]func(frontmatter.Value), len(buckets))
-		for bucket, phase := range buckets {
-			form[bucket] = func(v frontmatter.Value) {
-				if v.Kind != frontmatter.List {
-					r.faultf(v.Line, "%s is %s: write a list of hooks", bucket, v.Kind)
-					return
-				}
-				for _, item := range v.List {
-					r.declaration(item, phase)
-				}
-			}
-		}
-		r.mapping(v, "hooks, unless it is a list,", form)
+		r.buckets(v)
 	default:
 		r.faultf(v.Line, "hooks is %s: write a list of hooks", v.Kind)
 	}
@@ -347,7 +329,7 @@ func (h *hookReading) failure(v frontmatter.Value) {
 		if h.wire == nil {
 			return
 		}
-		failure, err := h.wire.Fallback(asJSON(v))
+		failure, err := h.wire.Fallback(withReminders(asJSON(v)))
 		if err != nil {
 			h.faultf(v.Line, "fallback: it is no answer of %s: %v", h.d.Phase, err)
 		}

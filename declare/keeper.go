@@ -64,19 +64,27 @@ func (h *handler) worker(ctx context.Context, k *keeper, e *worker.Envelope) (js
 	if err != nil {
 		return nil, err
 	}
-	result, err := p.call(ctx, "run", params)
-	if err != nil {
+	said := p.call(ctx, "run", params)
+	if said.err == nil {
+		k.succeeded()
+	}
+	return h.codec.answered(&said)
+}
+
+// answered reads what a worker said to a call.
+func (c *codec) answered(said *response) (json.RawMessage, error) {
+	answer, err := map[string]any(nil), said.err
+	switch {
+	case err != nil:
+	case said.result[0] == '{':
+		answer, err = c.object(said.result)
+	default:
+		err = noObject(said.result)
+	}
+	if said.found == nil { // it said nothing
 		return nil, err
 	}
-	k.succeeded()
-	switch {
-	case string(result) == "null":
-		return nil, nil
-	case result[0] != '{':
-		return nil, invalid("the worker's result is neither an object nor null", nil)
-	default:
-		return h.codec.object(result)
-	}
+	return c.settle(said.found, answer, err)
 }
 
 // running is the worker, started if need be, when it has answered the handshake.

@@ -9,7 +9,7 @@ import (
 // longestLine is how much of a line that a worker prints is logged.
 const longestLine = 8 << 10
 
-// lines logs what a worker prints to standard error, line by line, and keeps the last.
+// lines logs what a worker prints to standard error, line by line, and keeps the end.
 type lines struct {
 	logger       *slog.Logger
 	redact       *redactor
@@ -17,7 +17,7 @@ type lines struct {
 
 	mu      sync.Mutex
 	partial []byte
-	last    string
+	tail    tail
 }
 
 // Write never fails.
@@ -25,6 +25,7 @@ func (l *lines) Write(chunk []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(chunk)
+	l.tail.add(chunk)
 	for {
 		i := bytes.IndexByte(chunk, '\n')
 		if i < 0 {
@@ -45,16 +46,15 @@ func (l *lines) add(part []byte) []byte {
 
 func (l *lines) flush() {
 	if text := bytes.TrimSpace(l.partial); len(text) > 0 {
-		l.last = firstBytes(text, longestLine)
-		l.logger.Info("worker", "subscription", l.subscription, "line", l.redact.text(l.last))
+		l.logger.Info("worker", "subscription", l.subscription, "line", l.redact.text(firstBytes(text, longestLine)))
 	}
 	l.partial = l.partial[:0]
 }
 
-// lastLine is the last thing that was said.
-func (l *lines) lastLine() string {
+// shown returns the end of what was printed, as people see it.
+func (l *lines) shown() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flush()
-	return l.last
+	return l.tail.shown(l.redact)
 }

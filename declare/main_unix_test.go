@@ -4,7 +4,9 @@ package declare_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -72,6 +74,8 @@ func work(task string) {
 			for {
 				fmt.Fprint(os.Stdout, strings.Repeat("x", 1<<20))
 			}
+		case task == "raw": // prints a file and ends
+			printRaw(in.Bytes(), n)
 		case task == "text":
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"result":"deny"}`+"\n", n)
 		case task == "late": // answers the one before, and this one
@@ -81,6 +85,30 @@ func work(task string) {
 	}
 	if task == "stubborn" {
 		forever() // its input has ended, and it does not
+	}
+	os.Exit(0)
+}
+
+// printRaw prints the file that a call names, with the id of the call in it, and ends.
+func printRaw(request []byte, id int) {
+	var call struct {
+		Params struct {
+			Input struct {
+				Input struct {
+					With string `json:"with"`
+				} `json:"input"`
+			} `json:"input"`
+		} `json:"params"`
+	}
+	if err := json.Unmarshal(request, &call); err != nil {
+		panic(err)
+	}
+	text, err := os.ReadFile(call.Params.Input.Input.With)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := os.Stdout.Write(bytes.ReplaceAll(text, []byte(`"id":ID`), fmt.Appendf(nil, `"id":%d`, id))); err != nil {
+		panic(err)
 	}
 	os.Exit(0)
 }
@@ -117,6 +145,15 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	case "panic":
 		panic("oops")
 	case "die":
+		os.Exit(7)
+	case "child", "orphan": // has a child, and then ends before it
+		child := exec.Command("sleep", "3600") //nolint:noctx // it is to be left behind
+		if err := child.Start(); err != nil {
+			return belay.Pass, err
+		}
+		if err := os.WriteFile(in.With, []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil || in.Do == "child" {
+			return belay.Pass, err
+		}
 		os.Exit(7)
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -2,6 +2,7 @@ package declare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,7 @@ type process struct {
 	ready  chan struct{}           // closed when the handshake is answered
 	done   chan struct{}           // closed when the child is gone
 	err    error                   // why; to be read when done
+	found  *denials                // in its garbage, or nil; to be read when done
 	over   context.Context         //nolint:containedctx // it is the life of the child's input
 	close  context.CancelFunc      // ends it
 	closed atomic.Bool             // the worker is to end
@@ -40,6 +42,15 @@ type process struct {
 	last    uint64 // id
 	partial []byte // of a line, only used by Write
 	errors  *lines
+
+	// spoiled is what is wrong with the first line that was no answer, or nil. From then on
+	// no call succeeds: the child is ended, a grace after, or when no call is under way. It
+	// may print a denial before.
+	spoiled error
+	// garbage is the lines that are no answers. A denial in them counts for all calls under
+	// way: nobody can know which one it is for. Only Write uses it before the child is gone.
+	garbage *output
+	tooLong bool // the line under way is, and its beginning is in garbage
 }
 
 type request struct {
@@ -49,7 +60,8 @@ type request struct {
 
 // response is what a worker says to a call.
 type response struct {
-	result json.RawMessage
+	result json.RawMessage // nil if it failed
+	found  *denials        // in all of what it said; nil if it said nothing
 	err    error
 }
 
@@ -78,8 +90,12 @@ func (p *process) live(ctx context.Context, run *Execution) {
 		if err != nil {
 			err = startError(run, err)
 		} else {
+			p.lastLine()
 			err = p.ending(exit)
 		}
+	}
+	if p.garbage != nil {
+		p.found = p.garbage.denials()
 	}
 	p.err = err
 	p.close()
@@ -93,8 +109,10 @@ func (p *process) ending(exit proc.Exit) error {
 	if p.closed.Load() {
 		return ErrClosed
 	}
-	said := p.errors.lastLine()
+	said := p.errors.shown()
 	switch {
+	case p.spoiled != nil:
+		return p.spoiled
 	case exit.Stopped != nil:
 		return exit.Stopped
 	case exit.Signal != nil:
@@ -177,14 +195,14 @@ func (p *process) greet() {
 	within := max(p.k.d.Options.Timeout, greeting)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), within, fmt.Errorf("no answer to the handshake within %s", within))
 	defer cancel()
-	result, err := p.call(ctx, "hello", json.RawMessage(fmt.Sprintf(`{"v":%d}`, worker.Version)))
+	said := p.call(ctx, "hello", json.RawMessage(fmt.Sprintf(`{"v":%d}`, worker.Version)))
 	var hello struct {
 		V int `json:"v"`
 	}
 	switch {
-	case err != nil:
-		p.stop(fmt.Errorf("the worker did not answer the handshake: %w", err))
-	case json.Unmarshal(result, &hello) != nil || hello.V != worker.Version:
+	case said.err != nil:
+		p.stop(fmt.Errorf("the worker did not answer the handshake: %w", said.err))
+	case json.Unmarshal(said.result, &hello) != nil || hello.V != worker.Version:
 		p.stop(&hook.SafeError{
 			Code:    hook.CodeOutputInvalid,
 			Message: fmt.Sprintf("the worker speaks another version of the protocol than %d: it must answer hello with {\"v\": %d}", worker.Version, worker.Version),
@@ -195,7 +213,7 @@ func (p *process) greet() {
 }
 
 // call sends a call and waits for its answer.
-func (p *process) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+func (p *process) call(ctx context.Context, method string, params json.RawMessage) response {
 	answer := make(chan response, 1)
 	p.mu.Lock()
 	p.last++
@@ -214,26 +232,26 @@ func (p *process) call(ctx context.Context, method string, params json.RawMessag
 	r := &request{line: line}
 	p.send(r)
 	select {
-	case a := <-answer:
-		return a.result, a.err
+	case said := <-answer:
+		return said
 	case <-p.over.Done():
 		if p.closed.Load() {
-			return nil, ErrClosed
+			return response{err: ErrClosed}
 		}
 		<-p.done // which says why
 		select { // it may have answered before it went
-		case a := <-answer:
-			return a.result, a.err
+		case said := <-answer:
+			return said
 		default:
-			return nil, p.err
 		}
+		return response{found: p.found, err: p.err}
 	case <-ctx.Done():
 		if !r.written.Load() {
 			p.stop(errDeaf)
 		} else {
 			p.cancel(id)
 		}
-		return nil, context.Cause(ctx)
+		return response{err: context.Cause(ctx)}
 	}
 }
 
@@ -267,31 +285,82 @@ func (p *process) end() {
 	<-p.done
 }
 
-// Write takes what the child prints. An error ends the child.
+// Write takes what the child prints.
 func (p *process) Write(chunk []byte) (int, error) {
 	n := len(chunk)
-	for {
-		i := bytes.IndexByte(chunk, '\n')
-		if i < 0 {
-			break
+	for len(chunk) > 0 {
+		end := bytes.IndexByte(chunk, '\n') + 1
+		part := chunk
+		if end > 0 {
+			part = chunk[:end]
 		}
-		line := chunk[:i]
-		if len(p.partial) > 0 {
-			line = append(p.partial, line...)
-		}
-		if len(line) > mostOutput {
-			return 0, errLong
-		}
-		if err := p.answered(line); err != nil {
+		chunk = chunk[len(part):]
+		if err := p.part(part, end > 0); err != nil {
 			return 0, err
 		}
-		p.partial, chunk = p.partial[:0], chunk[i+1:]
 	}
-	if len(p.partial)+len(chunk) > mostOutput {
-		return 0, errLong
-	}
-	p.partial = append(p.partial, chunk...)
 	return n, nil
+}
+
+// part takes a part of a line, which may be its last. It fails if there is no end to what
+// is no answer.
+func (p *process) part(part []byte, last bool) error {
+	if p.tooLong {
+		p.tooLong = !last
+		return p.discard(part)
+	}
+	p.partial = append(p.partial, part...)
+	if !last && len(p.partial) <= mostOutput {
+		return nil
+	}
+	p.tooLong = !last
+	return p.line()
+}
+
+// line takes the line that was read, or what there is of one that is too long.
+func (p *process) line() error {
+	why := error(errLong)
+	if len(p.partial) <= mostOutput {
+		why = p.answered(p.partial)
+	}
+	line := p.partial
+	p.partial = p.partial[:0]
+	if why == nil {
+		return nil
+	}
+	p.spoil(why)
+	return p.discard(line)
+}
+
+// discard takes what is no answer.
+func (p *process) discard(part []byte) error {
+	if p.garbage == nil {
+		p.garbage = newOutput()
+	}
+	_, err := p.garbage.Write(part)
+	return err
+}
+
+// spoil sees to it that a child ends whose output makes no sense.
+func (p *process) spoil(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spoiled != nil {
+		return
+	}
+	p.spoiled = why
+	if len(p.calls) == 0 {
+		p.stop(why)
+		return
+	}
+	time.AfterFunc(cmp.Or(p.k.set.opts.Grace, proc.DefaultGrace), func() { p.stop(why) })
+}
+
+// lastLine takes a last line that does not end: the child has.
+func (p *process) lastLine() {
+	if len(bytes.TrimSpace(p.partial)) > 0 {
+		_ = p.line() // there is nothing left to end
+	}
 }
 
 var errLong = &hook.SafeError{
@@ -325,10 +394,13 @@ func (p *process) answered(line []byte) error {
 		return nil // it comes late, and nobody waits
 	}
 	delete(p.calls, *m.ID)
-	if m.Error != nil {
-		answer <- response{err: workerError(m.Error.Message)}
-	} else {
-		answer <- response{result: m.Result}
+	said := response{result: m.Result, found: outputOf(line).denials(), err: p.spoiled}
+	if m.Error != nil && said.err == nil {
+		said.err = workerError(m.Error.Message)
+	}
+	answer <- said
+	if p.spoiled != nil && len(p.calls) == 0 {
+		p.stop(p.spoiled)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package declare
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +17,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// codec reads what hooks outside Go answer at a phase.
+// codec reads what a hook outside Go answers at a phase.
 type codec struct {
+	id     string // of the hook
 	wire   *belay.WirePhase
 	keys   []string // of the phase's output
 	words  []string // of its decision; nil if it has none
@@ -57,37 +59,89 @@ func invalid(message string, err error) error {
 	return &hook.SafeError{Code: hook.CodeOutputInvalid, Message: message, Err: err}
 }
 
-// read reads standard output, or the body of a response: nothing, one JSON object, or
-// text.
-func (c *codec) read(out []byte) (json.RawMessage, error) {
-	trimmed := bytes.TrimSpace(out)
-	if len(trimmed) == 0 {
-		return nil, nil
+// read reads standard output, or the body of a response. If the run has failed, fault says
+// why, and nothing but a denial counts.
+func (c *codec) read(out *output, fault error) (json.RawMessage, error) {
+	if fault != nil {
+		return c.settle(out.denials(), nil, fault)
 	}
-	if trimmed[0] == '{' && json.Valid(trimmed) {
-		return c.object(trimmed)
-	}
-	return c.text(trimmed)
+	answer, err := c.parse(bytes.TrimSpace(out.kept))
+	return c.settle(out.denials(), answer, err)
 }
 
-var (
-	// escapes are colour codes and other sequences for a terminal.
-	escapes = regexp.MustCompile(`\x1b\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[\x20-\x2f]*[\x30-\x7e]|\x{9b}[0-9;:?]*[\x40-\x7e]`)
-	// unicodeEscapes spell a character in JSON.
-	unicodeEscapes = regexp.MustCompile(`\\u00[0-9A-Fa-f]{2}`)
-)
+// settle decides what an output means, from the denials in it and from what it says as a
+// whole. A denial stands, whatever is wrong with the rest.
+func (c *codec) settle(found *denials, answer map[string]any, err error) (json.RawMessage, error) {
+	otherwise := ""
+	if failed, ok := errors.AsType[*hook.SafeError](err); ok {
+		otherwise = failed.Reason
+	}
+	if denial := c.denial(found, otherwise); denial != nil {
+		if said := answer["decision"]; err != nil || said != denial["decision"] && said != "halt" {
+			return encode(denial)
+		}
+	}
+	if err != nil || answer == nil {
+		return nil, err
+	}
+	return encode(answer)
+}
 
-// text reads output that is not a JSON object. It is shown, unless there seems to be an
-// answer in it: a debug line in front of a denial must not turn it into consent.
-func (c *codec) text(out []byte) (json.RawMessage, error) {
+// denial returns the most severe of the denials that count at the phase, or nil. Without a
+// reason of its own it has the given one.
+func (c *codec) denial(found *denials, otherwise string) map[string]any {
+	kinds := []denialKind{saysHalt, saysDeny, saysSynonym}
+	switch {
+	case c.isStop():
+		kinds = []denialKind{saysDeny, saysContinue}
+	case !slices.Contains(c.words, "deny"):
+		return nil // nothing can be denied here
+	}
+	for _, kind := range kinds {
+		if !found.said[kind] {
+			continue
+		}
+		word := "deny"
+		if kind == saysHalt {
+			word = "halt"
+		}
+		return c.blocking(word, cmp.Or(found.reasons[kind], otherwise), nil)
+	}
+	return nil
+}
+
+// parse reads an output as a whole: nothing, one JSON object, or text. A nil answer is no
+// opinion.
+func (c *codec) parse(out []byte) (map[string]any, error) {
+	switch {
+	case len(out) == 0:
+		return nil, nil
+	case !json.Valid(out):
+		return c.text(out)
+	case out[0] == '{':
+		return c.object(out)
+	default:
+		return nil, noObject(out)
+	}
+}
+
+// noObject returns what is wrong with a JSON value that is not an object. Only null is an
+// answer: it is no opinion.
+func noObject(value []byte) error {
+	if string(value) == "null" {
+		return nil
+	}
+	return invalid("the answer is JSON and not an object: print an object, or nothing", nil)
+}
+
+// text reads output that is not JSON. It is shown, unless there seems to be an answer in
+// it: a debug line in front of an answer must not turn it into consent.
+func (c *codec) text(out []byte) (map[string]any, error) {
 	if !utf8.Valid(out) {
 		return nil, invalid("the output is neither JSON nor text", nil)
 	}
-	shown := string(out)
-	if strings.ContainsAny(shown, "\x1b\u009b") {
-		shown = escapes.ReplaceAllString(shown, "")
-	}
-	if i := strings.IndexFunc(shown, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1b", r) || r == 0x7f }); i >= 0 {
+	shown := string(withoutEscapes(out))
+	if i := strings.IndexFunc(shown, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r", r) || r == 0x7f }); i >= 0 {
 		return nil, invalid("the output is neither JSON nor text", nil)
 	}
 	for line := range strings.FieldsFuncSeq(shown, func(r rune) bool { return strings.ContainsRune("\n\v\f\r\u0085\u2028\u2029", r) }) {
@@ -96,16 +150,23 @@ func (c *codec) text(out []byte) (json.RawMessage, error) {
 			return nil, invalid("there is JSON among the output, which is not one JSON object: print what is for people to standard error", nil)
 		}
 	}
-	if key := c.quotedKey(shown); key != "" {
+	if key := cmp.Or(c.quotedKey(shown), c.quotedKey(string(out))); key != "" {
 		return nil, invalid("the output is text with an answer in it: print what is for people to standard error",
 			fmt.Errorf("it contains %q", key))
 	}
 	shown = strings.TrimSpace(strings.Trim(shown, "\ufeff"))
-	if shown == "" {
+	switch {
+	case shown == "":
 		return nil, nil
+	case json.Valid([]byte(shown)): // such as null in colour
+		return nil, noObject([]byte(shown))
+	default:
+		return map[string]any{"output": shown}, nil
 	}
-	return encode(map[string]any{"output": shown})
 }
+
+// unicodeEscapes spell a character in JSON.
+var unicodeEscapes = regexp.MustCompile(`\\u00[0-9A-Fa-f]{2}`)
 
 // quotedKey finds a key of answers between quotes, however it is spelled.
 func (c *codec) quotedKey(text string) string {
@@ -135,13 +196,23 @@ func encode(value any) (json.RawMessage, error) {
 	return data, nil
 }
 
-// block is the answer of a hook that says no without words, by its exit code.
+// block is the answer of a hook that denies by its exit code, or may not run.
 func (c *codec) block(reason string) (json.RawMessage, error) {
 	return encode(c.blocking("deny", reason, nil))
 }
 
+// blockOr is block, for a hook that has printed something besides: a halt in it is more
+// severe, and its reason is better than none.
+func (c *codec) blockOr(found *denials, reason, otherwise string) (json.RawMessage, error) {
+	word, kind := "deny", saysDeny
+	if found.said[saysHalt] && slices.Contains(c.words, "halt") {
+		word, kind = "halt", saysHalt
+	}
+	return encode(c.blocking(word, cmp.Or(reason, found.reasons[kind], otherwise), nil))
+}
+
 // blocking adds a denial to an answer, in the words of the phase. Where nothing can be
-// blocked, that is recorded and told to the model, and changes nothing.
+// blocked, the denial is recorded and shown to people and the model, and nothing changes.
 func (c *codec) blocking(word, reason string, answer map[string]any) map[string]any {
 	if answer == nil {
 		answer = make(map[string]any)
@@ -160,14 +231,23 @@ func (c *codec) blocking(word, reason string, answer map[string]any) map[string]
 		if c.quiet {
 			return answer
 		}
-		told := fmt.Sprintf("A hook answered %s at %s, where nothing can be blocked: %s", word, c.wire.Name(), reason)
-		if slices.Contains(c.keys, "context") {
-			answer["context"] = appendTo(answer["context"], map[string]string{"text": told})
-		} else if answer["output"] == nil {
-			answer["output"] = told
-		}
+		told := fmt.Sprintf("Hook %q answered %s at %s, where nothing can be blocked: %s", c.id, word, c.wire.Name(), cmp.Or(reason, "no reason was given"))
+		answer["output"] = appendText(answer["output"], told)
 	}
 	return answer
+}
+
+// appendText adds a line to a text that may be JSON yet.
+func appendText(text any, line string) any {
+	raw, ok := text.(json.RawMessage)
+	if !ok {
+		return line
+	}
+	var old string
+	if json.Unmarshal(raw, &old) != nil {
+		return text // which is a fault, and is reported as one
+	}
+	return old + "\n" + line
 }
 
 // appendTo adds an entry to a list that may be JSON yet.
@@ -213,9 +293,8 @@ func members(object []byte) ([]member, error) {
 	return all, nil
 }
 
-// object reads an answer that is a JSON object, strictly. A denial with a fault beside
-// it still denies.
-func (c *codec) object(object []byte) (json.RawMessage, error) {
+// object reads an answer that is a JSON object, strictly.
+func (c *codec) object(object []byte) (map[string]any, error) {
 	if string(object) == "{}" { // as most answers are
 		return nil, nil
 	}
@@ -225,48 +304,41 @@ func (c *codec) object(object []byte) (json.RawMessage, error) {
 	}
 	answer, err := c.canonical(all)
 	if err == nil {
-		var data json.RawMessage
-		if data, err = encode(answer); err == nil {
-			if err = c.wire.CheckAnswer(data); err == nil {
-				return data, nil
+		err = c.check(answer, all)
+	}
+	if err != nil {
+		return nil, invalid("the answer does not fit the phase", err)
+	}
+	return answer, nil
+}
+
+// check holds an answer against the phase. The places of faults are those of the keys that
+// the hook wrote.
+func (c *codec) check(answer map[string]any, written []member) error {
+	data, err := encode(answer)
+	if err != nil {
+		return err
+	}
+	if err = c.wire.CheckAnswer(data); err == nil {
+		return nil
+	}
+	faults := strings.Split(err.Error(), "; ")
+	for _, m := range written {
+		to := synonyms[m.key]
+		if to == "" || slices.ContainsFunc(written, func(o member) bool { return o.key == to }) {
+			continue
+		}
+		for i, fault := range faults {
+			if rest, ok := strings.CutPrefix(fault, "/"+to); ok && rest != "" && (rest[0] == '/' || rest[0] == ':') {
+				faults[i] = "/" + m.key + rest
 			}
 		}
 	}
-	if word, reason := c.denial(all); word != "" {
-		return encode(c.blocking(word, reason, nil))
-	}
-	return nil, invalid("the answer does not fit the phase", err)
+	return errors.New(strings.Join(faults, "; "))
 }
 
-// isStop reports whether the phase is the one where the synonyms do not count.
+// isStop reports whether the phase is turn.stop, where the synonyms do not count.
 func (c *codec) isStop() bool { return slices.Contains(c.words, "continue") }
-
-// denial finds a denial among the keys, whatever else is wrong with them. There is none
-// where nothing can be denied.
-func (c *codec) denial(all []member) (word, reason string) {
-	if !slices.Contains(c.words, "deny") {
-		return "", ""
-	}
-	for _, m := range all {
-		switch value := string(m.value); m.key {
-		case "decision":
-			if value == `"deny"` && word == "" || value == `"halt"` {
-				word = strings.Trim(value, `"`)
-			}
-		case "continue":
-			if value == "false" && word == "" {
-				word = "deny"
-			}
-		case "blocked":
-			if value == "true" && word == "" {
-				word = "deny"
-			}
-		case "reason":
-			_ = json.Unmarshal(m.value, &reason) // a reason that is no text is none
-		}
-	}
-	return word, reason
-}
 
 // canonical turns the keys of an answer into those of the phase.
 func (c *codec) canonical(all []member) (map[string]any, error) {
@@ -293,18 +365,16 @@ func (c *codec) canonical(all []member) (map[string]any, error) {
 			if json.Unmarshal(m.value, &reason) != nil {
 				err = fmt.Errorf("%q is not a text", key)
 			}
-		case "additionalContext", "modified":
-			to := synonyms[key]
-			value := m.value
-			if key == "additionalContext" && value[0] == '"' { // as other agents have it
-				value, err = encode([]map[string]json.RawMessage{{"text": value}})
-			}
-			if !slices.Contains(c.keys, to) {
+		default:
+			to := cmp.Or(synonyms[key], key)
+			if to != key && !slices.Contains(c.keys, to) {
 				return nil, fmt.Errorf("%q has no place in an answer at %s", key, c.wire.Name())
 			}
-			err = errors.Join(err, put(answer, to, value))
-		default:
-			err = put(answer, key, m.value)
+			value := m.value
+			if to == "context" {
+				value, err = reminders(value)
+			}
+			err = errors.Join(err, put(answer, to, key, value))
 		}
 		if err != nil {
 			return nil, err
@@ -313,10 +383,61 @@ func (c *codec) canonical(all []member) (map[string]any, error) {
 	return c.decide(answer, said, reason)
 }
 
-// put sets a key, unless its synonym says something else.
-func put(answer map[string]any, key string, value json.RawMessage) error {
+// reminders returns what the model is to be told as the phases have it: a list of objects.
+// Hooks may write a text, or a list of texts, as well.
+func reminders(value json.RawMessage) (json.RawMessage, error) {
+	list := []json.RawMessage{value}
+	switch value[0] {
+	case '"':
+	case '[':
+		if err := json.Unmarshal(value, &list); err != nil {
+			return nil, fmt.Errorf("it is not JSON: %w", err)
+		}
+	default:
+		return value, nil // which is a fault, and is reported as one
+	}
+	for i, entry := range list {
+		if entry[0] != '"' {
+			continue
+		}
+		var err error
+		if list[i], err = encode(map[string]json.RawMessage{"text": entry}); err != nil {
+			return nil, err
+		}
+	}
+	return encode(list)
+}
+
+// withReminders returns an answer whose context is as the phases have it.
+func withReminders(answer json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(answer, &fields) != nil || len(fields["context"]) == 0 {
+		return answer
+	}
+	context, err := reminders(fields["context"])
+	if err != nil {
+		return answer
+	}
+	fields["context"] = context
+	if changed, err := encode(fields); err == nil {
+		return changed
+	}
+	return answer
+}
+
+// put sets a key that was written as itself or as a synonym, unless the other one says
+// something else.
+func put(answer map[string]any, key, written string, value json.RawMessage) error {
 	if before, ok := answer[key].(json.RawMessage); ok && !sameJSON(before, value) {
-		return fmt.Errorf("%q and its synonym disagree", key)
+		other := key
+		if written == key {
+			for synonym, to := range synonyms {
+				if to == key {
+					other = synonym
+				}
+			}
+		}
+		return fmt.Errorf("%q and %q disagree", other, written)
 	}
 	answer[key] = value
 	return nil
@@ -335,7 +456,7 @@ func sameJSON(a, b json.RawMessage) bool {
 // decisions are what the keys that decide said.
 type decisions struct {
 	word            string // of decision
-	denies, permits bool   // of its synonyms
+	denies, permits string // the synonym that does; empty if none does
 }
 
 func (d *decisions) hear(key string, value json.RawMessage) error {
@@ -350,9 +471,9 @@ func (d *decisions) hear(key string, value json.RawMessage) error {
 		return fmt.Errorf("%q is neither true nor false", key)
 	}
 	if yes == (key == "blocked") {
-		d.denies = true
+		d.denies = key
 	} else {
-		d.permits = true
+		d.permits = key
 	}
 	return nil
 }
@@ -362,9 +483,13 @@ func (c *codec) decide(answer map[string]any, said decisions, reason string) (ma
 	word := said.word
 	refuses := word == "deny" || word == "halt"
 	switch {
-	case said.denies && (said.permits || word != "" && !refuses), said.permits && refuses:
-		return nil, errors.New(`"decision" and its synonyms disagree`)
-	case said.denies && word == "":
+	case said.denies != "" && said.permits != "":
+		return nil, fmt.Errorf("%q and %q disagree", said.denies, said.permits)
+	case said.denies != "" && word != "" && !refuses:
+		return nil, fmt.Errorf(`"decision" and %q disagree`, said.denies)
+	case said.permits != "" && refuses:
+		return nil, fmt.Errorf(`"decision" and %q disagree`, said.permits)
+	case said.denies != "" && word == "":
 		word, refuses = "deny", true
 	}
 	phase := c.wire.Name()

@@ -1,13 +1,11 @@
 package declare
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -101,39 +99,81 @@ func TestReplies(t *testing.T) {
 		{
 			"a block where nothing can be blocked", "tool.post", `{"decision": "deny", "reason": "r", "context": [{"text": "t"}]}`,
 			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
-				`"context":[{"text":"t"},{"text":"A hook answered deny at tool.post, where nothing can be blocked: r"}]}`, "",
+				`"context":[{"text":"t"}],"output":"Hook \"gate\" answered deny at tool.post, where nothing can be blocked: r"}`, "",
 		},
+		{
+			"a block with an output beside it", "model.post", `{"blocked": true, "reason": "r", "output": "o"}`,
+			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
+				`"output":"o\nHook \"gate\" answered deny at model.post, where nothing can be blocked: r"}`, "",
+		},
+		{"a block with an output that is no text", "model.post", `{"blocked": true, "reason": "r", "output": 3}`, "", "/output"},
 		{
 			"a block at an observe phase", "model.post", `{"blocked": true, "reason": "r"}`,
 			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
-				`"output":"A hook answered deny at model.post, where nothing can be blocked: r"}`, "",
+				`"output":"Hook \"gate\" answered deny at model.post, where nothing can be blocked: r"}`, "",
 		},
 
 		{"text", "tool.pre", "looks good\nto me\n", `{"output":"looks good\nto me"}`, ""},
 		{"text with braces in it", "tool.pre", "used f() { x } and a[0]", `{"output":"used f() { x } and a[0]"}`, ""},
 		{"text in colour", "tool.pre", "\x1b[1;32mok\x1b[0m", `{"output":"ok"}`, ""},
 		{"a word that is a key", "tool.pre", "my decision: the reason is clear", `{"output":"my decision: the reason is clear"}`, ""},
-		{"a debug line in front", "tool.pre", "debug\n{\"decision\": \"deny\"}", "", "JSON among the output"},
-		{"a debug line behind", "tool.pre", "{\"decision\": \"deny\"}\ndebug", "", "JSON among the output"},
-		{"two objects", "tool.pre", `{"decision": "deny"}{"decision": "pass"}`, "", "JSON among the output"},
-		{"a list", "tool.pre", `[{"decision": "deny"}]`, "", "JSON among the output"},
+		{"a debug line in front", "tool.pre", "debug\n{\"decision\": \"ask\"}", "", "JSON among the output"},
+		{"a debug line behind", "tool.pre", "{\"decision\": \"ask\"}\ndebug", "", "JSON among the output"},
+		{"two objects", "tool.pre", `{"decision": "ask"}{"decision": "pass"}`, "", "JSON among the output"},
 		{"JSON that is cut off", "tool.pre", `{"decision": "de`, "", "JSON among the output"},
 		{"JSON in colour", "tool.pre", "debug\n\x1b[31m{\x1b[0m\"x\": 1}", "", "JSON among the output"},
-		{"JSON behind a byte order mark", "tool.pre", "\ufeff{\"decision\": \"deny\"}", "", "JSON among the output"},
+		{"JSON behind a byte order mark", "tool.pre", "\ufeff{\"decision\": \"ask\"}", "", "JSON among the output"},
 		{"JSON behind what cannot be seen", "tool.pre", "debug\r\u200b\u2060 {x}", "", "JSON among the output"},
-		{"JSON in the line of a debug text", "tool.pre", `debug: {"decision": "deny"}`, "", "text with an answer in it"},
-		{"JSON with a synonym in the line", "tool.pre", `answer={"continue":false}`, "", "text with an answer in it"},
-		{"quoted once more", "tool.pre", `"{\"decision\": \"deny\"}"`, "", "text with an answer in it"},
+		{"JSON behind a title that does not end", "tool.pre", "\x1b]0;title\n{\"decision\": \"ask\"}", "", "JSON among the output"},
+		{"JSON in the line of a debug text", "tool.pre", `debug: {"decision": "ask"}`, "", "text with an answer in it"},
+		{"JSON with a synonym in the line", "tool.pre", `answer={"continue":true}`, "", "text with an answer in it"},
+		{"JSON in a title", "tool.pre", "\x1b]0;{\"decision\": \"ask\"}\aok", "", "text with an answer in it"},
 		{"single quotes", "tool.pre", `result {'decision': 'deny'}`, "", "text with an answer in it"},
-		{"spelled otherwise", "tool.pre", `debug: {"\u0064ecision": "deny"}`, "", "text with an answer in it"},
-		{"broken by colour", "tool.pre", "debug: {\"deci\x1b[0msion\": \"deny\"}", "", "text with an answer in it"},
+		{"spelled otherwise", "tool.pre", `debug: {"\u0064ecision": "ask"}`, "", "text with an answer in it"},
+		{"broken by colour", "tool.pre", "debug: {\"deci\x1b[0msion\": \"ask\"}", "", "text with an answer in it"},
 		{"no text", "tool.pre", "\xff\xfe{\x00", "", "neither JSON nor text"},
-		{"a number", "tool.pre", "42", `{"output":"42"}`, ""},
+
+		{"null as a whole", "tool.pre", " null\n", "", ""},
+		{"null as a whole, in colour", "tool.pre", "\x1b[1;30mnull\x1b[0m\n", "", ""},
+		{"null behind a byte order mark", "tool.pre", "\ufeffnull", "", ""},
+		{"null at an observe phase", "model.post", "null", "", ""},
+		{"a number", "tool.pre", "42", "", "JSON and not an object"},
+		{"a number in colour", "tool.pre", "\x1b[31m42\x1b[0m", "", "JSON and not an object"},
+		{"a truth value", "tool.pre", "true\n", "", "JSON and not an object"},
+		{"a text in quotes", "tool.pre", `"looks good"`, "", "JSON and not an object"},
+		{"quoted once more", "tool.pre", `"{\"decision\": \"deny\"}"`, "", "JSON and not an object"},
+		{"a list", "tool.pre", `["pass"]`, "", "JSON and not an object"},
+		{"an empty list", "tool.pre", `[]`, "", "JSON and not an object"},
+		{"a number at an observe phase", "model.post", "-1.5e3", "", "JSON and not an object"},
+		{"several values are text", "tool.pre", "42 of 43", `{"output":"42 of 43"}`, ""},
+
+		{"context as a text", "tool.pre", `{"context": "t"}`, `{"context":[{"text":"t"}]}`, ""},
+		{"context as a list of texts", "tool.pre", `{"context": ["t", "u"]}`, `{"context":[{"text":"t"},{"text":"u"}]}`, ""},
+		{"context as a list of both", "tool.pre", `{"context": ["t", {"text": "u"}]}`, `{"context":[{"text":"t"},{"text":"u"}]}`, ""},
+		{"context as a text at turn.stop", "turn.stop", `{"context": "t"}`, `{"context":[{"text":"t"}]}`, ""},
+		{"additionalContext as a list of texts", "session.start", `{"additionalContext": ["t"]}`, `{"context":[{"text":"t"}]}`, ""},
+		{"context as a text, and its synonym, alike", "tool.pre", `{"context": "t", "additionalContext": ["t"]}`, `{"context":[{"text":"t"}]}`, ""},
+		{"context as a number", "tool.pre", `{"context": 3}`, "", "/context: "},
+		{"context with a number in it", "tool.pre", `{"context": ["t", 3]}`, "", "/context/1: "},
+		{"context as a text where there is none", "model.post", `{"context": "t"}`, "", "/context"},
+		{
+			"a block with context as a text where nothing can be blocked", "tool.post", `{"decision": "deny", "context": "t"}`,
+			`{"audit":[{"code":"block_ignored","message":"it answered deny where nothing can be blocked"}],` +
+				`"context":[{"text":"t"}],"output":"Hook \"gate\" answered deny at tool.post, where nothing can be blocked: no reason was given"}`, "",
+		},
+
+		{"a fault below a synonym quotes it", "tool.pre", `{"additionalContext": [{"texts": 1}]}`, "", "/additionalContext/0/texts"},
+		{"a wrong type of a synonym quotes it", "tool.pre", `{"additionalContext": 3}`, "", "/additionalContext: "},
+		{"a synonym that disagrees is quoted", "tool.pre", `{"context": "t", "additionalContext": "u"}`, "", `"context" and "additionalContext" disagree`},
+		{"a key that disagrees with its synonym is quoted", "tool.pre", `{"modified": {"a": 1}, "input": {"a": 2}}`, "", `"modified" and "input" disagree`},
+		{"an ask that disagrees with a synonym, of a phase without it", "tool.post", `{"decision": "ask", "blocked": true}`, "", `"decision" and "blocked" disagree`},
+		{"synonyms that disagree, of a phase without a decision", "tool.post", `{"continue": false, "blocked": false}`, "", `"continue" and "blocked" disagree`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
 			c := codecOf(t, test.phase)
-			got, err := c.read([]byte(test.out))
+			c.id = "gate"
+			got, err := c.read(outputOf([]byte(test.out)), nil)
 			if test.fails != "" {
 				safe, ok := errors.AsType[*hook.SafeError](err)
 				if !ok || safe.Code != hook.CodeOutputInvalid || !strings.Contains(err.Error(), test.fails) {
@@ -180,27 +220,4 @@ func TestReplyBlocksAtEveryPhase(t *testing.T) {
 			t.Errorf("%s: %s, want %s", p.Name(), answer, want)
 		}
 	}
-}
-
-// Whatever stands around a denial, it never becomes consent.
-//
-// SPEC C-03
-func TestReplyNeverTurnsADenialIntoConsent(t *testing.T) {
-	t.Parallel()
-	c := codecOf(t, "tool.pre")
-	denials := []string{`{"decision":"deny"}`, `{"decision": "halt", "reason": "x"}`, `{"continue":false}`, "{\n\"blocked\" : true\n}"}
-	rapid.Check(t, func(t *rapid.T) {
-		noise := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\n", "debug", "\x1b[0m", "\ufeff", "{", "}", "[", `"`, "null", "ok\n", "\u200b", "\r", `\"`}))
-		out := noise.Draw(t, "before") + noise.Draw(t, "more") + rapid.SampledFrom(denials).Draw(t, "denial") + noise.Draw(t, "after")
-		answer, err := c.read([]byte(out))
-		if err != nil {
-			return // which denies at a gate
-		}
-		var v struct {
-			Decision string `json:"decision"`
-		}
-		if json.Unmarshal(answer, &v) != nil || v.Decision != "deny" && v.Decision != "halt" {
-			t.Fatalf("%q became %s", out, answer)
-		}
-	})
 }

@@ -176,6 +176,7 @@ func (s *Set) subscribe(d *Declaration, all []*Declaration, codecs map[string]*c
 		codecs[key] = c
 	}
 	opts := d.Options
+	opts.Timeout = cmp.Or(opts.Timeout, defaultTimeout)
 	opts.Kind, opts.Origin = d.Kind, s.origin
 	opts.Origin.File, opts.Origin.Line = d.File, d.Line
 	prefixed := func(ids []string) []string {
@@ -188,7 +189,9 @@ func (s *Set) subscribe(d *Declaration, all []*Declaration, codecs map[string]*c
 		return ids
 	}
 	opts.After, opts.Before = prefixed(opts.After), prefixed(opts.Before)
-	h := &handler{set: s, d: d, id: s.id(d.ID), codec: codecs[key], opts: &opts}
+	own := *codecs[key]
+	own.id = s.id(d.ID)
+	h := &handler{set: s, d: d, id: own.id, codec: &own, opts: &opts}
 	var err error
 	if h.ask, err = h.means(); err != nil {
 		return hook.Subscription{}, err

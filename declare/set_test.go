@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -165,16 +166,16 @@ func TestBlockThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// A block where nothing can be blocked is recorded, told to the model, and changes nothing.
+// A block where nothing can be blocked is recorded, shown to people and the model, and changes
+// nothing.
 //
-// SPEC C-04, C-12
+// SPEC C-04, C-12, C-13, R-02
 func TestBlockWhereNothingCanBeBlocked(t *testing.T) {
 	t.Parallel()
 	set := newPlace(t).set("hooks:\n  - { id: late, phase: tool.post, run: 'echo too late >&2; exit 2' }\n", nil)
 	trial := hooktest.Try(t, belay.ToolPost, only(t, set), hooktest.Input(t, belay.ToolPost, `{"id": "1", "tool": "a", "input": {}, "text": "done"}`), nil)
 	run, _ := trial.Run()
-	if trial.Err != nil || trial.Output.Result != nil || trial.Input.Text() != "done" || len(trial.Output.Context) != 1 ||
-		!strings.Contains(trial.Output.Context[0].Text, "too late") || len(run.Audit) != 1 || run.Audit[0].Code != "block_ignored" {
+	if trial.Err != nil || trial.Output.Result != nil || trial.Input.Text() != "done" || len(trial.Output.Shown()) != 1 || trial.Output.Shown()[0].Text != `Hook "late" answered deny at tool.post, where nothing can be blocked: too late` || len(run.Audit) != 1 || run.Audit[0].Code != "block_ignored" {
 		t.Errorf("%v, %+v: want it recorded and told, and the result as it was", trial, run)
 	}
 	set = newPlace(t).set("hooks:\n  - { id: more, phase: turn.stop, run: 'echo tests fail >&2; exit 2' }\n", nil)
@@ -193,5 +194,38 @@ func TestClosedSetFails(t *testing.T) {
 	}
 	if trial := try(t, set, write); trial.Output.Decision != belay.ToolDeny || !errors.Is(trial.Diagnostics[0].Err, declare.ErrClosed) || p.has("ran") {
 		t.Errorf("%v, want hooks that were unloaded to fail", trial)
+	}
+}
+
+// SPEC C-06
+func TestHooksThatGoDeclaresHaveTheDefaultTimeout(t *testing.T) {
+	t.Parallel()
+	for rule, d := range map[string]*declare.Declaration{
+		"a command": {Kind: hook.HandlerCommand, Argv: []string{"true"}},
+		"a worker":  {Kind: hook.HandlerWorker, Argv: []string{"true"}},
+		"a webhook": {Kind: hook.HandlerWebhook, Webhook: &declare.Webhook{URL: "https://example.com/"}},
+		"an action": {Kind: hook.HandlerAction, Action: &declare.Action{Name: "log"}},
+	} {
+		for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: time.Minute} {
+			d.ID, d.Phase, d.Options.Timeout = "gate", "tool.pre", given
+			set, err := declare.New([]*declare.Declaration{d}, hook.Origin{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := only(t, set).Options().Timeout; got != want {
+				t.Errorf("%s with the timeout %s has %s, want %s", rule, given, got, want)
+			}
+		}
+	}
+}
+
+// SPEC C-12, H-10
+func TestFallbackTakesContextAsATextToo(t *testing.T) {
+	t.Parallel()
+	for _, context := range []string{"careful", "[careful]", "[{ text: careful }]"} {
+		set := newPlace(t).set(gate("run: exit 1", "timeout: 1m", "failure: { fallback: { decision: ask, context: "+context+" } }"), nil)
+		if got := try(t, set, write).Output; got.Decision != belay.ToolAsk || len(got.Context) != 1 || got.Context[0].Text != "careful" {
+			t.Errorf("%s: %+v, want the fallback", context, got)
+		}
 	}
 }

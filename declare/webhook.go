@@ -221,18 +221,25 @@ func (h *handler) exchange(ctx context.Context, request *http.Request) (json.Raw
 		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the webhook could not be reached", Err: errors.Unwrap(err)}
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	out, err := io.ReadAll(io.LimitReader(response.Body, mostOutput+1))
+	out := newOutput()
+	_, err = io.Copy(out, response.Body)
+	return h.codec.read(out, responded(ctx, response.StatusCode, out, err))
+}
+
+// responded says what is wrong with a response, or nothing.
+func responded(ctx context.Context, status int, out *output, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
+	case out.total > mostOutput:
+		return invalid(fmt.Sprintf("the webhook answered more than %d KiB", mostOutput>>10), nil)
 	case err != nil:
-		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the webhook's answer broke off", Err: err}
-	case len(out) > mostOutput:
-		return nil, invalid(fmt.Sprintf("the webhook answered more than %d KiB", mostOutput>>10), nil)
-	case response.StatusCode >= 300 && response.StatusCode < 400:
-		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the webhook redirects, which is not followed: name the final address"}
-	case response.StatusCode < 200 || response.StatusCode >= 300:
-		return nil, &hook.SafeError{Code: hook.CodeError, Message: fmt.Sprintf("the webhook answered with status %d", response.StatusCode)}
+		return &hook.SafeError{Code: hook.CodeError, Message: "the webhook's answer broke off", Err: err}
+	case status >= 300 && status < 400:
+		return &hook.SafeError{Code: hook.CodeError, Message: "the webhook redirects, which is not followed: name the final address"}
+	case status < 200 || status >= 300:
+		return &hook.SafeError{Code: hook.CodeError, Message: fmt.Sprintf("the webhook answered with status %d", status)}
+	default:
+		return nil
 	}
-	return h.codec.read(out)
 }

@@ -135,6 +135,46 @@ func TestWorkerThatDiesIsStartedAgain(t *testing.T) {
 	}
 }
 
+// The pause before a worker is started again doubles with each death, and begins anew when
+// a call has succeeded.
+//
+// SPEC C-08
+func TestWorkerPausesGrowAndShrink(t *testing.T) {
+	t.Parallel()
+	var log records
+	const first = 20 * time.Millisecond
+	set := newPlace(t).set(workerGate(t, "good"), &declare.Options{Backoff: first, Logger: slog.New(&log)})
+	for _, do := range []string{"die", "die", "die", "pid", "die", "die", "fail", "die"} {
+		try(t, set, call(do, ""))
+	}
+	got := log.durations("worker ended", "restart_in")
+	if want := []time.Duration{first, 2 * first, 4 * first, first, 2 * first, 4 * first}; !slices.Equal(got, want) {
+		t.Errorf("pauses = %v, want %v", got, want)
+	}
+}
+
+// What a worker has started ends with it: when it dies, and when its hooks are unloaded.
+//
+// SPEC C-08, W-01
+func TestChildrenOfAWorkerEndWithIt(t *testing.T) {
+	t.Parallel()
+	for _, do := range []string{"orphan", "child"} {
+		p := newPlace(t)
+		set := p.set(workerGate(t, "good"), &declare.Options{Grace: 100 * time.Millisecond})
+		file := filepath.Join(p.dir, "pid")
+		try(t, set, call(do, file))
+		if do == "child" {
+			if err := set.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if pid := p.read("pid"); !ended(t, pid) {
+			t.Errorf("%s: process %s is still running", do, pid)
+			endNow(t, pid)
+		}
+	}
+}
+
 // SPEC C-08
 func TestWorkerThatKeepsDyingIsLeftAlone(t *testing.T) {
 	t.Parallel()
@@ -308,6 +348,22 @@ func (r *records) attr(message, key, prefix string) (string, bool) {
 		})
 	}
 	return found, ok
+}
+
+// durations are the values of an attribute, in order.
+func (r *records) durations(message, key string) []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []time.Duration
+	for _, rec := range r.all {
+		rec.Attrs(func(a slog.Attr) bool {
+			if rec.Message == message && a.Key == key {
+				all = append(all, a.Value.Duration())
+			}
+			return true
+		})
+	}
+	return all
 }
 
 func (r *records) has(message, subscription string) bool {

@@ -320,3 +320,33 @@ func TestFailuresAreForgotten(t *testing.T) {
 		})
 	}
 }
+
+// A model that falls silent does not hold a worker's place for ever, though it may not heed
+// its context.
+//
+// SPEC L-04
+func TestASilentModelFreesItsWorker(t *testing.T) {
+	t.Parallel()
+	for _, deaf := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *memory) {
+			release := make(chan struct{})
+			defer close(release)
+			silent := model{asked: func(ctx context.Context, task string) {
+				switch {
+				case task != "silence":
+				case deaf:
+					<-release
+				default:
+					<-ctx.Done()
+				}
+			}}
+			agent := newAgent(t, silent, belay.Options{Store: s, Retry: hook.Retry{Attempts: 2, Delay: time.Second}})
+			start(t, s, engine.Of(agent), engine.Options{Turns: 1})
+			submit(t, s, "main", "a", "silence")
+			pass(time.Second)
+			submit(t, s, "main", "b", "hello")
+			pass(12 * time.Minute) // two attempts of 5 minutes
+			want(t, s, "b", "user: hello", "assistant: done: hello")
+		})
+	}
+}

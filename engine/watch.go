@@ -24,14 +24,15 @@ type Update struct {
 // watchPatience is how long a store may be away before watching fails.
 const watchPatience = 30 * time.Second
 
-// Watch yields the messages of a session behind the one numbered after, those that are
-// there and those that come, whichever process stores them, until ctx is done, which is
-// no error. No message is left out, and none comes twice: whoever was cut off calls it
-// again with the number of the last one. Between them it yields the session's state when
-// that has changed: states that follow one another quickly are told as one.
+// Watch yields the messages of a session after the one numbered after: those that are
+// stored and those that follow, whichever process stores them. It ends when ctx is done,
+// with the update that its caller is handling, and that is no error. It skips no message
+// and repeats none: to continue later, call it again with the number of the last message.
+// Between messages it yields the session's state when that has changed. States that follow
+// one another quickly are yielded as one.
 //
-// It tells what is stored. What the model says before its response is whole is told in
-// the process that takes the turn alone: see [belay.Agent.Watch].
+// It yields what is stored. Only the process that takes the turn sees text before the
+// response is complete: see [belay.Agent.Watch].
 func Watch(ctx context.Context, store belay.TurnStore, session string, after int64) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		w := &watching{store: store, session: session, after: after, yield: yield}
@@ -63,11 +64,18 @@ type watching struct {
 	after   int64
 	yield   func(Update, error) bool
 	state   string
-	left    bool // the consumer has left
+	left    bool // the consumer has left, or ctx is done
 	told    bool // something was read since run was called
 }
 
-// run tells what is new until something fails.
+// update yields an update, and reports whether to continue. After the end of ctx it
+// yields nothing, whatever the store has read ahead.
+func (w *watching) update(ctx context.Context, u Update) bool {
+	w.left = ctx.Err() != nil || !w.yield(u, nil)
+	return !w.left
+}
+
+// run yields what is new until something fails.
 func (w *watching) run(ctx context.Context) error {
 	w.told = false
 	for info, err := range w.store.Changes(ctx, w.session) {
@@ -79,8 +87,7 @@ func (w *watching) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !w.yield(Update{Message: m, Info: info}, nil) {
-				w.left = true
+			if !w.update(ctx, Update{Message: m, Info: info}) {
 				return nil
 			}
 			w.after = m.Seq
@@ -90,8 +97,7 @@ func (w *watching) run(ctx context.Context) error {
 			continue
 		}
 		w.state = state
-		if !w.yield(Update{Info: info}, nil) {
-			w.left = true
+		if !w.update(ctx, Update{Info: info}) {
 			return nil
 		}
 	}

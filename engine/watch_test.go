@@ -222,3 +222,56 @@ func TestWatchIsPatient(t *testing.T) {
 		}
 	})
 }
+
+// readingAhead is a store whose sequences do not look at their context.
+type readingAhead struct{ belay.TurnStore }
+
+func (readingAhead) Changes(context.Context, string) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for i := range 50 {
+			if !yield(inTurn(i, nil), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (readingAhead) Read(_ context.Context, _ string, after int64) iter.Seq2[*belay.Message, error] {
+	return func(yield func(*belay.Message, error) bool) {
+		for seq := after + 1; seq <= after+50; seq++ {
+			if !yield(&belay.Message{Seq: seq}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A watcher that is cancelled ends with the update that it is handling, whatever the
+// store has read ahead.
+//
+// SPEC L-03
+func TestCancelledWatchEndsWithItsCurrentUpdate(t *testing.T) {
+	t.Parallel()
+	for cancelled, what := range map[int]string{1: "a message", 50: "the last message before a state", 51: "a state"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				seen := 0
+				for _, err := range engine.Watch(ctx, readingAhead{}, "a", 0) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if seen++; seen == cancelled {
+						cancel()
+					}
+					time.Sleep(200 * time.Millisecond)
+				}
+				if seen != cancelled {
+					t.Errorf("it was cancelled in update %d, and got %d", cancelled, seen)
+				}
+			})
+		})
+	}
+}

@@ -16,6 +16,10 @@ func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took i
 	if d.fresh {
 		r.seq, d.fresh = d.rt.seq.Add(1), false
 	}
+	if len(d.started) > 0 && d.started[e.pos].seq != 0 { // its started record is replaced
+		d.started[e.pos].mark(r)
+		d.started[e.pos].ended = true
+	}
 	d.room.special = d.room.special || !state.Final()
 	return r
 }
@@ -115,7 +119,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 		return
 	}
 	if missing := ans.uses() &^ e.caps; missing != 0 {
-		d.fail(e, start, took, Problem{
+		d.refuse(e, start, took, out, ans, Problem{
 			Code: CodeCapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription may not contribute: %s", missing, declaring(missing, e.sub.opts.Origin)),
 		})
 		return
@@ -124,7 +128,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	if e.rewrites && ans.uses()&rewriting != 0 {
 		var err error
 		if in, err = d.rewrite(e, out); err != nil {
-			d.fail(e, start, took, Problem{Code: CodeOutputInvalid, Err: err})
+			d.refuse(e, start, took, out, ans, Problem{Code: CodeOutputInvalid, Err: err})
 			return
 		}
 	}
@@ -136,9 +140,9 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	}
 	if len(ans.Jobs) > 0 && d.trace == nil {
 		d.room.special = true
-		if err := e.at(d.rt).schedule(d.ctx, d.rt.run(rec), ans.Jobs); err != nil {
+		if err := e.at(d.rt).schedule(d.ctx, d.asking(e, rec), ans.Jobs); err != nil {
 			d.unrecord(rec)
-			d.fail(e, start, took, jobProblem(err))
+			d.refuse(e, start, took, out, ans, jobProblem(err))
 			return
 		}
 	}
@@ -148,6 +152,57 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 		d.rewriters = append(d.rewriters, e.sub.id)
 	}
 	d.keep(e, out, ans.Severity, more)
+}
+
+// refuse fails a run whose answer cannot be used as a whole. If the answer denies, the
+// denial stands in every failure mode, and only the rest of the answer is dropped.
+func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out, ans *Answer, p Problem) {
+	denial, ok := d.denial(e, out, ans, p)
+	if !ok {
+		d.fail(e, start, took, p)
+		return
+	}
+	more := d.failed(e, start, took, &p)
+	if e.shadow {
+		return
+	}
+	stands := answerOf(d.def.nilable, denial)
+	more.severity, more.parts = stands.Severity, digest(stands.Parts)
+	d.keep(e, denial, stands.Severity, more)
+	d.traceStandIn(e, stands)
+}
+
+// denial returns an answer's denial without the rest of the answer. It reports false if
+// the answer does not deny. At a gate that fails open by default it also reports false if
+// the subscription may not deny: stopping there does harm, and approval.request denies in
+// place of a person.
+func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Problem) (Out, bool) {
+	if d.def.kind != Gate || !ans.Severity.stops() {
+		return out, false
+	}
+	bare, ok := d.verdict(out, ans)
+	if !ok {
+		p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
+		bare, ok = d.closed(p)
+	}
+	granted := (ans.uses()&(CanBlock|CanApprove))&^e.caps == 0
+	return bare, ok && (granted || d.def.failure == Closed)
+}
+
+// verdict asks the phase for the verdict of an answer alone. It reports false if the phase
+// has no Verdict, or one that panics or returns something else than the denial.
+func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
+	if d.def.Verdict == nil {
+		return out, false
+	}
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	bare = d.def.Verdict(out)
+	alone := answerOf(d.def.nilable, bare)
+	return bare, alone.Severity == ans.Severity && alone.uses()&^(CanBlock|CanApprove) == 0
 }
 
 // invalidAnswer is the problem of an output that makes no sense.
@@ -181,7 +236,7 @@ func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, 
 
 // unrecord takes the last record back, to be written anew as a failure. The new
 // one gets a number of its own: the queue may have stored the first although it
-// reported an error.
+// reported an error. A run with evidence keeps its number: see asking.
 func (d *dispatch[In, Out]) unrecord(rec *record) {
 	*rec = record{}
 	d.room.n--

@@ -13,8 +13,8 @@ import (
 // sets of one; join them with |.
 //
 // A subscription declares what it may contribute, its origin's grants limit
-// what it may declare, and an answer beyond the declaration fails that run
-// whole.
+// what it may declare, and an answer beyond the declaration fails that run.
+// The answer is then dropped, except for a denial in it.
 type Capability uint32
 
 // The capabilities, by the names files and grants use.

@@ -2,7 +2,6 @@ package hook
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 )
@@ -77,7 +76,7 @@ var codes = []CodeInfo{
 	{CodeCanceled, LevelWarn, "The turn was cancelled while the handler ran or before it started.", "Nothing, if the cancel was meant."},
 	{CodeOutputInvalid, LevelError, "The answer is malformed, or its rewriting could not be applied.", "Correct the answer; `belay hooks schema PHASE` shows its form."},
 	{CodeExecutableMissing, LevelError, "The handler's program was not found or cannot be executed.", "Check the path and the executable bit."},
-	{CodeCapabilityMissing, LevelError, "The answer contributes something the subscription may not. The whole answer is refused.", "Declare the capability, or ask the operator for the grant."},
+	{CodeCapabilityMissing, LevelError, "The answer contributes something the subscription may not. The answer is dropped, except for a denial in it.", "Declare the capability, or ask the operator for the grant."},
 	{CodeQuarantined, LevelError, "Too many abandoned runs of the subscription are still alive, so it is not started.", "Make the handler return when its context is cancelled."},
 	{CodeOverloaded, LevelError, "Too many fire_and_record runs are under way.", "Use background execution, or make the handlers faster."},
 	{CodeMatchFailed, LevelWarn, "The match condition failed. At a gate that counts as a match, elsewhere as a failure of the handler.", "Correct the condition."},
@@ -156,15 +155,23 @@ type SafeError struct {
 	// Code is stored with the message. Defaults to CodeError.
 	Code    Code
 	Message string
+	// Reason is what the handler itself said about its failure, such as the end of a
+	// program's standard error. A gate that fails closed gives it as the reason of its
+	// denial. It is shown and not stored. Defaults to none.
+	Reason string
 	// Err is the cause, which is not stored.
 	Err error
 }
 
 func (e *SafeError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s: %v", e.Message, e.Err)
+	text := e.Message
+	if e.Reason != "" {
+		text += ": " + e.Reason
 	}
-	return e.Message
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap returns the cause.

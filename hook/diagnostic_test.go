@@ -105,6 +105,7 @@ func TestSafeErrors(t *testing.T) {
 		{"a safe error leaves its message", &hook.SafeError{Message: "no config"}, hook.CodeError, "no config"},
 		{"and its code", &hook.SafeError{Code: "my.code", Message: "no config"}, "my.code", "no config"},
 		{"but not its cause", &hook.SafeError{Message: "no config", Err: errors.New("secret")}, hook.CodeError, "no config"},
+		{"nor its reason", &hook.SafeError{Message: "no config", Reason: "secret"}, hook.CodeError, "no config"},
 		{"wrapped in others", errors.Join(errors.New("secret"), &hook.SafeError{Message: "no config"}), hook.CodeError, "no config"},
 		{"a long message is cut", &hook.SafeError{Message: long}, hook.CodeError, strings.Repeat("ä", 512)},
 		{"512 characters are not", &hook.SafeError{Message: long[:1024]}, hook.CodeError, long[:1024]},

@@ -54,6 +54,7 @@ type typedPlan[In any, Out Output] struct {
 	entries []entry[In, Out]
 	stages  []stage
 	widest  int       // the most handlers that overlap
+	slow    bool      // an entry is slow: see Phase.Slow
 	crews   sync.Pool // of *crew
 }
 
@@ -83,6 +84,7 @@ func (def *defined[In, Out]) compilePlan(p *phasePlan) any {
 	for k, e := range p.all.list {
 		if turn := p.turn[k]; turn >= 0 {
 			t.entries[turn] = def.compileEntry(e, int(p.sequence[turn]))
+			t.slow = t.slow || e.isSlow()
 		}
 	}
 	for _, st := range p.stages {
@@ -124,6 +126,9 @@ type dispatch[In any, Out Output] struct {
 	stop   int   // nothing after this position may start; -1: cancelled
 	fresh  bool  // the next record needs a number of its own: see unrecord
 	ended  bool  // finish was called
+
+	started   []startedRun // by position in plan order; nil if none: see evidence
+	unwritten error        // why the journal does not have them
 
 	answers     []answered[Out]
 	unordered   bool // answers are not in plan order
@@ -247,6 +252,7 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 		}
 	}
 	d.cancelled() // a turn that was cancelled while the last handler ran
+	d.endStarted()
 	if d.room.chunk != nil {
 		if err := d.snap.log.finish(d.ctx, &d.room); err != nil {
 			d.err = err

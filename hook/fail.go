@@ -7,19 +7,7 @@ import (
 
 // fail records a failed run and does what the failure mode says.
 func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem) {
-	p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
-	message := safeMessage(p)
-	diag := d.diagnose(e, p.Code, message, p.Err)
-	state := Failed
-	if p.Code == CodeTimeout {
-		state = TimedOut
-	}
-	diag.Phase, diag.Subscription = "", "" // the record says so already
-	diag.Err = nil                         // it may quote what the handler saw
-	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
-	d.record(e, state, start, took, more)
-	d.rt.logFailure(d.ctx, d.scope, p)
-	d.traceFailure(e, p, took)
+	more := d.failed(e, start, took, &p)
 	if e.shadow {
 		return
 	}
@@ -35,6 +23,23 @@ func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem
 		d.stand(e, out, more, p)
 	default:
 	}
+}
+
+// failed records and logs a failed run. It fills in where the problem is.
+func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Problem) *detail {
+	p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
+	diag := d.diagnose(e, p.Code, safeMessage(*p), p.Err)
+	state := Failed
+	if p.Code == CodeTimeout {
+		state = TimedOut
+	}
+	diag.Phase, diag.Subscription = "", "" // the record says so already
+	diag.Err = nil                         // it may quote what the handler saw
+	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
+	d.record(e, state, start, took, more)
+	d.rt.logFailure(d.ctx, d.scope, *p)
+	d.traceFailure(e, *p, took)
+	return more
 }
 
 // closed asks the phase for the answer that stands for a failure.

@@ -109,9 +109,13 @@ type Problem struct {
 	Err error
 }
 
-// Reason words the problem for a person or a model. It quotes an error that
-// the handler returned on purpose, and nothing else of what it saw.
+// Reason words the problem for a person or a model. It is the reason that the
+// handler gave, or it says that the subscription could not decide. It quotes an error
+// that the handler returned on purpose, and nothing else of what it saw.
 func (p Problem) Reason() string {
+	if safe, ok := errors.AsType[*SafeError](p.Err); ok && safe.Reason != "" {
+		return safe.Reason
+	}
 	switch p.Code {
 	case CodeError, CodeOutputInvalid, CodeCapabilityMissing, CodeTimeout, CodeQuarantined:
 		return fmt.Sprintf("%s could not decide: %v", p.Subscription, p.Err)

@@ -276,6 +276,43 @@ func TestFirstFailureInPlanOrderIsReported(t *testing.T) {
 	})
 }
 
+// The earliest failure in plan order is reported, however the handlers run: one that
+// overlaps may fail before an earlier one has begun.
+//
+// SPEC H-07, H-10
+func TestEarliestFailureIsReportedHoweverHandlersRun(t *testing.T) {
+	t.Parallel()
+	ways := []hook.Options{{}, {Concurrent: true}, {Execution: hook.Deadline, Timeout: time.Minute}}
+	const handlers = 3
+	for plan := range 27 {
+		for failing := range 1 << handlers {
+			var subs []hook.Subscription
+			want, names := "", ""
+			for i, rest := 0, plan; i < handlers; i, rest = i+1, rest/len(ways) {
+				id, opts := string(rune('a'+i)), ways[rest%len(ways)]
+				opts.Failure = hook.Closed
+				handler := says(findings{})
+				if failing&(1<<i) != 0 {
+					handler = fails[findings](errBroken)
+					if want == "" {
+						want = id
+					}
+				}
+				names += fmt.Sprintf(" %s %s concurrent=%t", id, opts.Execution, opts.Concurrent)
+				subs = append(subs, collectPhase.On(id, handler, &opts))
+			}
+			_, err := collectPhase.Dispatch(t.Context(), snapshot(t, newRuntime(t, nil, subs...)), write)
+			got := ""
+			if failure, ok := errors.AsType[*hook.FailureError](err); ok {
+				got = failure.Subscription
+			}
+			if got != want {
+				t.Errorf("%s, and %03b fail: the failure of %q is reported, want %q", names, failing, got, want)
+			}
+		}
+	}
+}
+
 // SPEC H-10
 func TestFailureErrorKeepsTheCause(t *testing.T) {
 	t.Parallel()

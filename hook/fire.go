@@ -17,8 +17,8 @@ type detached[In any, Out Output] struct {
 	rec  record
 }
 
-// fire starts a handler and does not wait. Its record begins as started, in
-// the turn's log, and its end goes to the journal.
+// fire starts a handler and does not wait. The journal has its started record
+// already, and gets its end when the handler returns.
 func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	start := d.rt.now()
 	d.mark = start
@@ -72,7 +72,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 		end.problem = r.e.detachedProblem(ans)
 	}
 	if end.problem == nil {
-		rec.detail = &detail{parts: digest(ans.Parts), audit: safeAudit(ans.Audit)}
+		rec.detail = &detail{parts: digest(ans.Parts), audit: safeAudit(ans.Audit), key: rec.detail.key, attempt: rec.detail.attempt}
 		if len(ans.Jobs) > 0 && !r.e.shadow {
 			if err := r.e.at(rt).schedule(ctx, rt.run(&rec), ans.Jobs); err != nil {
 				p := jobProblem(err)
@@ -84,6 +84,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 		p.Phase, p.Subscription = r.def.name, r.e.sub.id
 		rec.fail(*p)
 		rt.logFailure(ctx, rec.scope, *p)
+		rt.tellFailed(rec.scope, *p)
 	}
 	if err := rt.recordLate(ctx, rt.run(&rec)); err != nil {
 		rt.logFailure(ctx, rec.scope, Problem{Phase: r.def.name, Subscription: r.e.sub.id, Code: CodeJournal, Err: err})
@@ -113,7 +114,7 @@ func (r *record) fail(p Problem) {
 	old := r.detail
 	r.detail = &detail{class: p.Code, diags: []Diagnostic{diag}}
 	if old != nil {
-		r.detail.job, r.detail.key = old.job, old.key
+		r.detail.job, r.detail.key, r.detail.attempt = old.job, old.key, old.attempt
 	}
 }
 

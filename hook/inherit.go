@@ -98,7 +98,7 @@ func (m *members) adopt(e *installed, from *Runtime) {
 	taken := m.find(e.id)
 	heir := &installed{
 		sub: e.sub, caps: e.caps, rewrites: e.rewrites, overlaps: e.overlaps, background: e.background, disabled: e.disabled, shadow: e.shadow,
-		plain: e.plain, picks: e.picks, priority: e.priority, id: e.id, handler: e.handler, abandoned: e.abandoned, home: e.home, of: e.origin(),
+		plain: e.plain, evident: e.evident, picks: e.picks, priority: e.priority, id: e.id, handler: e.handler, abandoned: e.abandoned, home: e.home, of: e.origin(),
 	}
 	if heir.home == nil {
 		heir.home = from

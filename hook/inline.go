@@ -46,7 +46,12 @@ func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out
 		d.fail(e, start, took, d.problem(err))
 		return
 	}
-	d.accept(e, start, took, out, answerOf(d.def.nilable, out))
+	ans := answerOf(d.def.nilable, out)
+	if d.started != nil && d.trace == nil && ans.empty() { // its record may replace another
+		d.record(e, Completed, start, took, nil)
+		return
+	}
+	d.accept(e, start, took, out, ans)
 }
 
 // problem classifies a returned error.
@@ -101,7 +106,7 @@ func goexited() Problem {
 
 // special runs an entry that is not plain, on the caller's goroutine.
 func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
-	if !d.matches(e) {
+	if !d.matches(e) || !d.evidence(d.at) {
 		return
 	}
 	switch e.sub.opts.Execution {
@@ -157,7 +162,21 @@ func (e *TimeoutError) Is(target error) bool { return target == context.Deadline
 // Timeout reports that it is one, as net.Error does.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// logFailure tells the process's log what the record may not hold.
+// tellFailed tells the host about a failed run that nobody waits for. What was cancelled did not
+// fail.
+func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
+	if rt.opts.Failed == nil || p.Code == CodeCanceled {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			rt.opts.Logger.Error("panic in RuntimeOptions.Failed", "panic", v)
+		}
+	}()
+	rt.opts.Failed(*scope, p)
+}
+
+// logFailure writes to the process's log what the record may not hold.
 func (rt *Runtime) logFailure(ctx context.Context, scope *Scope, p Problem) {
 	attrs := []slog.Attr{
 		slog.String("phase", p.Phase), slog.String("subscription", p.Subscription),

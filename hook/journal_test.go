@@ -133,9 +133,12 @@ func TestNothingIsLostWhileTheJournalIsBroken(t *testing.T) {
 func TestEndOfAFiredRunIsNotLostWhileTheJournalIsBroken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		journal := &fragileJournal{broken: true}
+		journal := &fragileJournal{}
 		rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal},
-			observePhase.On("fired", says(remarks("seen")), &hook.Options{Execution: hook.FireAndRecord}))
+			observePhase.On("fired", func(context.Context, call) (remark, error) {
+				journal.setBroken(true) // it has the start, and does not take the end
+				return remarks("seen"), nil
+			}, &hook.Options{Execution: hook.FireAndRecord}))
 		s := rt.Snapshot()
 		dispatch(t, observePhase, s, write)
 		_ = rt.Drain(t.Context())
@@ -211,6 +214,28 @@ func TestTakeHandsOverRecords(t *testing.T) {
 		}
 	}
 	equal(t, "written", brief(journal.all()), "a:completed")
+}
+
+// Records that a caller took and could not store go to the journal all the same. One that
+// somebody else has settled keeps out no other, and what the journal does not take is
+// tried again.
+//
+// SPEC J-03, J-04
+func TestRecordsThatCouldNotBeStoredAreKept(t *testing.T) {
+	t.Parallel()
+	journal := &stubbornJournal{settled: "b"}
+	rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal}, gateNamed("a", nil), gateNamed("b", nil), gateNamed("c", nil))
+	s := rt.Snapshot()
+	dispatch(t, gatePhase, s, write)
+	journal.setBroken(true)
+	if err := s.Record(t.Context(), s.Take()); !isJournalError(err) {
+		t.Errorf("while the journal is broken: got %v, want a *JournalError", err)
+	}
+	journal.setBroken(false)
+	if err := s.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "runs", brief(journal.all()), "a:completed c:completed")
 }
 
 // Every run has an id of its own, however its record is handed over.

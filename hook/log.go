@@ -203,6 +203,13 @@ func (l *runLog) close(ctx context.Context) error {
 	return l.flush(ctx)
 }
 
+// record writes runs that were taken.
+func (l *runLog) record(ctx context.Context, runs []Run) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.append(ctx, runs)
+}
+
 // take removes and returns everything that is over.
 func (l *runLog) take() []Run {
 	l.mu.Lock()

@@ -122,23 +122,24 @@ func (d *dispatch[In, Out]) overlap(st *stage) {
 	}
 	var c *crew[In, Out]
 	for i := st.from; i < st.to; i++ {
-		e := &d.plan.entries[i]
-		if !d.startable(e) {
+		if !d.startable(i) {
 			continue
 		}
 		if c == nil {
 			c = d.plan.newCrew()
 		}
-		r := c.add()
-		r.ctx = &runContext{parent: d.ctx, rt: d.rt}
-		r.e, r.snap, r.in, r.start = e, d.snap, d.in, d.mark
-		if timeout := e.sub.opts.Timeout; timeout > 0 {
-			r.ctx.deadline = later(d.mark, timeout)
-		}
-		go r.begin() // owned by the run: it ends when the handler returns
+		c.add().e = &d.plan.entries[i]
 	}
 	if c == nil {
 		return
+	}
+	for _, r := range c.runs { // now that the journal has what it must have first
+		r.ctx = &runContext{parent: d.ctx, rt: d.rt}
+		r.snap, r.in, r.start = d.snap, d.in, d.mark
+		if timeout := r.e.sub.opts.Timeout; timeout > 0 {
+			r.ctx.deadline = later(d.mark, timeout)
+		}
+		go r.begin() // owned by the run: it ends when the handler returns
 	}
 	d.await(c)
 	for _, r := range c.runs {
@@ -150,10 +151,11 @@ func (d *dispatch[In, Out]) overlap(st *stage) {
 	}
 }
 
-// startable reports whether a handler is to be started, and records it if it
-// is not though it might have been. A panic of the phase's own functions counts
-// as the handler's.
-func (d *dispatch[In, Out]) startable(e *entry[In, Out]) (ok bool) {
+// startable reports whether the handler at an index is to be started, and records
+// it if it is not though it might have been. A panic of the phase's own functions
+// counts as the handler's.
+func (d *dispatch[In, Out]) startable(at int) (ok bool) {
+	e := &d.plan.entries[at]
 	defer func() {
 		if v := recover(); v != nil {
 			ok = false
@@ -173,7 +175,7 @@ func (d *dispatch[In, Out]) startable(e *entry[In, Out]) (ok bool) {
 		})
 		return false
 	}
-	return true
+	return d.evidence(at)
 }
 
 // main runs the handler. It is the goroutine's first frame.
@@ -331,7 +333,7 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 		d.fail(r.e, r.start, took, *r.failed)
 	case r.ctx.deadline != 0 && r.ended >= r.ctx.deadline:
 		d.fail(r.e, r.start, took, Problem{Code: CodeTimeout, Err: &TimeoutError{r.e.sub.opts.Timeout}})
-	case d.quick && r.err == nil && r.out.Answer() == nil:
+	case d.quick && d.started == nil && r.err == nil && r.out.Answer() == nil:
 		d.room.next().set(r.e.installed, d.scope, d.room.base, d.room.seq(), r.start, took)
 	default:
 		d.answer(r.e, r.start, took, r.out, r.err)

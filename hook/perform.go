@@ -33,6 +33,9 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	problem.Phase, problem.Subscription = job.Phase, job.Subscription
 	run.Diagnostics = []Diagnostic{{Code: problem.Code, Level: problem.Code.Level(), Message: safeMessage(*problem)}}
 	rt.logFailure(ctx, &job.Scope, *problem)
+	if !job.Idempotent || job.Attempt >= job.Retry.Attempts || !retryable(problem.Code) { // else it is tried again
+		rt.tellFailed(&job.Scope, *problem)
+	}
 	return run
 }
 

@@ -65,6 +65,10 @@ type Definition[In any, Out Output] struct {
 	// gate it is a denial, and required. At a collect phase it is optional:
 	// without it, or when it answers false, Dispatch returns a *FailureError.
 	Closed func(f Problem) (Out, bool)
+	// Verdict returns the decision and the reason of a gate's answer without anything
+	// else that the answer contributes. A denial stands even if the rest of its answer
+	// cannot be used, and this makes it. Defaults to Closed, which loses the reason.
+	Verdict func(answer Out) Out
 	// Reference names an input in the transcript, so that a background job can
 	// find it again without a copy of what was said. Required for subscriptions
 	// that run in the background.

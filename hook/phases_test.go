@@ -93,7 +93,8 @@ var gatePhase = hook.Define(hook.Definition[call, verdict]{
 		merged.Context = append(merged.Context, answer.Context...)
 		return merged
 	},
-	Closed: func(p hook.Problem) (verdict, bool) { return deny(p.Reason()), true },
+	Closed:  func(p hook.Problem) (verdict, bool) { return deny(p.Reason()), true },
+	Verdict: func(v verdict) verdict { return verdict{Severity: v.Severity, Reason: v.Reason} },
 })
 
 // findings is the output of collectPhase.

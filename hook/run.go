@@ -9,7 +9,7 @@ import (
 
 // State is where a run stands.
 //
-//	started ──▶ completed | failed | timed_out | interrupted
+//	started ──▶ completed | failed | timed_out | skipped | interrupted
 //	skipped        it was not asked
 //	backgrounded   its work waits in the queue; each attempt has a run of its own
 //
@@ -48,29 +48,33 @@ func (s State) Final() bool { return s > Started && s <= Interrupted }
 // hashes, sizes and codes, and nothing of what was said, so that it can be
 // shared, shipped and kept.
 type Run struct {
-	ID           string       `json:"id"`
-	Subscription string       `json:"subscription,omitempty"`
-	JobHandler   string       `json:"job_handler,omitempty"` // for the runs of contributed jobs
-	Version      string       `json:"version,omitempty"`
-	Phase        string       `json:"phase,omitempty"`
-	Dispatch     string       `json:"dispatch,omitempty"` // the same for all runs of one dispatch
-	Origin       Origin       `json:"origin"`
-	Scope        Scope        `json:"scope"`
-	Execution    Execution    `json:"execution"`
-	State        State        `json:"state"`
-	Shadow       bool         `json:"shadow,omitempty"`
-	Visibility   Visibility   `json:"visibility"`
-	Job          string       `json:"job,omitempty"`     // the job it was queued as
-	Attempt      int          `json:"attempt,omitempty"` // counted from 1, for jobs
-	Key          string       `json:"idempotency_key,omitempty"`
-	Started      time.Time    `json:"started"`
-	Ended        time.Time    `json:"ended,omitzero"`
-	Latency      Latency      `json:"latency,omitempty"`
-	Class        Code         `json:"error_class,omitempty"`
-	Severity     Severity     `json:"severity,omitempty"` // of the verdict it gave, or that its failure stands for
-	Contributed  []Digest     `json:"contributed,omitempty"`
-	Audit        []Audit      `json:"audit,omitempty"`
-	Diagnostics  []Diagnostic `json:"diagnostics,omitempty"`
+	ID           string     `json:"id"`
+	Subscription string     `json:"subscription,omitempty"`
+	JobHandler   string     `json:"job_handler,omitempty"` // for the runs of contributed jobs
+	Version      string     `json:"version,omitempty"`
+	Phase        string     `json:"phase,omitempty"`
+	Dispatch     string     `json:"dispatch,omitempty"` // the same for all runs of one dispatch
+	Origin       Origin     `json:"origin"`
+	Scope        Scope      `json:"scope"`
+	Execution    Execution  `json:"execution"`
+	State        State      `json:"state"`
+	Shadow       bool       `json:"shadow,omitempty"`
+	Visibility   Visibility `json:"visibility"`
+	Job          string     `json:"job,omitempty"` // the job it was queued as
+	// Attempt is counted from 1, for jobs and for hooks whose start is recorded: those
+	// that leave the process or that nobody waits for. A hook that runs again because
+	// its turn was resumed has the next number.
+	Attempt int `json:"attempt,omitempty"`
+	// Key is the same for all attempts.
+	Key         string       `json:"idempotency_key,omitempty"`
+	Started     time.Time    `json:"started"`
+	Ended       time.Time    `json:"ended,omitzero"`
+	Latency     Latency      `json:"latency,omitempty"`
+	Class       Code         `json:"error_class,omitempty"`
+	Severity    Severity     `json:"severity,omitempty"` // of the verdict it gave, or that its failure stands for
+	Contributed []Digest     `json:"contributed,omitempty"`
+	Audit       []Audit      `json:"audit,omitempty"`
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
 // Latency is a duration that reads well in JSON: "1.5ms".
@@ -139,6 +143,7 @@ type detail struct {
 	diags    []Diagnostic
 	job      string
 	key      string
+	attempt  int
 }
 
 // note adds a diagnostic. The record says already whose it is.
@@ -169,7 +174,7 @@ func (rt *Runtime) run(r *record) Run {
 	}
 	if d := r.detail; d != nil {
 		run.Class, run.Severity, run.Contributed, run.Audit, run.Diagnostics = d.class, d.severity, d.parts, d.audit, d.diags
-		run.Job, run.Key = d.job, d.key
+		run.Job, run.Key, run.Attempt = d.job, d.key, d.attempt
 	}
 	return run
 }

@@ -42,6 +42,11 @@ type RuntimeOptions struct {
 	InFlight int
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock Clock
+	// Failed is called for each failed run that nobody waits for: of fire_and_record, and of
+	// background work that is not tried again. An Outcome tells of the other failures; an agent
+	// calls Failed for those of session.end too, which no turn reports. It is called by several
+	// goroutines, and must not block. Defaults to nobody.
+	Failed func(Scope, Problem)
 	// Logger gets handlers' own errors and the stacks of panics, which records
 	// do not hold. Defaults to discarding them.
 	Logger *slog.Logger
@@ -90,6 +95,7 @@ type installed struct {
 	shadow     bool
 	plain      bool // it matches everything and runs inline without a timeout
 	picks      bool // it does not match everything
+	evident    bool // its start is recorded before it runs: see evidence
 	priority   int
 	id         string
 	handler    any // Handler[In, Out] of the phase
@@ -254,7 +260,8 @@ func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok b
 	e.rewrites, e.overlaps, e.background = sub.s.rewrites(), sub.s.overlaps(), o.Execution == Background
 	e.disabled, e.shadow, e.priority, e.picks = o.Disabled, o.Shadow, o.Priority, o.Match.picks()
 	e.abandoned = &e.alive
-	e.plain = !e.picks && o.Execution == Blocking && o.Timeout == 0
+	e.evident = sub.s.evident()
+	e.plain = !e.picks && !e.evident && o.Execution == Blocking && o.Timeout == 0
 	return problems, true
 }
 

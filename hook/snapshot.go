@@ -110,6 +110,8 @@ type Snapshot struct {
 	done atomic.Bool
 	log  runLog
 
+	attempts attempts
+
 	refreshing sync.Mutex
 	held       []*generation // guarded by Runtime.holding
 	first      [1]*generation
@@ -275,3 +277,7 @@ func (s *Snapshot) Flush(ctx context.Context) error { return s.log.flush(ctx) }
 // Take hands over the records collected since the last Take or Flush, for a
 // caller that stores them itself, in one commit with what they belong to.
 func (s *Snapshot) Take() []Run { return s.log.take() }
+
+// Record writes records that Take handed over and that the caller could not store.
+// What the journal does not take is kept, and Flush and Release try again.
+func (s *Snapshot) Record(ctx context.Context, runs []Run) error { return s.log.record(ctx, runs) }

@@ -3,6 +3,7 @@ package skill
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,8 +24,8 @@ func (e *Extension) limit(_ context.Context, in belay.TurnBegun) (belay.TurnPoli
 	for _, m := range now.active(in.Text(), in.Agent()) {
 		active = append(active, m.Skill)
 	}
-	for _, found := range placeholders.FindAllStringSubmatch(in.Text(), -1) {
-		if o := now.byName[found[1]]; o != nil && invoked(in.Text(), found[1]) && o.skill.isFor(in.Agent()) {
+	for _, name := range slices.Sorted(maps.Keys(invoked(in.Text()))) {
+		if o := now.byName[name]; o != nil && o.skill.isFor(in.Agent()) {
 			active = append(active, o.skill)
 		}
 	}

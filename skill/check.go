@@ -116,6 +116,9 @@ func (c *checking) directory(rel, name string, level int) {
 			c.addf(file, 1, "the file is called %s: call it %s", entries[at].Name(), skillFile)
 		}
 		c.skill(file, name)
+		for _, o := range besides(c.t, rel, entries[at].Name()).outside {
+			c.addf(o.rel, 1, "%s", o.message())
+		}
 		return
 	}
 	if level >= deepest {
@@ -172,12 +175,8 @@ func (c *checking) skill(rel, dir string) {
 // flat checks a skill that is a file.
 func (c *checking) flat(rel, ext string) {
 	stem := strings.TrimSuffix(rel, ext)
-	parse, more := frontmatter.Parse, []string(nil)
-	if ext != ".md" {
-		parse, more = frontmatter.ParseYAML, flatFields
-	}
 	before := len(c.problems)
-	doc := c.read(rel, parse)
+	doc := c.read(rel, parserOf(ext))
 	if doc != nil && !doc.Found && forReaders(stem) {
 		c.problems = c.problems[:before]
 		c.skills--
@@ -190,8 +189,12 @@ func (c *checking) flat(rel, ext string) {
 	if doc == nil {
 		return
 	}
-	if body := doc.Field("body"); ext != ".md" && (body == nil || strings.TrimSpace(body.Text) == "") {
-		c.addf(rel, 1, "there is no body: a skill in YAML has its text below the key body")
+	if noBody(doc, ext) {
+		c.addf(rel, 1, "%s", noBodyMessage)
+	}
+	var more []string
+	if doc.BodyLine == 0 {
+		more = flatFields
 	}
 	c.text(rel, doc, "description", specDescription, false)
 	c.metadata(rel, doc.Field("metadata"))

@@ -35,7 +35,8 @@ const skillFile = "SKILL.md"
 // Each directory below it that has a file SKILL.md is a skill. The Markdown files
 // beside that are its sections, and the files in scripts, references and assets its
 // resources. Markdown and YAML files in the directory itself are skills too, without
-// sections. A directory that has a SKILL.md itself is one skill.
+// sections. A directory that has a SKILL.md itself is one skill; if that file is bad, the
+// directories below it are still searched.
 //
 // A file that has not changed, by its size and time, is not read again.
 type Directory struct {
@@ -48,13 +49,14 @@ type Directory struct {
 }
 
 // Dir is a source of the skills in a directory. A directory that is not there has
-// none. Links that lead out of it are refused.
+// none. Links that lead out of it are refused, those of sections and resources too.
 func Dir(dir string) *Directory {
 	return &Directory{name: dir, open: func() (tree, error) { return openRoot(dir) }}
 }
 
 // FS is a source of the skills in an fs.FS, such as files that are built into a
-// program. The name is told where there is a problem.
+// program. Problems name it. Where links may lead is up to the fs.FS: that of an
+// [os.Root] refuses those that lead out, and [os.DirFS] does not.
 func FS(name string, files fs.FS) *Directory {
 	return &Directory{name: name, open: func() (tree, error) { return fsTree{files, name}, nil }}
 }
@@ -73,6 +75,7 @@ type file struct {
 	fresh   bool // it may change and keep its time
 	skill   *Skill
 	problem *Problem
+	outside []outsider // links beside it that lead out
 }
 
 // List returns the skills, by path.
@@ -102,6 +105,9 @@ func (d *Directory) List(ctx context.Context) ([]*Skill, error) {
 			problems = append(problems, *f.problem)
 		case f.skill != nil:
 			skills = append(skills, f.skill)
+			for _, o := range f.outside {
+				problems = append(problems, Problem{Kind: NotLoaded, Path: t.shown(o.rel), Line: 1, Skill: f.skill.Name, Message: o.message(), Err: o.err})
+			}
 		}
 	}
 	d.keep(files)
@@ -132,13 +138,21 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	d.mu.Lock()
 	known := d.files
 	d.mu.Unlock()
+	var broken []*file // a SKILL.md of the directory itself that is no skill
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == skillFile }) {
 		whole, err := filepath.Abs(d.name)
 		if err != nil {
 			whole = d.name
 		}
 		v := visit{t: t, known: known}
-		return []*file{v.skill(".", filepath.Base(whole), skillFile)}, nil
+		if own := v.skill(".", filepath.Base(whole), skillFile); own != nil {
+			if own.problem == nil {
+				return []*file{own}, nil
+			}
+			broken = []*file{own}
+		}
+		// The files beside it may be its sections. Skills with a directory of their own are loaded.
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Type().IsRegular() || e.Name() == skillFile })
 	}
 	found := make([][]*file, len(entries))
 	var next atomic.Int64
@@ -159,7 +173,7 @@ func (d *Directory) walk(ctx context.Context, t tree) ([]*file, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	files := slices.Concat(found...)
+	files := slices.Concat(broken, slices.Concat(found...))
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.rel, b.rel) })
 	return files, nil
 }
@@ -263,19 +277,12 @@ func (v *visit) flat(rel string) *file {
 	ext := path.Ext(rel)
 	stem := strings.TrimSuffix(rel, ext)
 	f := v.read(rel, "", func(shown, text string) (*Skill, error) {
-		if ext == ".md" {
-			doc, err := frontmatter.Parse(text)
-			if err != nil || !doc.Found && forReaders(stem) {
-				return nil, err
-			}
-			return readSkill(shown, doc, stem, false)
-		}
-		doc, err := frontmatter.ParseYAML(text)
-		if err != nil {
+		doc, err := parserOf(ext)(text)
+		if err != nil || !doc.Found && forReaders(stem) {
 			return nil, err
 		}
-		if body := doc.Field("body"); body == nil || strings.TrimSpace(body.Text) == "" {
-			return nil, bad(1, "there is no body: a skill in YAML has its text below the key body")
+		if noBody(doc, ext) {
+			return nil, bad(1, noBodyMessage)
 		}
 		s, err := readSkill(shown, doc, stem, false)
 		if s != nil {
@@ -284,6 +291,25 @@ func (v *visit) flat(rel string) *file {
 		return s, err
 	})
 	return f
+}
+
+// parserOf returns what reads a skill that is a file with this ending.
+func parserOf(ext string) func(string) (*frontmatter.Document, error) {
+	if ext == ".md" {
+		return frontmatter.Parse
+	}
+	return frontmatter.ParseYAMLWithBody
+}
+
+const noBodyMessage = "there is no body: a skill in YAML has its text below the key body, or after front matter between two lines ---"
+
+// noBody reports whether a skill that is a YAML file has no text.
+func noBody(doc *frontmatter.Document, ext string) bool {
+	if ext == ".md" || doc.BodyLine > 0 {
+		return false
+	}
+	body := doc.Field("body")
+	return body == nil || strings.TrimSpace(body.Text) == ""
 }
 
 // forReaders reports whether a file without frontmatter is about the directory and
@@ -333,5 +359,8 @@ func (v *visit) read(rel, dir string, parse func(shown, text string) (*Skill, er
 		}
 	}
 	f.skill = s
+	if s != nil && dir != "" {
+		f.outside = besides(v.t, dir, path.Base(rel)).outside
+	}
 	return f
 }

@@ -246,6 +246,7 @@ func TestLinksOutOfTheDirectoryAreRefused(t *testing.T) {
 		"dangling.md:1:", "dirlink/SKILL.md:1: the link leads out of the directory", "file/SKILL.md:1: the link leads out of the directory", "flatlink.md:1: the link leads out of the directory",
 		"inside/SKILL.md:2: the name \"real\" is unlike its directory \"inside\"",
 		"loop/SKILL.md:1: the link leads out of the directory", "real/SKILL.md: the skill is not used: that of inside/SKILL.md has the same name",
+		"section/away.md:1: the link leads out of the directory",
 	})
 	if got, want := names(catalog.List()), []string{"real", "section"}; !slices.Equal(got, want) {
 		t.Errorf("skills = %q, want %q", got, want)

@@ -28,7 +28,8 @@
 // [Dir] and [FS] read skills in the Agent Skills layout: a directory with a file
 // SKILL.md, with YAML between two lines --- and Markdown behind it. The other Markdown
 // files of the directory are its sections; files in scripts, references and assets are
-// its resources. Markdown and YAML files beside the directories are skills too. These
+// its resources. Markdown and YAML files beside the directories are skills too; a YAML
+// file has its text below the key body, or front matter and a body as Markdown has. These
 // fields are read:
 //
 //	name           what it is called            the directory's name
@@ -44,7 +45,7 @@
 //	triggers       keywords, or type and pattern
 //	agents         the agents that it is for    all
 //	tags           words for people
-//	body           its text, in a YAML file
+//	body           its text, in a YAML file without front matter
 //
 // Loading is lenient and says what it tolerated; a file that cannot be understood is
 // reported with its line and does not hide the others. [Check] is strict.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/internal/scan"
 )
 
 // Options are the settings of an [Extension]. A nil *Options is valid.
@@ -151,82 +150,6 @@ func (e *Extension) TypedNames(agent string) []belay.TypedName {
 	return names
 }
 
-// Expand puts the skills that a message names, as /name, in front of it.
-func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
-	e.catalog.freshen(ctx, e.opts.Refresh)
-	now := e.catalog.now.Load()
-	var x belay.Expansion
-	behind := argumentsOf(in)
-	for i, name := range in.Names {
-		o := now.byName[name]
-		if o == nil { // it was taken away in this moment
-			return belay.Expansion{}, fmt.Errorf("/%s: %w", name, ErrNotFound)
-		}
-		injection, err := e.inject(ctx, o, &Use{
-			Name: name, Source: ByUser, Text: in.Text, Session: in.Session, Turn: in.Turn, Agent: in.Agent, Controls: in.Controls,
-		}, behind[i])
-		if err != nil {
-			return belay.Expansion{}, fmt.Errorf("/%s: %w", name, err)
-		}
-		x.Injected = append(x.Injected, injection)
-	}
-	return x, nil
-}
-
-// tell tells those who watch that a skill is about to do its work.
-func (u *Use) tell() {
-	if u.Controls == nil {
-		return
-	}
-	_ = u.Controls.Emit(belay.Event{ // it is no error if nobody can be told any more
-		Kind: belay.EventSkillInvoked, Text: u.Name, Invoked: &belay.Invoked{Name: u.Name, Source: string(u.Source), Args: u.Args},
-	})
-}
-
-// inject makes the message that a skill puts in front of the user's.
-func (e *Extension) inject(ctx context.Context, o *owned, use *Use, arguments string) (belay.Injection, error) {
-	use.tell()
-	if o.skill.Handler != nil {
-		parts, err := o.compute(ctx, use)
-		if err != nil {
-			return belay.Injection{}, err
-		}
-		if len(parts) == 0 {
-			parts = []belay.Part{belay.Text("")}
-		}
-		return Reading{Name: o.skill.Name, Path: o.skill.Path}.Message(parts...), nil
-	}
-	r, err := o.read(ctx, "")
-	if err != nil {
-		return belay.Injection{}, err
-	}
-	pieces := strings.Split(r.Text, argumentsMark)
-	if o.skill.template() {
-		v := e.variables(r.Text, use.Agent, taskOf(use.Text))
-		for i := range pieces { // what stands for something is not looked through again
-			pieces[i] = v.Expand(pieces[i])
-		}
-	}
-	r.Text = strings.Join(pieces, arguments)
-	return r.Message(), nil
-}
-
-// argumentsMark stands for what a user types behind the name of a skill.
-const argumentsMark = "$ARGUMENTS"
-
-// argumentsOf is what was typed behind each of the names, without the space around it.
-func argumentsOf(in belay.Submission) []string {
-	behind := make([]string, len(in.Names))
-	at := 0
-	for _, token := range scan.Tokens(in.Typed) {
-		if at < len(in.Names) && token.Name == in.Names[at] {
-			behind[at] = strings.TrimSpace(in.Typed[token.End:])
-			at++
-		}
-	}
-	return behind
-}
-
 // compute calls the skill's handler, which is not ours and may panic. Whoever asks
 // for a computed skill, the user or the model, comes by here.
 func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err error) {
@@ -256,9 +179,19 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 	var out belay.PromptSections
 	room := e.opts.ActiveBudget * charactersPerToken
 	now := e.catalog.now.Load()
+	named := invoked(in.Text())
 	for _, m := range now.active(in.Text(), in.Agent()) {
-		if invoked(in.Text(), m.Skill.Name) {
+		if named[m.Skill.Name] {
 			continue // it is in front of the message already
+		}
+		title := "Skill: " + m.Skill.Name
+		if m.Skill.Hidden {
+			title = "Skill"
+		}
+		if room -= utf8.RuneCountInString(title); room <= 0 || len(out.Sections) == mostActive {
+			room = 0
+			out.Audit = append(out.Audit, hook.Audit{Code: "skill.left_out", Message: "skill " + m.Skill.ID + " is active and there is no room for it"})
+			continue
 		}
 		r, err := now.byName[m.Skill.Name].read(ctx, "")
 		if err != nil {
@@ -271,15 +204,6 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 		body := r.Text
 		if m.Skill.template() {
 			body = e.variables(body, in.Agent(), taskOf(in.Text())).Expand(body)
-		}
-		title := "Skill: " + m.Skill.Name
-		if m.Skill.Hidden {
-			title = "Skill"
-		}
-		if room -= utf8.RuneCountInString(title); room <= 0 || len(out.Sections) == mostActive {
-			room = 0
-			out.Audit = append(out.Audit, hook.Audit{Code: "skill.left_out", Message: "skill " + m.Skill.ID + " is active and there is no room for it"})
-			continue
 		}
 		out.Sections = append(out.Sections, belay.PromptSection{ID: idPrefix + m.Skill.ID, Title: title, Body: body, Budget: room})
 		room -= utf8.RuneCountInString(body)

@@ -1,7 +1,7 @@
 package skill
 
 import (
-	"strings"
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 )
@@ -44,26 +44,24 @@ func appendFolded(to []byte, text string) []byte {
 
 func fold(text string) string { return string(appendFolded(nil, text)) }
 
-// indexFolded finds a word in a text, whatever the case of both, and returns where
-// it is: text[start:end].
-func indexFolded(text, word string) (start, end int) {
-	word = fold(word)
-	for i := range text {
-		j, rest := i, word
-		for rest != "" {
-			if j == len(text) {
-				return -1, -1 // what is left is too short, and shorter further on
-			}
-			r, size := utf8.DecodeRuneInString(text[j:])
-			want := string(foldRune(r))
-			if !strings.HasPrefix(rest, want) {
-				break
-			}
-			rest, j = rest[len(want):], j+size
-		}
-		if rest == "" {
-			return i, j
-		}
+// indexFolded finds a word in a text, whatever the case of both, and returns where it is:
+// text[start:end]. It is given both without their case too. Case changes no number of
+// runes, so that a place in one is found in the other by counting them.
+func indexFolded(text string, folded []byte, word string) (start, end int) {
+	before, _, found := bytes.Cut(folded, []byte(word))
+	if !found {
+		return -1, -1
 	}
-	return -1, -1
+	start = runes(text, utf8.RuneCount(before))
+	return start, start + runes(text[start:], utf8.RuneCountInString(word))
+}
+
+// runes returns the length of the first n runes of a text.
+func runes(text string, n int) int {
+	length := 0
+	for ; n > 0; n-- {
+		_, size := utf8.DecodeRuneInString(text[length:])
+		length += size
+	}
+	return length
 }

@@ -133,7 +133,7 @@ func (m *matcher) match(task, agent string) []Match {
 		if !trigger.compiled.possible(s.folded) {
 			continue
 		}
-		if found, ok := trigger.compiled.finds(task); ok {
+		if found, ok := trigger.compiled.finds(task, s.folded); ok {
 			matches = append(matches, Match{Skill: skill, Trigger: trigger, Found: found})
 			last = at.skill
 		}
@@ -162,7 +162,7 @@ func (m *matcher) named(s *scratch, text string) {
 			id = id[:end]
 		}
 		for id != "" {
-			if i, ok := m.byID[id]; ok {
+			if i, ok := m.find(id); ok {
 				s.places = append(s.places, place{i, -1})
 				break
 			}
@@ -172,6 +172,16 @@ func (m *matcher) named(s *scratch, text string) {
 			id = id[:len(id)-1]
 		}
 	}
+}
+
+// find looks an id up. What is longer than an id may be is not hashed: a text may have a
+// million characters of punctuation in this place.
+func (m *matcher) find(id string) (int32, bool) {
+	if len(id) > nameLength {
+		return 0, false
+	}
+	i, ok := m.byID[id]
+	return i, ok
 }
 
 // idRune reports whether a character can be part of an id in a text.

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/belay-run/belay/internal/frontmatter"
 )
 
 // resourceDirs are where the files of a skill are.
@@ -37,9 +36,11 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	}
 	defer t.close()
 	r := Reading{Name: f.skill.Name, Section: section, Path: t.place(f.rel)}
+	var outside []outsider
 	if f.dir != "" {
-		r.Path = t.place(f.dir)
-		r.Sections, r.Resources = siblings(t, f.dir, path.Base(f.rel))
+		found := besides(t, f.dir, path.Base(f.rel))
+		r.Path, r.Sections, r.Resources, outside = t.place(f.dir), found.sections, found.resources, found.outside
+		d.notice(f, outside)
 	}
 	rel := f.rel
 	switch {
@@ -49,6 +50,11 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	case slices.Contains(r.Resources, section):
 		rel = path.Join(f.dir, section)
 	default:
+		for _, o := range outside {
+			if o.rel == path.Join(f.dir, section+".md") || o.rel == path.Join(f.dir, section) {
+				return r, fmt.Errorf("%s: %s", t.shown(o.rel), o.message())
+			}
+		}
 		return r, fmt.Errorf("skill %q: section %q: %w", id, section, ErrNotFound)
 	}
 	text, _, _, err := readText(t, rel, nil)
@@ -61,68 +67,120 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	return r, nil
 }
 
-// bodyOf is a file without its frontmatter.
-func bodyOf(rel, text string, isSkill bool) (string, error) {
-	if ext := path.Ext(rel); isSkill && ext != ".md" && !strings.EqualFold(path.Base(rel), skillFile) {
-		doc, err := frontmatter.ParseYAML(text)
-		if err != nil {
-			return "", err
-		}
-		if v := doc.Field("body"); v != nil {
-			return v.Text, nil
-		}
-		return "", nil
+// notice has a file read again that has other links than when it was read.
+func (d *Directory) notice(f *file, outside []outsider) {
+	if slices.EqualFunc(f.outside, outside, func(a, b outsider) bool { return a.rel == b.rel }) {
+		return
 	}
+	again := *f
+	again.fresh = true
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files[f.rel] == f { // the map is shared with a listing under way: it is replaced
+		d.files = maps.Clone(d.files)
+		d.files[f.rel] = &again
+	}
+}
+
+// bodyOf returns the text of a file without its front matter.
+func bodyOf(rel, text string, isSkill bool) (string, error) {
 	if !isSkill { // it is shown as it is
 		if !utf8.ValidString(text) {
 			return "", errors.New("the file is not UTF-8: it is no text")
 		}
 		return strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")), nil
 	}
-	doc, err := frontmatter.Parse(text)
+	ext := path.Ext(rel)
+	if strings.EqualFold(path.Base(rel), skillFile) {
+		ext = ".md"
+	}
+	doc, err := parserOf(ext)(text)
 	if err != nil {
 		return "", err
+	}
+	if v := doc.Field("body"); doc.BodyLine == 0 && v != nil {
+		return v.Text, nil
 	}
 	return strings.TrimSpace(doc.Body), nil
 }
 
-// siblings returns the sections and the resources of a skill. What cannot be looked
-// at is not there.
-func siblings(t tree, dir, own string) (sections, resources []string) {
+// beside is what the directory of a skill has besides its file.
+type beside struct {
+	sections, resources []string
+	outside             []outsider
+}
+
+// outsider is a link that would be a section or a resource, and leads out of the
+// directory or nowhere.
+type outsider struct {
+	rel string
+	err error
+}
+
+func (o outsider) message() string {
+	if errors.Is(o.err, fs.ErrNotExist) {
+		return "the link leads nowhere: take it out"
+	}
+	return fileMessage(o.err)
+}
+
+// besides finds the sections and the resources of a skill in its directory. A directory
+// that cannot be read has none.
+func besides(t tree, dir, own string) *beside {
+	b := new(beside)
 	entries, err := t.readDir(dir)
 	if err != nil {
-		return nil, nil
+		return b
 	}
 	for _, e := range entries {
 		name := e.Name()
+		isDir := slices.Contains(resourceDirs, name)
 		switch {
-		case e.IsDir():
-			if slices.Contains(resourceDirs, name) {
-				resources = appendFiles(resources, t, dir, name, 1)
-			}
-		case path.Ext(name) == ".md" && name != own && !strings.HasPrefix(name, "."):
-			sections = append(sections, strings.TrimSuffix(name, ".md"))
+		case isDir && e.IsDir():
+			b.addFiles(t, dir, name, 1)
+		case isDir: // a link to a directory is not followed
+			b.isFile(t, dir, name, e)
+		case e.IsDir() || path.Ext(name) != ".md" || name == own || strings.HasPrefix(name, "."):
+		case b.isFile(t, dir, name, e):
+			b.sections = append(b.sections, strings.TrimSuffix(name, ".md"))
 		}
 	}
-	return sections, resources
+	return b
 }
 
-func appendFiles(files []string, t tree, dir, rel string, level int) []string {
+// addFiles adds the files of a directory to the resources.
+func (b *beside) addFiles(t tree, dir, rel string, level int) {
 	entries, err := t.readDir(path.Join(dir, rel))
 	if err != nil {
-		return files
+		return
 	}
 	for _, e := range entries {
 		name := path.Join(rel, e.Name())
 		switch {
-		case len(files) >= mostResources:
-			return files
+		case len(b.resources)+len(b.outside) >= mostResources:
+			return
 		case strings.HasPrefix(e.Name(), "."):
-		case e.IsDir() && level < deepestResource:
-			files = appendFiles(files, t, dir, name, level+1)
-		case e.Type().IsRegular() || e.Type()&fs.ModeSymlink != 0:
-			files = append(files, name)
+		case e.IsDir():
+			if level < deepestResource {
+				b.addFiles(t, dir, name, level+1)
+			}
+		case b.isFile(t, dir, name, e):
+			b.resources = append(b.resources, name)
 		}
 	}
-	return files
+}
+
+// isFile reports whether an entry is a file, or a link to one that stays inside. It notes
+// a link that does not.
+func (b *beside) isFile(t tree, dir, name string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.Type().IsRegular()
+	}
+	rel := path.Join(dir, name)
+	info, err := t.inside(rel)
+	if err != nil {
+		b.outside = append(b.outside, outsider{rel, err})
+		return false
+	}
+	return info.Mode().IsRegular()
 }

@@ -18,8 +18,8 @@ func Tokens(text string) []Token { return scan.Tokens(text) }
 // Token is a name with a slash in front: text[Start:End] is the token.
 type Token = scan.Token
 
-// placeholders finds what stands for names that were typed, of directives too.
-var placeholders = regexp.MustCompile(`\[invoked_extension__(?:hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
+// placeholders finds what stands for names that were typed: of directives, and of skills.
+var placeholders = regexp.MustCompile(`\[invoked_extension__(hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
 
 // taskOf is a message without the placeholders in it: what there is to do.
 func taskOf(text string) string {
@@ -29,8 +29,19 @@ func taskOf(text string) string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(text, ""))
 }
 
-// invoked reports whether a message names a skill.
-func invoked(text, name string) bool { return strings.Contains(text, belay.Placeholder(name, true)) }
+// invoked returns the names of skills that a message has a placeholder for, each once.
+func invoked(text string) map[string]bool {
+	if !strings.Contains(text, "[invoked_extension__skill_") {
+		return nil
+	}
+	names := make(map[string]bool)
+	for _, found := range placeholders.FindAllStringSubmatch(text, -1) {
+		if found[1] == "skill" {
+			names[found[2]] = true
+		}
+	}
+	return names
+}
 
 // closes finds what a model could take for the end of an element.
 var closes = regexp.MustCompile(`(?i)<(\s*)/(\s*(?:content|skill|sections|resources|available_skills|system-reminder))\b`)

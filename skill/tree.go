@@ -22,6 +22,8 @@ type tree interface {
 	// stat follows links, wherever they lead. It is for telling whether a file has
 	// changed, and what a link leads to.
 	stat(rel string) (fs.FileInfo, error)
+	// inside follows a link too, and fails if it leads out of the directory.
+	inside(rel string) (fs.FileInfo, error)
 	// shown is the path of a file as people are told it.
 	shown(rel string) string
 	// place is the path of a file as the model is told it, or nothing.
@@ -57,9 +59,14 @@ func (t *rootTree) readDir(rel string) ([]fs.DirEntry, error) {
 }
 
 func (t *rootTree) stat(rel string) (fs.FileInfo, error) { return os.Stat(t.shown(rel)) }
-func (t *rootTree) shown(rel string) string              { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
-func (t *rootTree) place(rel string) string              { return t.shown(rel) }
-func (t *rootTree) close()                               { _ = t.root.Close() } // it was only read
+
+func (t *rootTree) inside(rel string) (fs.FileInfo, error) {
+	return t.root.Stat(rel) //nolint:wrapcheck // the caller names the file
+}
+
+func (t *rootTree) shown(rel string) string { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
+func (t *rootTree) place(rel string) string { return t.shown(rel) }
+func (t *rootTree) close()                  { _ = t.root.Close() } // it was only read
 
 // fsTree is an fs.FS.
 type fsTree struct {
@@ -79,9 +86,11 @@ func (t fsTree) readDir(rel string) ([]fs.DirEntry, error) {
 func (t fsTree) stat(rel string) (fs.FileInfo, error) {
 	return fs.Stat(t.FS, rel) //nolint:wrapcheck // the caller names the file
 }
-func (t fsTree) shown(rel string) string { return path.Join(t.name, rel) }
-func (t fsTree) place(string) string     { return "" } // nobody else could open it
-func (t fsTree) close()                  {}
+
+func (t fsTree) inside(rel string) (fs.FileInfo, error) { return t.stat(rel) } // what it opens is the FS's choice
+func (t fsTree) shown(rel string) string                { return path.Join(t.name, rel) }
+func (t fsTree) place(string) string                    { return "" } // nobody else could open it
+func (t fsTree) close()                                 {}
 
 // readText reads a file, and returns what is known about it too. The buffer is for
 // reading, and is returned for the next file.

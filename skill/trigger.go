@@ -128,29 +128,16 @@ func matchesAll(re *regexp.Regexp) bool {
 // possible reports whether a text, without its case, has what the trigger needs.
 func (c *condition) possible(folded []byte) bool {
 	for _, set := range c.filter {
-		if !slices.ContainsFunc(set, func(text string) bool { return contains(folded, text) }) {
+		if !slices.ContainsFunc(set, func(text string) bool { return bytes.Contains(folded, []byte(text)) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// contains reports whether a text is in another, without copying either.
-func contains(in []byte, text string) bool {
-	for at := 0; len(in)-at >= len(text); at++ {
-		next := bytes.IndexByte(in[at:], text[0])
-		if next < 0 {
-			return false
-		}
-		if at += next; hasPrefix(in[at:], text) {
-			return true
-		}
-	}
-	return false
-}
-
-// finds returns what of a text the trigger matches.
-func (c *condition) finds(text string) (found string, ok bool) {
+// finds returns what of a text the trigger matches. It is given the text without its case
+// too.
+func (c *condition) finds(text string, folded []byte) (found string, ok bool) {
 	if !c.keyword {
 		at := c.expression().FindStringIndex(text)
 		if at == nil {
@@ -158,7 +145,7 @@ func (c *condition) finds(text string) (found string, ok bool) {
 		}
 		return text[at[0]:at[1]], true
 	}
-	start, end := indexFolded(text, c.pattern)
+	start, end := indexFolded(text, folded, c.filter[0][0])
 	if start < 0 {
 		return "", false
 	}

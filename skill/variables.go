@@ -91,10 +91,12 @@ func variablesOf(template string) func(yield func(string, span) bool) {
 // their lines, counted from 1.
 func unknownVariables(template string) (names []string, lines []int) {
 	var none Variables
+	line, counted := 1, 0
 	for name, place := range variablesOf(template) {
 		if _, ok := none.value(name); !ok {
-			names = append(names, name)
-			lines = append(lines, strings.Count(template[:place.start], "\n")+1)
+			line += strings.Count(template[counted:place.start], "\n")
+			counted = place.start
+			names, lines = append(names, name), append(lines, line)
 		}
 	}
 	return names, lines

@@ -408,9 +408,10 @@ func (l *Lease) looks() string {
 	return fmt.Sprint(hash, err, st.Trusted, st.grants())
 }
 
-// Watch reloads whenever files have changed and stay as they are for a while, until ctx is
-// done or the lease is unloaded. It tells each reload with its error; one that failed is
-// tried again when there are further changes.
+// Watch reloads when files have changed and then stay the same for a while, until ctx is done or
+// the lease is unloaded. It calls told after each reload, with its error. A reload that failed is
+// tried again after the next change. If the files become what was installed before, which needs no
+// reload, told is called with nil.
 func (l *Lease) Watch(ctx context.Context, told func(error)) {
 	tick := time.NewTicker(l.host.opts.Every)
 	defer tick.Stop()
@@ -424,7 +425,10 @@ func (l *Lease) Watch(ctx context.Context, told func(error)) {
 		case <-tick.C:
 		}
 		if !l.Changed() {
-			failed = ""
+			if failed != "" {
+				failed = ""
+				told(nil)
+			}
 			continue
 		}
 		now := l.looks()

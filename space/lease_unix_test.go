@@ -334,6 +334,14 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 		t.Errorf("told: %v", err)
 	}
 	wantVerdict(t, agent.ask(t, "x"), belay.ToolDeny, "second")
+	p.put("hooks/gate.yaml", "hooks:\n  - id: no\n    phase: tool.pre\n    action: {deny: second}\n") // as it was
+	for {                                                                                             // it may be caught half written again
+		if err := <-told; err == nil {
+			break
+		}
+	}
+	p.put("hooks/gate.yaml", "hooks: [\n")
+	<-told
 	// A gate that goes is missed until somebody trusts that.
 	if err := os.RemoveAll(filepath.Join(p.dir, "hooks")); err != nil {
 		t.Fatal(err)
@@ -550,6 +558,31 @@ func TestHooksOfAnAgent(t *testing.T) {
 	}
 }
 
+// SPEC W-03
+func TestHooksOfAnAgentMayBeFlat(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("manifest.json", `{"id": "acme"}`)
+	p.put("agents/a.json", `{"hooks": {"onToolCall": [{"action": "webhook", "url": "https://example.com/"}, {"action": "approve", "tools": ["write"]}],
+		"onComplete": [{"action": "save_json", "path": "log.jsonl"}], "onError": [{"action": "log", "level": "error"}]}}`)
+	p.put("agents/b.yaml", "hooks:\n  onToolCall:\n    - { action: approve, tools: [write] }\n  turn.stop: { run: 'true' }\n")
+	p.put("agents/c.md", "---\nhooks:\n  onStart:\n    - action: log\n    - { id: mine, action: log }\n---\nx\n")
+	s := p.load(hook.OriginSpace)
+	for agent, want := range map[string][]string{
+		"a": {"tool.pre onToolCall.1 webhook", "tool.pre onToolCall.2 action", "turn.post_turn onComplete.1 action", "error onError.1 action"},
+		"b": {"tool.pre onToolCall.1 action", "turn.stop turn.stop.1 command"},
+		"c": {"session.start onStart.1 action", "session.start mine action"},
+	} {
+		var got []string
+		for _, d := range s.AgentHooks(agent) {
+			got = append(got, d.Phase+" "+d.ID+" "+string(d.Kind))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", agent, got, want)
+		}
+	}
+}
+
 // SPEC W-01, W-04
 func TestMistakesInSpaces(t *testing.T) {
 	t.Parallel()
@@ -623,7 +656,6 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("agents/a.yaml", "description: x\nhooks:\n  onToolCall:\n    - {id: x, run: ./gone.sh}\n")
 		}, []string{`a.yaml:4:`, "gone.sh"}},
-		"a bad skill": {func(_ *testing.T, p *place) { p.put("manifest.json", `{"id": "a"}`); p.put("skills/x/SKILL.md/y", "") }, []string{"SKILL.md"}},
 		"a program written": {func(_ *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/x.jsonl", "#!/bin/sh\n")

@@ -41,6 +41,7 @@ type Space struct {
 	Hash string
 
 	skills  string                            // the directory, or empty
+	unread  []skill.Problem                   // what of it could not be loaded
 	own     map[string][]*declare.Declaration // the hooks that agents declare, by agent
 	broken  map[string]error                  // what is wrong with them
 	written map[string]bool                   // by save_json
@@ -84,7 +85,8 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	s.loadHooks(p)
 	s.loadAgents(p)
 	s.checkScripts(p)
-	s.loadRest(p)
+	s.loadSkills()
+	s.loadServers(p)
 	if s.read, err = readContents(full, s.written, before); err != nil {
 		p.add(full, err)
 	} else if !before.same(s.read) {
@@ -152,6 +154,10 @@ func (s *Space) Skills() skill.Source { //nolint:ireturn // or nil
 		return skill.Dir(s.skills)
 	}
 }
+
+// SkillProblems tells what of a space's skills could not be loaded. It keeps nothing else
+// of the space from being installed: a skill is text for the model, and never a gate.
+func (s *Space) SkillProblems() []skill.Problem { return slices.Clone(s.unread) }
 
 // AgentHooks are those that one of its agents declares.
 func (s *Space) AgentHooks(agent string) []*declare.Declaration { return slices.Clone(s.own[agent]) }
@@ -294,18 +300,26 @@ func (s *Space) checkScripts(p *problems) {
 	}
 }
 
-func (s *Space) loadRest(p *problems) {
-	if dir, ok := s.directory("skills", p); ok {
-		s.skills = dir
-		if s.Origin.Kind == hook.OriginSpace { // elsewhere they are read by whoever knows the other places
-			for _, f := range skill.NewCatalog(context.Background(), skill.Dir(dir)).Problems() {
-				if f.Kind == skill.NotLoaded {
-					p.addf(f.Path, f.Line, "%s", f.Message)
-				}
-			}
+// loadSkills looks for the directory of the skills. What is wrong with them is kept apart
+// from the mistakes that refuse a space.
+func (s *Space) loadSkills() {
+	p := new(problems)
+	dir, ok := s.directory("skills", p)
+	for _, f := range p.list {
+		s.unread = append(s.unread, skill.Problem{Kind: skill.NotLoaded, Path: f.Path, Line: f.Line, Message: f.Message, Err: f})
+	}
+	if !ok {
+		return
+	}
+	s.skills = dir
+	if s.Origin.Kind != hook.OriginSpace { // elsewhere they are read by whoever knows the other places
+		return
+	}
+	for _, f := range skill.NewCatalog(context.Background(), skill.Dir(dir)).Problems() {
+		if f.Kind == skill.NotLoaded {
+			s.unread = append(s.unread, f)
 		}
 	}
-	s.loadServers(p)
 }
 
 // needs are the grants that a hook cannot do without.

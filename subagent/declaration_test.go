@@ -98,29 +98,30 @@ func TestDeclarationsInEveryFormat(t *testing.T) {
 			t.Fatalf("%s: %d agents, and the problems %v", file, len(declared), problems)
 		}
 		d := *declared[0]
-		if got, want := shown(d.Hooks), `[{phase=tool.pre id=no-write action={deny=no}} {phase=turn.stop id=tests command=[./check]}]`; got != want {
+		want := `[{phase=tool.pre id=no-write action={deny=no}} {phase=turn.stop id=tests command=[./check]}]`
+		if file == "a.md" {
+			want = `{onToolCall=[{id=no-write action={deny=no}}] turn.stop={id=tests command=[./check]}}`
+		}
+		if got := shown(d.Hooks); got != want {
 			t.Errorf("%s: hooks = %s, want %s", file, got, want)
 		}
 		d.Hooks = frontmatter.Value{}
-		want := subagent.Declaration{
+		declaration := subagent.Declaration{
 			Name: "reviewer", Description: "Reviews a change.", Model: "scripted/small", Prompt: "You review changes.\n\nBe brief.",
 			Tools: []string{"read", "grep"}, Skills: []string{}, Mode: "careful", Budget: belay.Budget{TurnTokens: 1000, SessionCost: 0.5}, Path: file,
 		}
-		if diff := cmp.Diff(want, d); diff != "" {
+		if diff := cmp.Diff(declaration, d); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 	}
 }
 
 // SPEC W-03
-func TestBucketsMeanPhases(t *testing.T) {
+func TestBucketsAreTaken(t *testing.T) {
 	t.Parallel()
-	for bucket, phase := range map[string]string{
-		"onStart": "session.start", "onToolCall": "tool.pre", "onToolEnd": "tool.post", "onModelCall": "model.pre",
-		"onModelEnd": "model.post", "onComplete": "turn.post_turn", "onError": "error", "tool.pre": "tool.pre",
-	} {
-		d, problems := subagent.Parse("a.yaml", []byte("hooks:\n  "+bucket+":\n    - id: x\n"))
-		if len(problems) > 0 || shown(d.Hooks) != "[{phase="+phase+" id=x}]" {
+	for _, bucket := range []string{"onStart", "onToolCall", "onToolEnd", "onModelCall", "onModelEnd", "onComplete", "onError", "tool.pre"} {
+		d, problems := subagent.Parse("a.yaml", []byte("hooks:\n  "+bucket+":\n    - action: log\n"))
+		if want := "{" + bucket + "=[{action=log}]}"; len(problems) > 0 || shown(d.Hooks) != want {
 			t.Errorf("%s: %s, and the problems %v", bucket, shown(d.Hooks), problems)
 		}
 	}
@@ -152,7 +153,7 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{"hooks in the form of another program", "a.md", "---\nname: a\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: [{type: command, command: ./check.sh}]\n---\n", []string{
 			`a.md:4: hooks: unknown phase "PreToolUse": hooks in the form of another program are not read here: write a list of hooks, each with its phase`,
 		}},
-		{"a phase in a bucket", "a.yaml", "hooks:\n  onError:\n    - {id: x, phase: error}\n", []string{"a.yaml:3: hooks: the hook has a phase, and is below error"}},
+		{"a phase in a bucket", "a.yaml", "hooks:\n  onError:\n    - {id: x, phase: error}\n", []string{"a.yaml:3: hooks: the hook has a phase, and is below onError"}},
 		{"two prompts", "a.md", "---\nprompt: x\n---\nAnd this.\n", []string{"a.md:2: there is a prompt here and another below"}},
 		{"Markdown without frontmatter", "a.md", "You review.\n", []string{"a.md:1: there is no frontmatter"}},
 		{"frontmatter that is never closed", "a.md", "---\nname: a\n", []string{"a.md:1: the frontmatter that begins here is never closed"}},

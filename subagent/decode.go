@@ -159,70 +159,49 @@ func (r *reading) names(f *frontmatter.Field) []string {
 	return names
 }
 
-// buckets are the names that others give to phases.
-var buckets = map[string]string{
-	"onStart":     belay.SessionStart.Name(),
-	"onToolCall":  belay.ToolPre.Name(),
-	"onToolEnd":   belay.ToolPost.Name(),
-	"onModelCall": belay.ModelPre.Name(),
-	"onModelEnd":  belay.ModelPost.Name(),
-	"onComplete":  belay.TurnPostTurn.Name(),
-	"onError":     belay.Error.Name(),
-}
+// buckets are the names that others give to phases. Package declare knows what they mean.
+var buckets = []string{"onStart", "onToolCall", "onToolEnd", "onModelCall", "onModelEnd", "onComplete", "onError"}
 
-// hooks reads a list of hooks, or a mapping from phases, or from buckets that mean them,
-// to such lists. It looks at nothing else of them.
+// hooks checks the outer form of hooks: a list of them, or a mapping from phases, or from
+// buckets that mean them, to such lists. Package declare reads the rest.
 func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
-	all := frontmatter.Value{Kind: frontmatter.List, Line: f.Value.Line}
 	switch f.Value.Kind {
 	case frontmatter.List:
-		for _, v := range f.Value.List {
-			r.hook(&all, v, "", 0)
-		}
+		r.hookList(f.Value, "")
 	case frontmatter.Map:
 		known := phaseNames()
 		for _, bucket := range f.Value.Map {
-			phase, ok := buckets[bucket.Key]
-			if !ok {
-				phase = bucket.Key
-			}
 			if first, _ := utf8.DecodeRuneInString(bucket.Key); unicode.IsUpper(first) { // PreToolUse, say
 				r.wrongf(bucket.Line, "hooks: unknown phase %q: hooks in the form of another program are not read here: write a list of hooks, each with its phase, such as tool.pre", bucket.Key)
 				continue
 			}
-			if !slices.Contains(known, phase) {
+			if !slices.Contains(known, bucket.Key) {
 				r.wrongf(bucket.Line, "hooks: unknown phase %q%s", bucket.Key, near.Hint(bucket.Key, known))
 				continue
 			}
-			switch bucket.Value.Kind {
-			case frontmatter.List:
-				for _, v := range bucket.Value.List {
-					r.hook(&all, v, phase, bucket.Line)
-				}
-			default:
-				r.hook(&all, bucket.Value, phase, bucket.Line)
-			}
+			r.hookList(bucket.Value, bucket.Key)
 		}
 	default:
 		r.wrongf(f.Line, "hooks: it is %s: write a list of hooks, or a mapping from phases to such lists", f.Value.Kind)
 	}
-	return all
+	return f.Value
 }
 
-// hook adds one hook, with its phase.
-func (r *reading) hook(all *frontmatter.Value, v frontmatter.Value, phase string, line int) {
-	if v.Kind != frontmatter.Map {
-		r.wrongf(v.Line, "hooks: it is %s: write a mapping", v.Kind)
-		return
+// hookList checks that there are hooks in a list. In a bucket there may also be one hook in
+// place of the list.
+func (r *reading) hookList(v frontmatter.Value, bucket string) {
+	list := v.List
+	if v.Kind != frontmatter.List {
+		list = []frontmatter.Value{v}
 	}
-	if phase != "" {
-		if slices.ContainsFunc(v.Map, func(f frontmatter.Field) bool { return f.Key == "phase" }) {
-			r.wrongf(v.Line, "hooks: the hook has a phase, and is below %s: leave one", phase)
-			return
+	for _, hook := range list {
+		switch {
+		case hook.Kind != frontmatter.Map:
+			r.wrongf(hook.Line, "hooks: it is %s: write a mapping", hook.Kind)
+		case bucket != "" && slices.ContainsFunc(hook.Map, func(f frontmatter.Field) bool { return f.Key == "phase" }):
+			r.wrongf(hook.Line, "hooks: the hook has a phase, and is below %s: leave one", bucket)
 		}
-		v.Map = slices.Concat([]frontmatter.Field{{Key: "phase", Line: line, Value: frontmatter.Value{Kind: frontmatter.String, Text: phase, Line: line}}}, v.Map)
 	}
-	all.List = append(all.List, v)
 }
 
 // phaseNames are the names of all phases, and of the buckets.
@@ -231,9 +210,7 @@ func phaseNames() []string {
 	for _, p := range belay.Phases() {
 		names = append(names, p.Name())
 	}
-	for bucket := range buckets {
-		names = append(names, bucket)
-	}
+	names = append(names, buckets...)
 	slices.Sort(names)
 	return names
 }

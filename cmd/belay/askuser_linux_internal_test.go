@@ -143,48 +143,19 @@ func TestAQuestionOutlivesItsProcess(t *testing.T) {
 func TestQuestionsAreAskedInAChat(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asksUser})
-	keyboard, screen := openTerminal(t)
-	cmd := command(t, dir, "chat", "--model", "scripted/asks.yaml", "--as", "first")
-	cmd.Env = append(cmd.Env, "TERM=dumb", "NO_COLOR=1") // line by line
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if err := screen.Close(); err != nil {
-		t.Fatal(err)
-	}
-	from := bufio.NewReader(keyboard)
-	await := func(text string) {
-		t.Helper()
-		seen := ""
-		for !strings.HasSuffix(seen, text) {
-			b, err := from.ReadByte()
-			if err != nil {
-				t.Fatalf("%q did not come (%v), but:\n%s", text, err, seen)
-			}
-			seen += string(b)
-		}
-	}
-	types := func(line string) {
-		t.Helper()
-		if _, err := keyboard.WriteString(line + "\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await("> ")
-	types("ship it")
-	await("2. production")
-	await("your answer, or enter for none: ")
-	types("the moon")
-	await("the answer will not do")
-	await("your answer, or enter for none: ")
-	types("Production")
-	await("To production.")
-	await("> ")
-	types("/quit")
-	_ = cmd.Wait()
+	c := chat(t, dir, "--model", "scripted/asks.yaml", "--as", "first")
+	c.await("> ")
+	c.types("ship it")
+	c.await("2. production")
+	c.await("your answer, or enter for none: ")
+	c.types("the moon")
+	c.await("the answer will not do")
+	c.await("your answer, or enter for none: ")
+	c.types("Production")
+	c.await("To production.")
+	c.await("> ")
+	c.types("/quit")
+	_ = c.Wait()
 	if state := stateOf(t, dir); state != "done" {
 		t.Errorf("the session is %s", state)
 	}

@@ -61,6 +61,15 @@ var brokenJournals = []struct {
 		"another final state is ErrSettled and changes nothing", "a batch that is refused stores nothing",
 		"a batch that ends one run in two states is refused whole", "of many who end a run in different states one prevails",
 	}},
+	{"does not let a run that started be skipped", func(s *slate) {
+		keep := s.upsert
+		s.upsert = func(stored, run hook.Run) (hook.Run, error) {
+			if run.State == hook.Skipped && !stored.State.Final() {
+				return stored, hook.ErrSettled
+			}
+			return keep(stored, run)
+		}
+	}, []string{"started gives way to every final state"}},
 	{"lets a final state go back to started", func(s *slate) {
 		keep := s.upsert
 		s.upsert = func(stored, run hook.Run) (hook.Run, error) {

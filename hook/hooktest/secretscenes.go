@@ -186,7 +186,7 @@ func secretBehaviours() []secretBehaviour {
 		{name: "overreaches", handle: says(secretAnswer{context: secret("overreach")}), opts: hook.Options{Capabilities: hook.NoCapability}},
 		{name: "fails-in-the-shadow", handle: fails(errors.New(secret("shadow-error"))), opts: hook.Options{Shadow: true}},
 		{name: "fails", handle: fails(errors.New(secret("error")))},
-		{name: "fails-safely", handle: fails(&hook.SafeError{Message: safe("error"), Err: errors.New(secret("cause"))})},
+		{name: "fails-safely", handle: fails(&hook.SafeError{Message: safe("error"), Reason: secret("reason"), Err: errors.New(secret("cause"))})},
 		{name: "fails-wrapped", handle: fails(fmt.Errorf("%s: %w", secret("wrapping"), &hook.SafeError{Message: safe("error")}))},
 		{name: "panics", handle: panics(secret("panic"))},
 		{name: "panics-with-error", handle: panics(errors.New(secret("panic-error")))},

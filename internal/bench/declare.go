@@ -16,12 +16,14 @@ import (
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/space"
+	"github.com/belay-run/belay/store/sqlite"
 )
 
 // declarePromises are those of hooks that are declared in files.
 func declarePromises() []promise {
 	return []promise{
 		{"declare-command", 1.15, commandRatio},
+		{"hook-command-sqlite", 1.3, evidenceRatio},
 		{"declare-worker", 1.0 / 20, workerRatio},
 		{"declare-when-us", 5, whenCost},
 		{"space-reload-100-ms", 50, reloadCost},
@@ -32,11 +34,17 @@ func declarePromises() []promise {
 type declared struct {
 	*hook.Snapshot
 	dir   string
+	call  belay.ToolCall // of askOnce
 	close func() error
 }
 
 // declareHook installs a hook of tool.pre with the given lines.
 func declareHook(lines string, files map[string]string) (*declared, error) {
+	return declareHookOn(nil, lines, files)
+}
+
+// declareHookOn installs a hook of tool.pre in a runtime with options.
+func declareHookOn(opts *hook.RuntimeOptions, lines string, files map[string]string) (*declared, error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
@@ -58,14 +66,14 @@ func declareHook(lines string, files map[string]string) (*declared, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt, err := hook.NewRuntime(belay.Phases(), nil)
+	rt, err := hook.NewRuntime(belay.Phases(), opts)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := rt.Install(set.Subscriptions()...); err != nil {
 		return nil, err
 	}
-	return &declared{rt.Snapshot(), dir, func() error { return errors.Join(set.Close(), os.RemoveAll(dir)) }}, nil
+	return &declared{Snapshot: rt.Snapshot(), dir: dir, close: func() error { return errors.Join(set.Close(), os.RemoveAll(dir)) }}, nil
 }
 
 // ask dispatches once, and is an error unless the hook passed.
@@ -74,6 +82,13 @@ func (d *declared) ask(call belay.ToolCall) error {
 	if err == nil && (outcome.Output.Decision != belay.ToolPass || len(outcome.Diagnostics) > 0) {
 		err = fmt.Errorf("the hook answered %q: %s", outcome.Output.Decision, outcome.Output.Reason)
 	}
+	return err
+}
+
+// askOnce dispatches once, and takes the record, which a turn stores with its next commit.
+func (d *declared) askOnce() error {
+	err := d.ask(d.call)
+	d.Take()
 	return err
 }
 
@@ -97,39 +112,94 @@ func medians(times, row int, ours, floor func() error) (a, b float64, err error)
 // commandRatio is what a command hook costs against a bare os/exec of the same program
 // with the same standard input, at the median.
 func commandRatio() (figure float64, err error) {
-	program, err := exec.LookPath("tail")
-	if err != nil {
-		return 0, fmt.Errorf("floor: %w", err)
-	}
-	d, err := declareHook(fmt.Sprintf("command: ['%s', -c, '0']", program), nil)
+	d, spawn, err := commandHook(nil)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	call, err := toolCall()
+	return bestRatio(d.askOnce, spawn)
+}
+
+// evidenceRatio is what a command hook costs on SQLite, with its started record durable
+// before it runs, against a bare spawn and a bare commit of the same row.
+func evidenceRatio() (figure float64, err error) {
+	dir, err := os.MkdirTemp("", "belay-bench-")
+	if err != nil {
+		return 0, fmt.Errorf("scratch directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	store, err := sqlite.Open(ctx, filepath.Join(dir, "belay.db"), nil)
 	if err != nil {
 		return 0, err
 	}
-	input, err := json.Marshal(call)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	d, spawn, err := commandHook(&hook.RuntimeOptions{Journal: store.Journal()})
 	if err != nil {
-		return 0, fmt.Errorf("envelope: %w", err)
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := d.askOnce(); err != nil { // so that there is a row
+		return 0, err
+	}
+	floor, err := openReplay(store.Path(), filepath.Join(dir, "bare.db"), "runs")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, floor.Close()) }()
+	return bestRatio(d.askOnce, func() error { return errors.Join(floor.run(), spawn()) })
+}
+
+// run writes the first run once more, in a transaction.
+func (r *replay) run() error {
+	r.turn++
+	run := append([]any(nil), r.rows["runs"][0]...)
+	run[0], run[1] = int64(r.turn), fmt.Sprint("run-", r.turn)
+	tx, err := r.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	r.exec(tx, r.insert["runs"], run)
+	return tx.Commit()
+}
+
+// commandHook declares a command hook, and returns what starts the same program bare, with
+// the same standard input.
+func commandHook(opts *hook.RuntimeOptions) (d *declared, spawn func() error, err error) {
+	program, err := exec.LookPath("tail")
+	if err != nil {
+		return nil, nil, fmt.Errorf("floor: %w", err)
+	}
+	if d, err = declareHookOn(opts, fmt.Sprintf("command: ['%s', -c, '0']", program), nil); err != nil {
+		return nil, nil, err
+	}
+	if d.call, err = toolCall(); err != nil {
+		return nil, nil, err
+	}
+	input, err := json.Marshal(d.call)
+	if err != nil {
+		return nil, nil, fmt.Errorf("envelope: %w", err)
 	}
 	stdin, err := json.Marshal(worker.Envelope{V: worker.Version, Phase: "tool.pre", Session: "bench", Turn: "1", Step: 1, Agent: "main", Cwd: d.dir, Input: input})
 	if err != nil {
-		return 0, fmt.Errorf("envelope: %w", err)
+		return nil, nil, fmt.Errorf("envelope: %w", err)
 	}
+	return d, func() error {
+		bare := exec.CommandContext(ctx, program, "-c", "0")
+		var stdout, stderr bytes.Buffer
+		bare.Dir, bare.Stdin, bare.Stdout, bare.Stderr = d.dir, bytes.NewReader(stdin), &stdout, &stderr
+		return bare.Run()
+	}, nil
+}
+
+// bestRatio is the best of three ratios of medians.
+func bestRatio(ours, floor func() error) (float64, error) {
 	best := math.Inf(1)
 	for range 3 {
-		ours, floor, err := medians(200, 1, func() error { return d.ask(call) }, func() error {
-			bare := exec.CommandContext(ctx, program, "-c", "0")
-			var stdout, stderr bytes.Buffer
-			bare.Dir, bare.Stdin, bare.Stdout, bare.Stderr = d.dir, bytes.NewReader(stdin), &stdout, &stderr
-			return bare.Run()
-		})
+		a, b, err := medians(200, 1, ours, floor)
 		if err != nil {
 			return 0, err
 		}
-		best = min(best, ours/floor)
+		best = min(best, a/b)
 	}
 	return best, nil
 }

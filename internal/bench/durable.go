@@ -115,7 +115,21 @@ type replay struct {
 	turn   int
 }
 
-func newReplay(from, to string) (_ *replay, err error) {
+func newReplay(from, to string) (*replay, error) {
+	r, err := openReplay(from, to, "sessions", "messages", "calls", "runs")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.insert["sessions"].ExecContext(ctx, r.rows["sessions"][0]...); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay sessions: %w", err), r.Close())
+	}
+	r.update, err = r.PrepareContext(ctx, "UPDATE sessions SET last = last + 1, changed = ?, state = ? WHERE id = ? AND epoch = ?")
+	return r, err
+}
+
+// openReplay reads the rows of some tables, and prepares to write them into tables of
+// another file.
+func openReplay(from, to string, tables ...string) (_ *replay, err error) {
 	src, err := sql.Open("sqlite", "file:"+from+"?mode=ro")
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
@@ -134,16 +148,12 @@ func newReplay(from, to string) (_ *replay, err error) {
 	}
 	db.SetMaxOpenConns(1)
 	r := &replay{DB: db, insert: make(map[string]*sql.Stmt), rows: make(map[string][][]any)}
-	for _, table := range []string{"sessions", "messages", "calls", "runs"} {
+	for _, table := range tables {
 		if err := r.take(src, table); err != nil {
 			return nil, errors.Join(fmt.Errorf("replay %s: %w", table, err), db.Close())
 		}
 	}
-	if _, err := r.insert["sessions"].ExecContext(ctx, r.rows["sessions"][0]...); err != nil {
-		return nil, errors.Join(fmt.Errorf("replay sessions: %w", err), db.Close())
-	}
-	r.update, err = db.PrepareContext(ctx, "UPDATE sessions SET last = last + 1, changed = ?, state = ? WHERE id = ? AND epoch = ?")
-	return r, err
+	return r, nil
 }
 
 // take reads the rows of a table, and prepares to write them.

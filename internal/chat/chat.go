@@ -87,9 +87,10 @@ var (
 	_ belay.Asker    = (*Chat)(nil)
 )
 
-// asker puts a question to the person.
+// asker puts a question to the person, or tells them something.
 type asker interface {
 	ask(ctx context.Context, question belay.Question, advice Advice) (belay.Decision, error)
+	note(text string)
 }
 
 // New makes a chat.
@@ -161,11 +162,23 @@ type Advice struct {
 // InOrder has an approver that asks by way of this chat asked in the order of calls.
 func (c *Chat) InOrder(of belay.Approver) belay.Approver { return c.order.Approver(of) } //nolint:ireturn // see Order
 
-// at says who puts questions to the person from now on.
+// at says who talks to the person from now on.
 func (c *Chat) at(a asker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asker = a
+}
+
+// Note shows a warning in the conversation that belongs to no turn. It reports whether anybody
+// is at the terminal: Run is under way.
+func (c *Chat) Note(text string) bool {
+	c.mu.Lock()
+	a := c.asker
+	c.mu.Unlock()
+	if a != nil {
+		a.note(text)
+	}
+	return a != nil
 }
 
 // Run has a conversation in a session of the agent, until the person leaves or

@@ -65,14 +65,34 @@ func (m *model) hookSaid(agent string, e *belay.Event) {
 	m.say(kindLine, each(m.look.dim, indented(text, "⚑ ", m.width-1))...)
 }
 
+// hookFailed shows that a hook failed, and why. What is below the first line of it is shown once.
+func (m *model) hookFailed(agent string, e *belay.Event) {
+	d := e.Diagnostic
+	if d == nil {
+		return
+	}
+	if e.Depth == 0 && m.failures != nil {
+		m.failures[d.String()] = true
+	}
+	text := visible.HookFailure(agent+e.By, d.Phase, d.Message, e.Text)
+	first, _, _ := strings.Cut(text, "\n")
+	if m.warned[text] {
+		text = first
+	}
+	m.warned[text] = true
+	m.blocks(m.step.text.flush())
+	m.note(m.look.warn.Render("⚑"), text)
+}
+
 // note prints a line about something that happened, as long as it needs to be.
 func (m *model) note(mark, text string) {
 	m.say(kindLine, indented(visible.Clean(text), mark+" ", m.width-1)...)
 }
 
-// diagnosed tells what hooks got wrong in a turn.
+// diagnosed shows what went wrong in a turn and was not shown when it came up.
 func (m *model) diagnosed(diagnostics []hook.Diagnostic) {
 	const most = 5
+	diagnostics = slices.DeleteFunc(slices.Clone(diagnostics), func(d hook.Diagnostic) bool { return m.failures[d.String()] })
 	for i, d := range diagnostics {
 		if i == most && len(diagnostics) > most+1 {
 			m.note(m.look.warn.Render("⚑"), fmt.Sprintf("%s more", many(len(diagnostics)-most, "diagnostic")))

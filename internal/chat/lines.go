@@ -101,6 +101,7 @@ func (t *teletype) loop() {
 
 func (t *teletype) update(msg tea.Msg) {
 	line, typed := msg.(lineMsg)
+	_, noted := msg.(noteMsg)
 	wasWorking := t.model.working
 	if typed {
 		t.do(t.typed(string(line)))
@@ -112,7 +113,7 @@ func (t *teletype) update(msg tea.Msg) {
 	t.do(cmd)
 	switch {
 	case t.question():
-	case !t.model.working && (typed || wasWorking):
+	case !t.model.working && (typed || wasWorking || noted):
 		t.prompt()
 	}
 }

@@ -23,9 +23,13 @@ type (
 		usage belay.Usage
 		// said is what there is to say about it, if it was no turn.
 		said string
+		// open says that the store has the turn open, because its end could not be stored.
+		open bool
 	}
 	// keptMsg says that the history was written, or why not.
 	keptMsg struct{ err error }
+	// noteMsg is a warning that belongs to no turn.
+	noteMsg string
 	// leaveMsg asks the chat to end.
 	leaveMsg struct{}
 	tickMsg  struct{}
@@ -90,8 +94,10 @@ type model struct {
 	calls    []*call
 	floor    int // the lines that the view has taken in this turn
 	thinking bool
-	thought  string // the last one, in full
-	answer   string // the last one, as markdown
+	thought  string          // the last one, in full
+	warned   map[string]bool // what was said about hooks that failed
+	failures map[string]bool // hooks that failed in the turn, see diagnosed
+	answer   string          // the last one, as markdown
 
 	usage   belay.Usage // of the session, as stored
 	spent   belay.Usage // of the turn under way
@@ -111,7 +117,7 @@ type model struct {
 
 func newModel(h host, o *opening, opts *Options) *model {
 	m := &model{
-		host: h, printer: printAbove, clock: time.Now, later: tickLater, person: opts.person(), opening: *o,
+		warned: make(map[string]bool), host: h, printer: printAbove, clock: time.Now, later: tickLater, person: opts.person(), opening: *o,
 		known: known(opts.Directives), serial: opts.serial(), look: look{theme: newTheme(), profile: colorprofile.TrueColor},
 		editor: newEditor(), history: newHistory(o.history), usage: o.usage, answers: opts.Model,
 	}
@@ -183,6 +189,8 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 		if msg.err != nil {
 			m.note(m.look.warn.Render("∙"), "what you type is not kept: "+msg.err.Error())
 		}
+	case noteMsg:
+		m.note(m.look.warn.Render("⚑"), string(msg))
 	case drawnMsg:
 		m.drawn = true
 	case printedMsg:

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -36,6 +37,7 @@ type runner struct {
 	gone  chan struct{} // closed when the loop has ended
 
 	forced atomic.Bool
+	left   atomic.Bool // the turn that has just failed is open in the store
 	turns  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -106,6 +108,9 @@ func (r *runner) ask(ctx context.Context, question belay.Question, advice Advice
 	}
 }
 
+// note shows the person a warning.
+func (r *runner) note(text string) { r.tell(noteMsg(text)) }
+
 // start does something on a goroutine of its own, which ends with an overMsg.
 func (r *runner) start(n int, do func(ctx context.Context) (said string, err error)) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
@@ -118,7 +123,7 @@ func (r *runner) start(n int, do func(ctx context.Context) (said string, err err
 	r.turns.Go(func() {
 		defer cancel(nil)
 		said, err := do(ctx)
-		r.tell(overMsg{err: err, usage: r.session.Usage(), said: said})
+		r.tell(overMsg{err: err, usage: r.session.Usage(), said: said, open: r.left.Swap(false)})
 	})
 }
 
@@ -179,8 +184,28 @@ func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 	}
 	b.close()
 	sender.Wait()
+	r.left.Store(failure != nil && r.isOpen())
 	if told && !errors.Is(failure, belay.ErrParked) && !errors.Is(failure, belay.ErrNoTurn) {
 		return nil
 	}
 	return failure
+}
+
+// isOpen reports whether the store has a turn of the session that was not ended: its last
+// commit failed.
+func (r *runner) isOpen() bool {
+	if r.chat.opts.Store == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 5*time.Second)
+	defer cancel()
+	for info, err := range r.chat.opts.Store.Sessions(ctx, belay.SessionFilter{Prefix: r.session.ID()}) {
+		if err != nil {
+			return false
+		}
+		if info.ID == r.session.ID() {
+			return info.State.Turn != nil && !info.State.Turn.Parked
+		}
+	}
+	return false
 }

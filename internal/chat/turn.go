@@ -30,6 +30,7 @@ func (m *model) work(doing string) {
 	m.number++
 	m.working, m.aborting, m.doing, m.since = true, false, doing, m.now
 	m.step, m.calls, m.spent, m.floor = stepView{}, nil, belay.Usage{}, 0
+	m.failures = make(map[string]bool)
 }
 
 // happened shows an event of the turn.
@@ -61,6 +62,8 @@ func (m *model) happened(e *belay.Event) {
 		m.decided(e)
 	case belay.EventHookRun:
 		m.hooked(e)
+	case belay.EventHookFailed:
+		m.hookFailed("", e)
 	case belay.EventHookOutput, belay.EventTurnContinued:
 		m.hookSaid("", e)
 	case belay.EventHookInvoked, belay.EventSkillInvoked:
@@ -88,6 +91,8 @@ func (m *model) happenedBelow(e *belay.Event) {
 		m.decided(e)
 	case belay.EventHookRun:
 		m.hooked(e)
+	case belay.EventHookFailed:
+		m.hookFailed(e.Agent+": ", e)
 	case belay.EventHookOutput, belay.EventTurnContinued:
 		m.hookSaid(e.Agent+": ", e)
 	case belay.EventTokenConsumption:
@@ -326,7 +331,7 @@ func (m *model) ended(end *belay.Turn) {
 }
 
 // over goes on after what was under way: with what was typed meanwhile, unless it
-// was aborted; then it is put back to be looked at again.
+// was aborted or can be resumed; then it is put back to be looked at again.
 func (m *model) over(msg *overMsg) tea.Cmd {
 	m.blocks(m.step.text.flush())
 	m.drop("no result")
@@ -337,10 +342,13 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 	if msg.said != "" && msg.err == nil {
 		m.note(m.look.accent.Render("∙"), msg.said)
 	}
+	if msg.open {
+		m.note(m.look.warn.Render("∎"), "the end of the turn was not stored: /resume goes on with it; a new message gives it up")
+	}
 	if m.leaving || len(m.queue) == 0 {
 		return nil
 	}
-	if aborted {
+	if aborted || msg.open {
 		m.editor.set(strings.TrimSpace(strings.Join(append(m.queue, m.editor.text()), "\n")))
 		m.queue = nil
 		return nil

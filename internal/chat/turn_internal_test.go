@@ -186,6 +186,30 @@ func TestWhatHooksSayIsShown(t *testing.T) {
 	hides(t, "the scrollback", strings.Join(b.raw, "\n"), "\x1b[2J")
 }
 
+// A hook that failed is shown with what it said, and not once more when the turn ends. What it said
+// is not repeated.
+//
+// SPEC C-13
+func TestFailedHooksAreShown(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	failed := hook.Diagnostic{Code: hook.CodeError, Level: hook.LevelWarn, Phase: "tool.post", Subscription: "project/lint", Message: "exit code 1"}
+	other := hook.Diagnostic{Code: hook.CodeStopLimit, Level: hook.LevelWarn, Phase: "turn.stop", Message: "too often"}
+	event := belay.Event{Kind: belay.EventHookFailed, By: "project/lint", Diagnostic: &failed, Text: "no config\nsee setup.md"}
+	b.event(event)
+	b.event(event)
+	event.Agent, event.Run, event.Depth = "helper", "r", 1
+	b.event(event)
+	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{failed, failed, other}}})
+	all := strings.Join(b.printed, "\n")
+	shows(t, "the scrollback", all, "⚑ hook project/lint failed at tool.post: exit code 1\n  no config\n  see setup.md\n⚑ hook project/lint failed at tool.post: exit code 1\n⚑ hook helper: project/lint failed",
+		"⚑ turn_stop.limit at turn.stop: too often")
+	hides(t, "the scrollback", all, "hook.error")
+	b.m.work("works") // the next turn: what nobody was shown is shown at its end
+	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{failed}}})
+	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "⚑ hook.error project/lint at tool.post: exit code 1")
+}
+
 // What a tool says about how far it is stands behind its call, the last of it, and goes with
 // the call.
 func TestProgressIsShown(t *testing.T) {
@@ -250,6 +274,24 @@ func TestErrorsAreShownAndTheChatGoesOn(t *testing.T) {
 		t.Errorf("the error is there %d times:\n%s", n, b.screen())
 	}
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"), "So far", "✗ model: auth")
+}
+
+// A turn whose end could not be stored can be resumed. What was typed meanwhile would give
+// it up, and is not sent by itself.
+//
+// SPEC L-14
+func TestTurnThatIsLeftOpen(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.keys("next", "enter")
+	b.event(belay.Event{Kind: belay.EventError, Text: "store: no room left"})
+	b.event(belay.Event{Kind: belay.EventTurnEnd, End: &belay.Turn{Reason: belay.EndError, Why: "store: no room left"}})
+	b.send(overMsg{open: true})
+	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "), "✗ store: no room left", "/resume goes on with it; a new message gives it up")
+	shows(t, "the view", b.view(), "next")
+	if last := b.did[len(b.did)-1]; last == "run next" {
+		t.Error("what was typed is sent, and gives the turn up")
+	}
 }
 
 // What is typed during a turn waits visibly and is sent when it is over.

@@ -100,6 +100,7 @@ type declaredAgents struct {
 	spill    string
 	places   *places
 	servers  *mcptool.Extension
+	failed   func(hook.Scope, hook.Problem) // see hook.RuntimeOptions
 }
 
 // ownHooks is an extension with the hooks that an agent declares. It is an error if they
@@ -159,9 +160,9 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	}
 	opts := &belay.Options{
 		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
-		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.host.Grants},
+		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.host.Grants, Failed: b.failed},
 		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
-		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool},
+		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, ofServer)) {
 		opts.Extensions = append(opts.Extensions, b.servers.Shared())

@@ -40,7 +40,8 @@ type app struct {
 	hooks []hook.Subscription
 
 	mu        sync.Mutex
-	interrupt func() // told of the first interrupt
+	interrupt func()       // told of the first interrupt
+	noticed   func(notice) // shows notices; nil for standard error
 
 	looked sync.Once
 	box    *sandbox.Sandbox // what the machine has, once that was looked for

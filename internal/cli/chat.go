@@ -76,6 +76,11 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 		Directives: w.typeable(),
 	})
 	person.Approver = c.InOrder(toolbox.Answering(who(), c, c))
+	defer a.onNotice(func(n notice) {
+		if !c.Note(n.text) {
+			a.remarkNotice(n)
+		}
+	})()
 	if err := c.Run(ctx, w.agent, id); err != nil {
 		return err
 	}

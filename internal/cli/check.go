@@ -50,7 +50,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	for _, d := range agents {
 		problems = append(problems, checkOwnHooks(ctx, places, d))
 	}
-	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s))
+	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s, places))
 	_, _, err := a.readMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)
@@ -117,7 +117,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 // checkSkills finds what cannot be loaded, and holds the skills that are written for this
 // program against the specification and against what it reads beyond it. What another
 // agent has, in .claude, need only be a skill.
-func (a *app) checkSkills(ctx context.Context, s *config.Loaded) error {
+func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *places) error {
 	catalog := openAllSkills(ctx, s)
 	var problems []error
 	told := make(map[string]bool)
@@ -128,8 +128,12 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded) error {
 		}
 	}
 	dirs := slices.DeleteFunc(skillDirs(s), func(dir string) bool { return filepath.Dir(dir) == filepath.Join(s.Project, ".claude") })
-	for _, of := range spacesHere(s) {
-		dirs = append(dirs, filepath.Join(of.Dir, "skills"))
+	for _, place := range places.all {
+		err := skillMistakes(place, told)
+		problems = append(problems, err)
+		if err == nil && place.Origin.Kind == hook.OriginSpace {
+			dirs = append(dirs, filepath.Join(place.Dir, "skills"))
+		}
 	}
 	for _, dir := range present(dirs) {
 		if !slices.ContainsFunc(catalog.List(), func(one *skill.Skill) bool { return within(dir, one.Path) }) {

@@ -241,7 +241,7 @@ func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 		return true, nil //nolint:nilerr // without a home there are no settings
 	}
 	for _, file := range []string{"config.toml", "config"} {
-		data, err := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), file)) //nolint:gosec // the user says where cargo lives
+		data, err := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), file)) //nolint:gosec // the settings of the user who runs it
 		if err != nil {
 			continue // there are none
 		}

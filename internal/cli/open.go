@@ -34,7 +34,7 @@ func (a *app) settings() (*config.Loaded, error) {
 }
 
 // look opens the store that is there, for as long as f looks at it. It makes
-// none.
+// none. A store that cannot be written can be looked at.
 func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -44,6 +44,9 @@ func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) 
 		return err
 	}
 	store, err := a.openStore(ctx, settings)
+	if err != nil {
+		store, err = a.openToRead(ctx, settings, err)
+	}
 	if err != nil {
 		return err
 	}

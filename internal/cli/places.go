@@ -199,10 +199,9 @@ func (a *app) confineHook(ctx context.Context, s *config.Loaded) func(context.Co
 	}
 }
 
-// install installs what the places have into an agent, until the returned function is
-// called. Changed files are noticed meanwhile.
+// installPlaces installs the contents of the places into an agent, until the returned function is
+// called. Meanwhile changed files are loaded, and people are told what comes of it.
 func (a *app) installPlaces(ctx context.Context, p *places, agent *belay.Agent, skills *skill.Catalog, subagents *subagent.Extension, declared *declaredAgents) (stop func() error, err error) {
-	s := declared.settings
 	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var leases []*space.Lease
 	var watching sync.WaitGroup
@@ -215,6 +214,7 @@ func (a *app) installPlaces(ctx context.Context, p *places, agent *belay.Agent, 
 		}
 		return errors.Join(problems...)
 	}
+	known := unloaded(skills)
 	for _, place := range p.all {
 		into := &space.Target{Hooks: agent.Hooks(), Skills: skills}
 		if !ofOperator(place) { // whose are there already
@@ -232,37 +232,35 @@ func (a *app) installPlaces(ctx context.Context, p *places, agent *belay.Agent, 
 		}
 		leases = append(leases, lease)
 		a.tellNotes(lease.Notes())
-		watching.Go(func() {
-			lease.Watch(watch, func(err error) {
-				if err != nil {
-					a.hookLogger(s).Warn("hooks changed and cannot be loaded", "error", err)
-					return
-				}
-				for _, n := range lease.Notes() {
-					a.hookLogger(s).Warn("a hook does not run", "hook", n.ID, "closed", n.Closed, "reason", n.Reason)
-				}
-			})
-		})
+		a.tellProblems(declared.settings, place.SkillProblems())
+		changes := &reloads{app: a, settings: declared.settings, lease: lease, notes: lease.Notes()}
+		watching.Go(func() { lease.Watch(watch, changes.told) })
 	}
+	watching.Go(func() { a.watchSkills(watch, declared.settings, skills, known) })
 	return stop, nil
 }
 
-// tellNotes tells which hooks and servers do not run.
+// tellNotes shows which hooks and servers do not run.
 func (a *app) tellNotes(notes []space.Note) {
 	for _, n := range notes {
-		what := "does not run"
-		switch {
-		case n.Closed:
-			what = "is closed"
-		case n.Limited:
-			what = "may not say all"
-		}
-		kind := "hook"
-		if n.Phase == "" {
-			kind = "mcp server"
-		}
-		a.remarkf("%s", a.onErr.dim(visible.All(fmt.Sprintf("%s %s %s: %s", kind, n.ID, what, n.Reason))))
+		a.remarkf("%s", a.onErr.dim(noteLine(n)))
 	}
+}
+
+// noteLine says that a hook or a server does not run, and why.
+func noteLine(n space.Note) string {
+	what := "does not run"
+	switch {
+	case n.Closed:
+		what = "is closed"
+	case n.Limited:
+		what = "may not say all"
+	}
+	kind := "hook"
+	if n.Phase == "" {
+		kind = "mcp server"
+	}
+	return visible.All(fmt.Sprintf("%s %s %s: %s", kind, n.ID, what, n.Reason))
 }
 
 // hookLog is the name of the file that hooks log to, beside the store.

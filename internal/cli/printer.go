@@ -25,9 +25,11 @@ type printer struct {
 	midLine  bool       // the text on the terminal has not ended its line
 	spin     *spinner
 	calls    map[string]*callSeen
-	running  []string // ids of the calls under way, oldest first
-	fault    error    // of writing the text
-	streamed bool     // text of this step is on the screen
+	running  []string        // ids of the calls under way, oldest first
+	fault    error           // of writing the text
+	streamed bool            // text of this step is on the screen
+	warned   map[string]bool // what was said about hooks that failed
+	failures map[string]bool // diagnostics of hooks that failed
 }
 
 // callSeen is a call that was told and has no result yet.
@@ -37,7 +39,7 @@ type callSeen struct {
 }
 
 func newPrinter(a *app) *printer {
-	p := &printer{a: a, calls: make(map[string]*callSeen)}
+	p := &printer{a: a, calls: make(map[string]*callSeen), warned: make(map[string]bool), failures: make(map[string]bool)}
 	p.spin = newSpinner(p)
 	return p
 }
@@ -74,6 +76,8 @@ func (p *printer) tell(e *belay.Event) {
 		p.hookRun(e.HookRun)
 	case belay.EventHookOutput:
 		p.hookOutput("", e)
+	case belay.EventHookFailed:
+		p.hookFailed("", e)
 	case belay.EventTurnContinued:
 		p.goesOn("", e)
 	case belay.EventCompactionStart:
@@ -102,6 +106,9 @@ func (p *printer) below(e *belay.Event) {
 	switch {
 	case e.Kind == belay.EventHookOutput:
 		p.hookOutput(oneLine(e.Agent)+": ", e)
+		return
+	case e.Kind == belay.EventHookFailed:
+		p.hookFailed(oneLine(e.Agent)+": ", e)
 		return
 	case e.Kind == belay.EventTurnContinued:
 		p.goesOn(oneLine(e.Agent)+": ", e)
@@ -300,6 +307,50 @@ func (p *printer) hookOutput(agent string, e *belay.Event) {
 	if more := len(rest) - lastLines; more > 0 {
 		p.line("    " + s.dim(fmt.Sprintf("… and %s more", counted(more, "line"))))
 	}
+}
+
+// hookFailed shows that a hook failed, and why.
+func (p *printer) hookFailed(agent string, e *belay.Event) {
+	d := e.Diagnostic
+	if d == nil {
+		return
+	}
+	if e.Depth == 0 {
+		p.failures[d.String()] = true
+	}
+	p.warn(visible.HookFailure(agent+e.By, d.Phase, d.Message, e.Text))
+}
+
+// warn shows a warning. What is below its first line is shown once.
+func (p *printer) warn(text string) {
+	s := p.a.onErr
+	lines := strings.Split(visible.Clean(text), "\n")
+	p.line("  " + s.yellow("warning:") + " " + lines[0])
+	if p.warned[text] {
+		return
+	}
+	p.warned[text] = true
+	for _, line := range lines[1:] {
+		p.line("    " + s.dim(line))
+	}
+}
+
+// notice shows what is no event.
+func (p *printer) notice(n notice) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n.good {
+		p.line("  " + visible.Clean(n.text))
+		return
+	}
+	p.warn(n.text)
+}
+
+// shown reports whether a diagnostic of the turn was shown when it came up.
+func (p *printer) shown(d *hook.Diagnostic) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failures[d.String()]
 }
 
 // goesOn shows who has the turn go on, and why.

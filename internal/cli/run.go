@@ -243,11 +243,15 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
+	defer a.onNotice(p.notice)()
 	end, err := a.follow(stream, p, o)
 	if missing, ok := lacking(err); ok && w.session != nil {
 		return a.withoutTools(w, w.session.ID, missing)
 	}
-	end.model = modelFlag(settings)
+	end.model, end.shown = modelFlag(settings), p.shown
+	if end.Turn != nil {
+		end.left = leftOf(ctx, w.store, end.session, err)
+	}
 	return a.outcome(end, err)
 }
 
@@ -266,6 +270,40 @@ type ended struct {
 	session string
 	model   string // the flag that names the model of a new turn, if it needs one
 	took    time.Duration
+	shown   func(*hook.Diagnostic) bool // whether it was shown when it came up
+	left    leftover
+}
+
+// leftover says what the store has of a turn that is over for this process.
+type leftover int
+
+const (
+	leftEnded   leftover = iota // it has ended there, too
+	leftOpen                    // it can be resumed
+	leftNothing                 // not even its beginning was stored
+)
+
+// leftOf looks at what the store has of the last turn of a session. A turn whose last
+// commit failed is open there: a new one would end it.
+func leftOf(ctx context.Context, store belay.ListStore, session string, failure error) leftover {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: session}) {
+		switch {
+		case err != nil && failure != nil:
+			return leftOpen // if it is not, resuming it says so and does no harm
+		case err != nil:
+			return leftEnded
+		case info.ID != session:
+		case info.State.Turn != nil:
+			return leftOpen
+		case info.Last == 0:
+			return leftNothing
+		default:
+			return leftEnded
+		}
+	}
+	return leftNothing
 }
 
 // follow shows a turn until it is over.
@@ -323,7 +361,7 @@ func (a *app) outcome(end *ended, err error) error {
 	summary = append(summary, took(end.took))
 	a.remarkf("%s", s.dim(strings.Join(summary, " · ")))
 	for _, d := range end.Diagnostics {
-		if d.Level != hook.LevelInfo {
+		if d.Level != hook.LevelInfo && !end.shown(&d) {
 			a.remarkf("%s", s.yellow("warning: ")+oneLine(d.String()))
 		}
 	}
@@ -402,6 +440,13 @@ func (a *app) afterwards(end *ended) []string {
 		}
 		return append(lines, "go on:   belay resume "+end.session+a.mcpFlags())
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
+		switch end.left {
+		case leftOpen:
+			return []string{"the end of the turn was not stored; go on with it: belay resume " + end.session + a.mcpFlags()}
+		case leftNothing:
+			return []string{"nothing of the turn was stored: run it again"}
+		case leftEnded:
+		}
 		return []string{fmt.Sprintf(`go on:   belay run --session %s%s%s "go on"`, end.session, end.model, a.mcpFlags())}
 	default:
 		return nil

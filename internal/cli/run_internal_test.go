@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -68,13 +69,31 @@ func TestARewrittenCallIsToldAsItRan(t *testing.T) {
 	contains(t, d.err.String(), "  write rewritten.txt (rewritten by elsewhere)")
 }
 
-func TestWarningsAreToldAtTheEnd(t *testing.T) {
+// A failure is shown when it comes up, once. With --json it is an event, and a warning at the end.
+//
+// SPEC C-13
+func TestFailuresOfHooksAreShown(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, map[string]string{"s.yaml": listsOnce})
-	d.hooks = []hook.Subscription{belay.ToolPost.On("clumsy", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
-		panic("it is broken")
-	}, nil)}
+	d.hooks = []hook.Subscription{
+		belay.ToolPost.On("clumsy", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) { panic("it is broken") }, nil),
+		belay.SessionEnd.On("last", func(context.Context, belay.SessionClosed) (belay.Note, error) {
+			return belay.Note{}, errors.New("too late")
+		}, nil),
+		belay.TurnPostTurn.On("aside", func(context.Context, belay.TurnEnded) (belay.Note, error) {
+			return belay.Note{}, errors.New("nobody waits")
+		}, &hook.Options{Execution: hook.FireAndRecord}),
+	}
 	d.must("run", d.model(), "a task")
+	contains(t, d.err.String(), "\n  warning: hook clumsy failed at tool.post: the handler panicked: it is broken\n",
+		"warning: hook aside failed at turn.post_turn: nobody waits\n", "warning: hook last failed at session.end: too late\n")
+	for _, name := range []string{"clumsy", "aside", "last"} {
+		if n := strings.Count(d.err.String(), name); n != 1 {
+			t.Errorf("%s is named %d times:\n%s", name, n, &d.err)
+		}
+	}
+	d.must("run", "--json", d.model(), "a task")
+	contains(t, d.out.String(), `"type":"hook_failed"`, `"text":"the handler panicked: it is broken"`)
 	contains(t, d.err.String(), "\nwarning: hook.panic clumsy at tool.post")
 	d.hooks = nil
 	d.must("run", d.model(), "a task")

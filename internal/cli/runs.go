@@ -34,7 +34,9 @@ func (a *app) runsCommand() *cobra.Command {
 		Short: "List the records of hooks: what ran, when, how it ended",
 		Long: `Every hook that runs leaves a record: when, for how long, how it ended, what it contributed (as hashes, never as text).
 Lists the last of them, oldest first. --follow waits for more, by any process, until it is interrupted.
-States: started, completed, skipped, failed, timed_out, backgrounded, interrupted.`,
+States: started, completed, skipped, failed, timed_out, backgrounded, interrupted.
+A hook is interrupted if its process ended before the record of its end was stored: it may have run in part or in full.
+NAME #2 is its second attempt, after the turn was resumed.`,
 		Example: `  belay runs
   belay runs --session 20261115-k3f9x --timeline
   belay runs --state failed --state timed_out --since 24h
@@ -281,7 +283,7 @@ func runCells(r *hook.Run, now time.Time) []string {
 	if name == "" {
 		name = r.JobHandler
 	}
-	if r.Attempt > 0 {
+	if r.Attempt > 1 || r.Attempt == 1 && r.Job != "" { // a hook that ran once is not numbered
 		name += fmt.Sprintf(" #%d", r.Attempt)
 	}
 	lasted := "-"

@@ -184,6 +184,7 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 		return err
 	}
 	fmt.Fprintf(a.out, "space %s is loaded for %s: %s, %s, %s\n", loaded.Manifest.ID, entry.forWhom(s), counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"), counted(len(loaded.Servers), "MCP server"))
+	a.tellProblems(s, loaded.SkillProblems())
 	st, err := space.NewHost(&space.Options{Trust: openTrust(s)}).Standing(loaded)
 	if err != nil {
 		return err
@@ -217,6 +218,18 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 		return loaded, err
 	}
 	return loaded, lease.Unload(context.WithoutCancel(ctx))
+}
+
+// skillMistakes joins what of a space's skills cannot be loaded, but for the files that were
+// told already.
+func skillMistakes(s *space.Space, told map[string]bool) error {
+	var problems []error
+	for _, p := range s.SkillProblems() {
+		if !told[p.Path] {
+			problems = append(problems, &p)
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func (a *app) unloadSpaceCommand() *cobra.Command {
@@ -286,7 +299,7 @@ func (a *app) checkSpaceCommand() *cobra.Command {
 			var problems []error
 			for _, dir := range args {
 				loaded, err := a.installable(cmd.Context(), settings, dir)
-				if err != nil {
+				if err := errors.Join(err, skillMistakes(loaded, nil)); err != nil {
 					problems = append(problems, err)
 					continue
 				}

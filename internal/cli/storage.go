@@ -37,6 +37,21 @@ func (a *app) openStore(ctx context.Context, settings *config.Loaded) (sessionSt
 	return store, nil
 }
 
+// openToRead opens a file whose store cannot be worked with, because there is no room or
+// because it is damaged, so that what is in it can be looked at. Another error is returned
+// as it is.
+func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (sessionStore, error) { //nolint:ireturn // like openStore
+	if !errors.Is(err, sqlite.ErrFull) && !errors.Is(err, sqlite.ErrCorrupt) {
+		return nil, err
+	}
+	store, unread := sqlite.Open(ctx, settings.Store, &sqlite.Options{ReadOnly: true, Logger: a.logger()})
+	if unread != nil {
+		return nil, err
+	}
+	a.warn("the store can only be read: " + told(err))
+	return store, nil
+}
+
 // unwritable adds to an error about a place that cannot be written what to do: sessions
 // can be kept elsewhere, and those that are there can be read in a copy.
 func unwritable(settings *config.Loaded, err error) error {

@@ -161,7 +161,7 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 	if err := a.useMCP(ctx, w); err != nil {
 		return err
 	}
-	declared := &declaredAgents{settings: s, model: model, floor: w.floor, tools: tools, skills: w.skills, spill: spill, places: w.places, servers: w.servers}
+	declared := &declaredAgents{settings: s, failed: a.hookFailed, model: model, floor: w.floor, tools: tools, skills: w.skills, spill: spill, places: w.places, servers: w.servers}
 	extensions, subagents, err := a.extensions(w, declared)
 	if err != nil {
 		return err
@@ -201,10 +201,10 @@ func (a *app) makeAgent(ctx context.Context, w *work, model belay.Model, approve
 		Approver:       approver,
 		ApprovalExpiry: s.Approvals.Expiry,
 		Store:          w.store,
-		Runtime:        &hook.RuntimeOptions{Grants: w.places.host.Grants},
+		Runtime:        &hook.RuntimeOptions{Grants: w.places.host.Grants, Failed: a.hookFailed},
 		Busy:           belay.BusyRefuse,
 		Limits: belay.Limits{
-			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool,
+			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool, Idle: s.Limits.Idle,
 		},
 		Budget:   w.budget(),
 		SpillDir: spill,

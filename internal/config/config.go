@@ -53,6 +53,7 @@ type Limits struct {
 	Parallel         int           `json:"parallel"`
 	ResultCharacters int           `json:"result_characters"`
 	Tool             time.Duration `json:"tool"`
+	Idle             time.Duration `json:"idle"`
 }
 
 // Budget bounds what turns may cost, in tokens and US dollars. Zero sets no
@@ -122,6 +123,7 @@ func fields() []field {
 		{path: "limits.parallel", value: func(c *Config) any { return &c.Limits.Parallel }},
 		{path: "limits.result_characters", value: func(c *Config) any { return &c.Limits.ResultCharacters }},
 		{path: "limits.tool", value: func(c *Config) any { return &c.Limits.Tool }},
+		{path: "limits.idle", value: func(c *Config) any { return &c.Limits.Idle }},
 		{path: "budget.turn_tokens", value: func(c *Config) any { return &c.Budget.TurnTokens }, looser: looserNumber(func(c *Config) float64 { return float64(c.Budget.TurnTokens) })},
 		{path: "budget.turn_cost", value: func(c *Config) any { return &c.Budget.TurnCost }, looser: looserNumber(func(c *Config) float64 { return c.Budget.TurnCost })},
 		{path: "budget.session_tokens", value: func(c *Config) any { return &c.Budget.SessionTokens }, looser: looserNumber(func(c *Config) float64 { return float64(c.Budget.SessionTokens) })},

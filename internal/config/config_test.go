@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 	l := load(t, o)
 	want := config.Config{
 		Mode: "standard", Store: filepath.Join(o.Dir, ".belay", "belay.db"),
-		Limits:    config.Limits{Steps: 100, Parallel: 16, ResultCharacters: 50_000, Tool: 5 * time.Minute},
+		Limits:    config.Limits{Steps: 100, Parallel: 16, ResultCharacters: 50_000, Tool: 5 * time.Minute, Idle: 5 * time.Minute},
 		Approvals: config.Approvals{OnAsk: "wait", Expiry: 24 * time.Hour},
 		Sandbox:   config.Sandbox{Mode: "auto"},
 		Hooks:     config.Hooks{AllowCommands: true},
@@ -76,7 +76,7 @@ instructions: |
   two
   lines
 tools: [read, grep]
-limits: {steps: 1, parallel: 2, result_characters: 3, tool: 90s}
+limits: {steps: 1, parallel: 2, result_characters: 3, tool: 90s, idle: 80s}
 budget: {turn_tokens: 4, turn_cost: 0.5, session_tokens: 5, session_cost: 6}
 approvals: {on_ask: park, expiry: 2d}
 retention: {age: 90d, size: 500MB}
@@ -118,7 +118,7 @@ providers:
 	want := config.Config{
 		Model: "anthropic/claude-sonnet-4-5", Mode: "build", Store: filepath.Join(home, "belay.db"), Instructions: "two\nlines\n",
 		Tools:     []string{"read", "grep"},
-		Limits:    config.Limits{Steps: 1, Parallel: 2, ResultCharacters: 3, Tool: 90 * time.Second},
+		Limits:    config.Limits{Steps: 1, Parallel: 2, ResultCharacters: 3, Tool: 90 * time.Second, Idle: 80 * time.Second},
 		Budget:    config.Budget{TurnTokens: 4, TurnCost: 0.5, SessionTokens: 5, SessionCost: 6},
 		Approvals: config.Approvals{OnAsk: "park", Expiry: 48 * time.Hour},
 		Retention: config.Retention{Age: 90 * 24 * time.Hour, Size: 500_000_000},
@@ -171,7 +171,7 @@ func TestPrecedence(t *testing.T) {
 	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute}) || l.Model != "" {
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute}) || l.Model != "" {
 		t.Errorf("%+v", l.Config)
 	}
 	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {

@@ -144,6 +144,7 @@ func (l *Loaded) fillIn() {
 	l.Limits.Parallel = cmp.Or(l.Limits.Parallel, 16)
 	l.Limits.ResultCharacters = cmp.Or(l.Limits.ResultCharacters, 50_000)
 	l.Limits.Tool = cmp.Or(l.Limits.Tool, 5*time.Minute)
+	l.Limits.Idle = cmp.Or(l.Limits.Idle, 5*time.Minute)
 	l.Approvals.OnAsk = cmp.Or(l.Approvals.OnAsk, "wait")
 	l.Sandbox.Mode = cmp.Or(l.Sandbox.Mode, SandboxAuto)
 	l.Memory.Mode = cmp.Or(l.Memory.Mode, MemoryOff)

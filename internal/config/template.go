@@ -43,6 +43,7 @@ const template = `# Settings of this project for belay. Every line is optional; 
 #   parallel: 16               # calls of one response at a time
 #   result_characters: 50000   # of one tool result
 #   tool: 5m                   # how long a tool may run
+#   idle: 5m                   # how long a model may send nothing before the request is made again
 
 # budget:                      # a turn that reaches it ends
 #   turn_tokens: 500000

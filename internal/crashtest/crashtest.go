@@ -29,13 +29,14 @@ type Open func(ctx context.Context, dir string) (Store, error)
 
 // What a child is told by its environment.
 const (
-	childDir  = "BELAY_CRASHTEST_DIR"
-	childKill = "BELAY_CRASHTEST_KILL"
-	childPart = "BELAY_CRASHTEST_PART"
+	childDir   = "BELAY_CRASHTEST_DIR"
+	childKill  = "BELAY_CRASHTEST_KILL"
+	childPart  = "BELAY_CRASHTEST_PART"
+	childHooks = "BELAY_CRASHTEST_HOOKS"
 )
 
 // patience bounds what a child does. It is there to end a test that hangs.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // Child takes the part of a child if this process is one, and does not return
 // then. Call it first in TestMain.
@@ -49,6 +50,8 @@ func Child(open Open) {
 	var err error
 	if role := os.Getenv(childPart); role != "" {
 		err = play(ctx, open, dir, role)
+	} else if story := os.Getenv(childHooks); story != "" {
+		err = playHooks(ctx, open, dir, story)
 	} else {
 		err = live(ctx, open, dir, os.Getenv(childKill))
 	}

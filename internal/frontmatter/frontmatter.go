@@ -136,6 +136,32 @@ func ParseYAML(text string) (*Document, error) {
 	return d, err
 }
 
+// ParseYAMLWithBody reads a YAML file that is a mapping as a whole, or that has front
+// matter and a body as a Markdown file does: its first line is ---, another such line
+// follows, and there is text after that. Only then BodyLine is set. An error is an
+// *Error.
+func ParseYAMLWithBody(text string) (*Document, error) {
+	if !hasBody(strings.TrimPrefix(text, byteOrderMark)) {
+		return ParseYAML(text)
+	}
+	return Parse(text)
+}
+
+// hasBody reports whether there is text after the front matter.
+func hasBody(text string) bool {
+	first, rest, more := cutLine(text)
+	if !isFence(first) {
+		return false
+	}
+	for more {
+		var line string
+		if line, rest, more = cutLine(rest); isFence(line) {
+			return strings.TrimSpace(rest) != ""
+		}
+	}
+	return false
+}
+
 // Field returns the value of a key, or nil.
 func (d *Document) Field(key string) *Value {
 	for i := range d.Fields {

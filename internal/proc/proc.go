@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// defaultGrace is how long a group has between SIGTERM and SIGKILL.
-	defaultGrace = 2 * time.Second
+	// DefaultGrace is how long a group has between SIGTERM and SIGKILL.
+	DefaultGrace = 2 * time.Second
 	// linger is how long output is waited for when the child has ended and
 	// something else still holds it open: `make > >(tee log)` ends its tee last.
 	linger = 100 * time.Millisecond
@@ -91,7 +91,7 @@ func Run(ctx context.Context, command *Command) (Exit, error) {
 	}
 	c := &child{refused: make(chan error, 2), grace: command.Grace, whole: command.Whole}
 	if c.grace <= 0 {
-		c.grace = defaultGrace
+		c.grace = DefaultGrace
 	}
 	if err := c.start(command); err != nil {
 		return Exit{}, err

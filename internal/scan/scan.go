@@ -68,30 +68,29 @@ func slashes(s string) uint64 {
 
 // tokenAt returns the token whose slash is in front of a place, if it is one.
 func tokenAt(text string, at int) (Token, bool) {
-	if at > 1 && !spaceBefore(text[:at-1]) || at == len(text) || !letter(text[at]) {
+	if at > 1 && !spaceBefore(text[:at-1]) {
 		return Token{}, false
 	}
-	end := at + 1
-	for end < len(text) && part(text[end]) {
-		end++
-	}
-	if end < len(text) && !spaceAfter(text[end:]) {
+	end := at + NameLength(text[at:])
+	if end == at || end < len(text) && !spaceAfter(text[end:]) {
 		return Token{}, false
 	}
 	return Token{text[at:end], at - 1, end}, true
 }
 
 // Valid reports whether a token can spell the name.
-func Valid(name string) bool {
-	if name == "" || !letter(name[0]) {
-		return false
+func Valid(name string) bool { return name != "" && NameLength(name) == len(name) }
+
+// NameLength returns the length of the name that a text begins with: 0 if there is none.
+func NameLength(text string) int {
+	if text == "" || !letter(text[0]) {
+		return 0
 	}
-	for i := range len(name) {
-		if !part(name[i]) {
-			return false
-		}
+	end := 1
+	for end < len(text) && part(text[end]) {
+		end++
 	}
-	return true
+	return end
 }
 
 // Replace puts other texts in the place of tokens, which are those of the text, or

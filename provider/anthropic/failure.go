@@ -117,6 +117,15 @@ func invalidOrTooLong(message string) belay.ModelErrorKind {
 // page of a proxy.
 const mostSaid = 500
 
+// beginning returns the first characters of what a service said, with a mark if there is
+// more.
+func beginning(said string) string {
+	if len(said) <= mostSaid {
+		return strings.ToValidUTF8(said, "")
+	}
+	return strings.ToValidUTF8(said[:mostSaid], "") + "…"
+}
+
 // saidBy returns what the body of a refusal says.
 func saidBy(err error) *streamError {
 	var refusal *sdk.Error
@@ -127,7 +136,7 @@ func saidBy(err error) *streamError {
 		Error streamError `json:"error"`
 	}
 	if raw := refusal.RawJSON(); json.Unmarshal([]byte(raw), &body) != nil || body.Error.Message == "" {
-		body.Error.Message = strings.ToValidUTF8(raw[:min(len(raw), mostSaid)], "")
+		body.Error.Message = beginning(raw)
 	}
 	if refusal.RequestID != "" {
 		body.Error.Message += " (request " + refusal.RequestID + ")"

@@ -26,15 +26,16 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	return func(yield func(belay.Chunk, error) bool) {
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answer, names, err := m.send(attempt, req)
+		to := &listener{yield: yield}
+		answer, names, err := m.send(attempt, req, to)
 		if err != nil {
-			yield(belay.Chunk{}, unlessDone(ctx, err))
+			to.tell(belay.Chunk{}, unlessDone(ctx, err))
 			return
 		}
 		a := assembly{by: m.encoder.provider.Value(), names: names}
 		if isWhole(answer) {
 			defer func() { _ = answer.Body.Close() }()
-			m.readWhole(ctx, answer, &a, yield)
+			m.readWhole(ctx, answer, &a, to.tell)
 			return
 		}
 		events := ssestream.NewDecoder(answer)
@@ -42,19 +43,19 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		for events.Next() {
 			chunk, err := a.add(events.Event())
 			if err != nil {
-				yield(belay.Chunk{}, m.inStream(err))
+				to.tell(belay.Chunk{}, m.inStream(err))
 				return
 			}
 			if a.stopped {
 				drain(events, cancel)
-				yield(belay.Chunk{Response: a.response()}, nil)
+				to.tell(belay.Chunk{Response: a.response()}, nil)
 				return
 			}
-			if chunk != (belay.Chunk{}) && !yield(chunk, nil) {
+			if chunk != (belay.Chunk{}) && !to.tell(chunk, nil) {
 				return
 			}
 		}
-		yield(belay.Chunk{}, unlessDone(ctx, m.cut(errCut, events.Err())))
+		to.tell(belay.Chunk{}, unlessDone(ctx, m.cut(errCut, events.Err())))
 	}
 }
 
@@ -105,7 +106,7 @@ func drain(events ssestream.Decoder, cancel func()) {
 }
 
 // send sends a request and returns the answer, whose body is a stream of events.
-func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, map[string]string, error) {
+func (m *Model) send(ctx context.Context, req *belay.Request, to *listener) (*http.Response, map[string]string, error) {
 	switch {
 	case errors.Is(m.broken, errNoKey):
 		return nil, nil, m.failed(belay.ModelAuth, m.broken)
@@ -126,7 +127,7 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, m
 		_ = answer.Body.Close() // nobody reads it
 		return nil, nil, m.isStrange(answer, err)
 	}
-	answer.Body = &bounded{answer.Body, mostAnswered}
+	answer.Body = &bounded{answer.Body, mostAnswered, to}
 	return answer, names, nil
 }
 

@@ -38,8 +38,17 @@ type detail struct {
 // mostSaid bounds what an error repeats of what was answered.
 const mostSaid = 800
 
+// beginning returns the first characters of what a service said, with a mark if there is
+// more.
+func beginning(said string) string {
+	if len(said) <= mostSaid {
+		return strings.ToValidUTF8(said, "")
+	}
+	return strings.ToValidUTF8(said[:mostSaid], "") + "…"
+}
+
 func (e *failure) Error() string {
-	message := strings.TrimSpace(strings.ToValidUTF8(e.Message[:min(len(e.Message), mostSaid)], ""))
+	message := strings.TrimSpace(beginning(e.Message))
 	if e.Status == "" || message == "" {
 		return cmp.Or(message, e.Status, "the service did not say what is wrong")
 	}

@@ -27,14 +27,15 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	return func(yield func(belay.Chunk, error) bool) {
 		attempt, cancel := m.attempt(ctx)
 		defer cancel()
-		answer, head, err := m.send(attempt, req)
+		to := &listener{yield: yield}
+		answer, head, err := m.send(attempt, req, to)
 		if err != nil {
-			yield(belay.Chunk{}, unlessDone(ctx, err))
+			to.tell(belay.Chunk{}, unlessDone(ctx, err))
 			return
 		}
 		defer func() { _ = answer.Body.Close() }()
 		a := assembly{model: m.name, names: head.names}
-		tell := func(c belay.Chunk) bool { return yield(c, nil) }
+		tell := func(c belay.Chunk) bool { return to.tell(c, nil) }
 		if isWhole(answer) {
 			err = a.readWhole(answer.Body, tell)
 		} else {
@@ -43,13 +44,13 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		switch {
 		case errors.Is(err, errLeft):
 		case err == nil:
-			yield(belay.Chunk{Response: a.response()}, nil)
+			to.tell(belay.Chunk{Response: a.response()}, nil)
 		case isFailure(err):
-			yield(belay.Chunk{}, m.inStream(err))
+			to.tell(belay.Chunk{}, m.inStream(err))
 		case errors.Is(err, errEndless) || errors.Is(err, errTooLarge):
-			yield(belay.Chunk{}, m.failed(belay.ModelInvalid, err)) // the next would be as long
+			to.tell(belay.Chunk{}, m.failed(belay.ModelInvalid, err)) // the next would be as long
 		default:
-			yield(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
+			to.tell(belay.Chunk{}, unlessDone(ctx, m.failed(belay.ModelNetwork, err)))
 		}
 	}
 }
@@ -93,9 +94,6 @@ func (m *Model) attempt(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithCancel(ctx)
 }
 
-// errLeft says that nobody listens any more.
-var errLeft = errors.New("the response was left")
-
 // read reads a stream to its end and tells what is worth telling at once.
 func (a *assembly) read(events *events, cancel func(), tell func(belay.Chunk) bool) error {
 	var drain *time.Timer
@@ -128,7 +126,7 @@ func (a *assembly) read(events *events, cancel func(), tell func(belay.Chunk) bo
 }
 
 // send sends a request and returns the answer, whose body is a stream of events.
-func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, *head, error) {
+func (m *Model) send(ctx context.Context, req *belay.Request, to *listener) (*http.Response, *head, error) {
 	switch {
 	case errors.Is(m.broken, errNoKey):
 		return nil, nil, m.failed(belay.ModelAuth, m.broken)
@@ -147,7 +145,7 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, *
 		_ = x.answer.Body.Close() // nobody reads it
 		return nil, nil, m.isStrange(x.answer, err)
 	}
-	x.answer.Body = &bounded{x.answer.Body, mostAnswered}
+	x.answer.Body = &bounded{x.answer.Body, mostAnswered, to}
 	return x.answer, head, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -22,8 +23,16 @@ type chatWire struct {
 
 func (chatWire) path() string { return "chat/completions" }
 
-// mostDescription is how many characters of a description OpenAI takes here.
+// mostDescription is how many characters of a description every server takes. OpenAI
+// itself took no more until 2025; some services that host its models still do not.
 const mostDescription = 1024
+
+// goesOn ends the first part of a description, and goneOn begins the second, which is in
+// the schema.
+const (
+	goesOn = " … (continued in the description of the parameters)"
+	goneOn = "(continued) … "
+)
 
 // head encodes the beginning of a request.
 func (chatWire) head(h *heading) []byte {
@@ -61,7 +70,7 @@ func (chatWire) head(h *heading) []byte {
 	return out
 }
 
-// shortened moves what is too long of a description into the schema's.
+// shortened moves the end of a description that is too long into the schema's.
 func shortened(d declaration) declaration {
 	if utf8.RuneCountInString(d.description) <= mostDescription {
 		return d
@@ -70,14 +79,41 @@ func shortened(d declaration) declaration {
 	if err != nil {
 		return d // it has been read before
 	}
-	cut := 0
-	for range mostDescription {
-		_, n := utf8.DecodeRuneInString(d.description[cut:])
-		cut += n
-	}
-	describeIn(&schema, d.description[cut:])
-	d.description, d.schema = d.description[:cut], schema.append(nil)
+	first, rest := split(d.description, mostDescription-utf8.RuneCountInString(goesOn))
+	describeIn(&schema, goneOn+rest)
+	d.description, d.schema = first+goesOn, schema.append(nil)
 	return d
+}
+
+// split divides a text that has more than so many characters: behind a sentence if one
+// ends in the second half of what fits, else between two words, else anywhere. The space at
+// the place is left out.
+func split(text string, most int) (first, rest string) {
+	fits := 0
+	for range most {
+		_, n := utf8.DecodeRuneInString(text[fits:])
+		fits += n
+	}
+	at, half := fits, fits/2
+	if word := strings.LastIndexFunc(text[:fits], unicode.IsSpace); word >= half && !unicode.IsSpace(firstOf(text[fits:])) {
+		at = word
+	}
+	ends := []string{". ", "! ", "? ", ".\n", "!\n", "?\n", "\n\n", "。"}
+	sentence := -1
+	for _, end := range ends {
+		if i := strings.LastIndex(text[:fits], end); i >= half {
+			sentence = max(sentence, i+len(strings.TrimRight(end, " \n")))
+		}
+	}
+	if sentence >= 0 {
+		at = sentence
+	}
+	return strings.TrimRightFunc(text[:at], unicode.IsSpace), strings.TrimLeftFunc(text[at:], unicode.IsSpace)
+}
+
+func firstOf(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
 }
 
 func number(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }

@@ -63,7 +63,7 @@ func (e *serviceError) quote(metadata json.RawMessage) {
 			said = body.Error.Error()
 		}
 	}
-	e.Message += ": " + strings.ToValidUTF8(said[:min(len(said), mostSaid)], "")
+	e.Message += ": " + beginning(said)
 }
 
 func (e *serviceError) Error() string {
@@ -219,6 +219,15 @@ var tooLongWords = []string{
 // page of a proxy.
 const mostSaid = 500
 
+// beginning returns the first characters of what a service said, with a mark if there is
+// more.
+func beginning(said string) string {
+	if len(said) <= mostSaid {
+		return strings.ToValidUTF8(said, "")
+	}
+	return strings.ToValidUTF8(said[:mostSaid], "") + "…"
+}
+
 // saidBy returns what the body of a refusal says.
 func saidBy(answer *http.Response) *serviceError {
 	raw, _ := io.ReadAll(answer.Body) // the SDK has read it before
@@ -230,7 +239,7 @@ func saidBy(answer *http.Response) *serviceError {
 		body.Error.Message = body.Message
 	}
 	if body.Error.Message == "" {
-		body.Error.Message = strings.ToValidUTF8(string(raw[:min(len(raw), mostSaid)]), "")
+		body.Error.Message = beginning(string(raw))
 	}
 	if body.Error.Message == "" {
 		body.Error.Message = answer.Status

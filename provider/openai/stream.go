@@ -26,30 +26,28 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 	return func(yield func(belay.Chunk, error) bool) {
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answer, names, err := m.send(attempt, req)
+		to := &listener{yield: yield}
+		answer, names, err := m.send(attempt, req, to)
 		if err != nil {
-			yield(belay.Chunk{}, unlessDone(ctx, err))
+			to.tell(belay.Chunk{}, unlessDone(ctx, err))
 			return
 		}
 		defer func() { _ = answer.Body.Close() }()
 		a := m.wire.assemble(names)
 		if isWhole(answer) {
-			err = m.readWhole(answer, a, yield)
+			err = m.readWhole(answer, a, to.tell)
 		} else {
-			err = m.readStream(answer, a, yield, cancel)
+			err = m.readStream(answer, a, to.tell, cancel)
 		}
 		switch {
 		case errors.Is(err, errLeft):
 		case err != nil:
-			yield(belay.Chunk{}, unlessDone(ctx, err))
+			to.tell(belay.Chunk{}, unlessDone(ctx, err))
 		default:
-			yield(belay.Chunk{Response: a.response()}, nil)
+			to.tell(belay.Chunk{Response: a.response()}, nil)
 		}
 	}
 }
-
-// errLeft says that nobody wants to hear the rest.
-var errLeft = errors.New("left")
 
 // isWhole reports whether an answer is not streamed.
 func isWhole(answer *http.Response) bool {
@@ -122,7 +120,7 @@ func drain(events ssestream.Decoder, cancel func()) {
 }
 
 // send sends a request and returns the answer, whose body is to be read.
-func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, map[string]string, error) {
+func (m *Model) send(ctx context.Context, req *belay.Request, to *listener) (*http.Response, map[string]string, error) {
 	switch {
 	case errors.Is(m.broken, errNoKey):
 		return nil, nil, m.failed(belay.ModelAuth, m.broken)
@@ -143,7 +141,7 @@ func (m *Model) send(ctx context.Context, req *belay.Request) (*http.Response, m
 		_ = answer.Body.Close() // nobody reads it
 		return nil, nil, m.isStrange(answer, err)
 	}
-	answer.Body = &bounded{answer.Body, mostAnswered}
+	answer.Body = &bounded{answer.Body, mostAnswered, to}
 	return answer, names, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -101,17 +102,55 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 	}
 }
 
-// Chat takes descriptions of some length. What is beyond is said in the schema.
-func TestLongDescriptionsAreKept(t *testing.T) {
+// Some servers that speak Chat take descriptions of 1,024 characters. The rest goes into
+// the schema. No word is torn apart, and none is lost.
+func TestLongDescriptionsAreKept(t *testing.T) { //nolint:tparallel // its parts share a server
 	t.Parallel()
+	const goesOn, goneOn = " … (continued in the description of the parameters)", "(continued) … "
+	words := func(n int) string { return strings.TrimSpace(strings.Repeat("word ", n)) }
 	server := providertest.NewChat(t, nil)
-	description := strings.Repeat("ü", 1024) + "the rest"
+	model := open(server, &openai.Options{API: openai.Chat})
+	for _, test := range []struct{ rule, text, ends, begins string }{ //nolint:paralleltest // they share a server
+		{"between sentences", words(150) + ". Then this. " + words(300), "Then this.", "word "},
+		{"between lines", words(190) + "!\nThen " + words(300), "word!", "Then word"},
+		{"between words where no sentence ends", words(400), "word", "word"},
+		{"between words where a sentence ended long ago", "Look. " + words(400), "word", "word"},
+		{"at the very place", strings.Repeat("x", 1024-utf8.RuneCountInString(goesOn)) + " " + strings.Repeat("y", 200), "x", "y"},
+		{"between characters where there are no words", strings.Repeat("ü", 1200), "ü", "ü"},
+		{"between sentences without spaces", strings.Repeat("字", 800) + "。" + strings.Repeat("句", 800), "字。", "句"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			req := hello()
+			req.Tools = []belay.ToolDeclaration{{Name: "look", Description: test.text}, {Name: "see", Description: test.text, InputSchema: json.RawMessage(`{"type":"object","properties":{},"description":"mine"}`)}}
+			for i, tool := range ask(t, server, model, req).Tools {
+				var schema struct {
+					Description string `json:"description"`
+				}
+				if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+					t.Fatal(err)
+				}
+				first, cut := strings.CutSuffix(tool.Description, goesOn)
+				before, rest, said := strings.Cut(schema.Description, goneOn)
+				if !cut || !said || i == 1 && !strings.Contains(before, "mine") {
+					t.Fatalf("the description is %q, and that of the schema %q", tool.Description, schema.Description)
+				}
+				if n := utf8.RuneCountInString(tool.Description); n > 1024 || n < 512 {
+					t.Errorf("the description has %d characters", n)
+				}
+				if !strings.HasSuffix(first, test.ends) || !strings.HasPrefix(rest, test.begins) {
+					t.Errorf("it is divided between %q and %q, want %q and %q", first[max(0, len(first)-30):], rest[:min(30, len(rest))], test.ends, test.begins)
+				}
+				whole := func(s string) string { return strings.Join(strings.Fields(s), "") }
+				if whole(first+rest) != whole(test.text) {
+					t.Errorf("the parts are not the whole: %q and %q", first, rest)
+				}
+			}
+		})
+	}
 	req := hello()
-	req.Tools = []belay.ToolDeclaration{{Name: "look", Description: description}, {Name: "see", Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{},"description":"mine"}`)}}
-	tools := ask(t, server, open(server, &openai.Options{API: openai.Chat}), req).Tools
-	for i, want := range []string{`{"type":"object","properties":{},"description":"the rest"}`, `{"type":"object","properties":{},"description":"mine\n\nthe rest"}`} {
-		if tools[i].Description != strings.Repeat("ü", 1024) || string(tools[i].InputSchema) != want {
-			t.Errorf("got %q and %s, want %s", tools[i].Description, tools[i].InputSchema, want)
-		}
+	exact := strings.Repeat("x", 1024)
+	req.Tools = []belay.ToolDeclaration{{Name: "look", Description: exact}}
+	if tools := ask(t, server, model, req).Tools; tools[0].Description != exact {
+		t.Errorf("a description that fits was changed to %q", tools[0].Description)
 	}
 }

@@ -158,6 +158,17 @@ var faults = []fault{
 			}
 		})
 	}, []string{"the last chunk alone carries the response"}},
+	{"keeps signs of life to itself", func(m belay.Model) belay.Model {
+		return stream(func(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+			return func(yield func(belay.Chunk, error) bool) {
+				for c, err := range m.Stream(ctx, req) {
+					if (c != belay.Chunk{} || err != nil) && !yield(c, err) {
+						return
+					}
+				}
+			}
+		})
+	}, []string{"a sign of life is an empty chunk"}},
 	{"puts calls first", responding(func(r *belay.Response) {
 		slices.SortStableFunc(r.Parts, func(a, b belay.Part) int { return len(b.Type) - len(a.Type) })
 	}), []string{"thinking, text and calls keep their order", "text between calls keeps its place"}},

@@ -150,7 +150,7 @@ func (l *loopback) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, reply.Page) // a client that has left is no fault
 	case stream:
 		l.stream(w, r, request, &reply)
-	case reply.Hold != nil && !l.hold(r.Context(), reply.Hold):
+	case reply.Hold != nil && !l.hold(r.Context(), reply.Hold, nil):
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(l.wire.whole(&reply)) // a client that has left is no fault
@@ -201,7 +201,7 @@ func (l *loopback) stream(w http.ResponseWriter, r *http.Request, request *Reque
 	for i, f := range l.wire.frames(reply) {
 		if !held && pieces == reply.Hold.After {
 			held = true
-			if !l.hold(r.Context(), reply.Hold) {
+			if !l.hold(r.Context(), reply.Hold, out) {
 				return
 			}
 		}
@@ -236,18 +236,29 @@ func (l *loopback) breakOff(out *outlet, b *Break) {
 	_ = out.flush() // so that an answer without events has its headers
 }
 
-// hold waits and reports whether to go on.
-func (l *loopback) hold(ctx context.Context, h *Hold) bool {
+// hold waits and reports whether to go on. Signs of life go to out, if it is not nil.
+func (l *loopback) hold(ctx context.Context, h *Hold, out *outlet) bool {
 	if h.Reached != nil {
 		close(h.Reached)
 	}
-	select {
-	case <-h.Until:
-		return true
-	case <-ctx.Done():
-	case <-l.closing:
+	var ping <-chan time.Time
+	if h.Ping > 0 && out != nil {
+		ticker := time.NewTicker(h.Ping)
+		defer ticker.Stop()
+		ping = ticker.C
 	}
-	return false
+	for {
+		select {
+		case <-ping:
+			out.write([]byte(": still there\n\n"))
+		case <-h.Until:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-l.closing:
+			return false
+		}
+	}
 }
 
 // wait waits for a moment and reports whether to go on.
@@ -274,7 +285,11 @@ func (o *outlet) send(f frame) {
 	if f.name != "" {
 		text = fmt.Appendf(text, "event: %s\n", f.name)
 	}
-	text = fmt.Appendf(text, "data: %s\n\n", f.data)
+	o.write(fmt.Appendf(text, "data: %s\n\n", f.data))
+}
+
+// write sends text.
+func (o *outlet) write(text []byte) {
 	for len(text) > 0 {
 		n := len(text)
 		if o.size > 0 {

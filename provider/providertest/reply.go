@@ -106,6 +106,9 @@ type Hold struct {
 	Reached chan<- struct{}
 	// Until is closed to go on. Defaults to waiting for the client to leave.
 	Until <-chan struct{}
+	// Ping is how often the server sends a sign of life meanwhile: a comment, which is no
+	// event. It applies to streams. Defaults to silence.
+	Ping time.Duration
 }
 
 // stopReason returns the stop reason, or the default.

@@ -55,6 +55,29 @@ var streamRules = []rule{
 		}
 		s.wantEqual("the text", strings.Join(got, ""), "first second")
 	}},
+	{"a sign of life is an empty chunk", func(s *scene) {
+		for after := range 2 { // before the answer, and in the middle of it
+			s.talk.Messages = nil
+			s.user("hello")
+			on := make(chan struct{})
+			s.script(Reply{Parts: []Part{Text("first ", "second")}, Hold: &Hold{After: after, Until: on, Ping: 5 * time.Millisecond}})
+			signs, text := 0, ""
+			ctx, cancel := context.WithTimeout(s.Context(), s.patience)
+			defer cancel()
+			for chunk, err := range s.model.Stream(ctx, &s.talk) {
+				if err != nil {
+					s.Fatalf("after %d pieces and %d signs of life the request failed: %v", after, signs, err)
+				}
+				if text += chunk.Text; chunk != (belay.Chunk{}) {
+					continue
+				}
+				if signs++; signs == 10 { // what stands in front of the first piece may be one too
+					close(on)
+				}
+			}
+			s.wantEqual("the text", text, "first second")
+		}
+	}},
 	{"an error in the stream is a failure of its kind", func(s *scene) {
 		s.user("hello")
 		for _, kind := range []belay.ModelErrorKind{belay.ModelOverloaded, belay.ModelServer} {

@@ -28,6 +28,9 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	if err := s.record(ctx, c); err != nil {
 		return fmt.Errorf("commit to session %q: %w", c.Session, err)
 	}
+	if c.Amended != nil {
+		se.amend(c.Amended)
+	}
 	for _, m := range c.Messages {
 		se.say(m)
 	}
@@ -47,6 +50,9 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 // follows refuses a commit that does not follow on what is stored.
 func (s *Store) follows(se *session, c *belay.Commit) error {
 	last := int64(len(se.messages))
+	if m := c.Amended; m != nil && (m.Seq != last || last == 0) {
+		return fmt.Errorf("message %d is amended where %d is the last: %w", m.Seq, last, belay.ErrConflict)
+	}
 	for _, m := range c.Messages {
 		if last++; m.Seq != last {
 			return fmt.Errorf("message %d comes where %d is the next: %w", m.Seq, last, belay.ErrConflict)
@@ -77,6 +83,15 @@ func (s *Store) record(ctx context.Context, c *belay.Commit) error {
 		return s.journal.Append(ctx, c.Runs)
 	default:
 		return nil
+	}
+}
+
+// amend replaces the last message. Others may be reading the old slices, so these stay
+// as they are.
+func (se *session) amend(m *belay.Message) {
+	se.messages = append(slices.Clone(se.messages[:len(se.messages)-1]), m)
+	if own := se.besides; own != nil && own.visible != nil {
+		own.visible = append(slices.Clone(own.visible[:len(own.visible)-1]), m)
 	}
 }
 

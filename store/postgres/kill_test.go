@@ -196,8 +196,10 @@ func takeOver(t testing.TB, s *postgres.Store, session string, gone time.Time) *
 
 // A session that another process has open is refused, with its name, until that
 // process is not heard of any more; then it is taken over, and what it left is settled.
+// The runs here are rows that the process wrote: internal/crash kills processes inside of
+// hooks.
 //
-// SPEC L-02, J-04
+// SPEC L-02
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, &postgres.Options{Takeover: takeover})

@@ -36,6 +36,9 @@ func (s *Store) openQueue(ctx context.Context) error {
 		return fmt.Errorf("open store: %w", err)
 	}
 	s.queue = &queue{jobs, s}
+	if s.opts.ReadOnly {
+		return nil
+	}
 	if err := jobs.Migrate(ctx); err != nil {
 		return fmt.Errorf("open store: %w", s.explain(err))
 	}
@@ -46,6 +49,9 @@ func (s *Store) openQueue(ctx context.Context) error {
 // which waits for it.
 func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	s := q.store
+	if s.opts.ReadOnly {
+		return fmt.Errorf("work: %w", s.refusal())
+	}
 	if !s.begin() {
 		return fmt.Errorf("work: %s: %w", s.path, belay.ErrClosed)
 	}

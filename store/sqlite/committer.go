@@ -8,6 +8,10 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/store/internal/table"
@@ -31,9 +35,10 @@ type committer struct {
 
 // request is a write that somebody waits for.
 type request struct {
-	ctx  context.Context //nolint:containedctx // it lives as long as the call that made it
-	do   func(ctx context.Context, w *writing) error
-	done chan error
+	ctx   context.Context //nolint:containedctx // it lives as long as the call that made it
+	do    func(ctx context.Context, w *writing) error
+	done  chan error
+	since time.Time // when it was made
 	// taken is set by the committer when it begins, or by the caller who withdraws.
 	taken atomic.Bool
 }
@@ -51,10 +56,15 @@ type writing struct {
 // refused. A context that ends while the write waits in line withdraws it; when it is
 // being written it is seen through.
 func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
+	return s.submitSince(ctx, time.Now(), do)
+}
+
+// submitSince is submit for somebody who has been waiting for the file for a while.
+func (s *Store) submitSince(ctx context.Context, since time.Time, do func(ctx context.Context, w *writing) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r := &request{ctx: context.WithoutCancel(ctx), do: do, done: make(chan error, 1)}
+	r := &request{ctx: context.WithoutCancel(ctx), do: do, done: make(chan error, 1), since: since}
 	if !s.committer.add(r) {
 		return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
 	}
@@ -143,10 +153,11 @@ func (c *committer) batch() {
 // told; an error of the transaction is everybody's.
 func (c *committer) transact(batch []*request, told []error) (err error) {
 	ctx := context.Background()
-	tx, err := c.store.writer.BeginTx(ctx, nil)
+	conn, tx, err := c.begin(ctx, batch[0].since)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	defer func() { _ = conn.Close() }() // it goes back to the pool
 	defer func() {
 		if err != nil {
 			_ = tx.Rollback() // SQLite may have done so already
@@ -171,10 +182,78 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 		return fmt.Errorf("commit: %w", err)
 	}
 	c.transactions.Add(1)
+	_ = c.store.setWait(ctx, conn, c.store.opts.BusyTimeout) // for the job queue; the next one who begins sets it again
 	if w.runs {
 		c.store.stirred.broadcast()
 	}
 	return nil
+}
+
+// begin begins a transaction for those who have waited since then. First it looks
+// whether the files are still there: what is committed to a file that was removed is
+// lost.
+//
+// Another program may have the file locked. Who writes waits for that no longer than
+// Options.BusyTimeout in all, be it for the lock or for the connection, on which the
+// job queue may wait for the lock. Who comes when somebody has just given up waits for a
+// moment only: a turn that ends has several writes to make.
+func (c *committer) begin(ctx context.Context, since time.Time) (*sql.Conn, *sql.Tx, error) {
+	s := c.store
+	if err := s.files.inPlace(); err != nil {
+		return nil, nil, err
+	}
+	conn, err := s.writer.Conn(ctx)
+	if err == nil {
+		var tx *sql.Tx
+		if err = s.setWait(ctx, conn, s.patience(since)); err == nil {
+			tx, err = conn.BeginTx(ctx, nil)
+		}
+		if err == nil {
+			s.lockedOut.Store(0)
+			return conn, tx, nil
+		}
+	}
+	if isBusy(err) {
+		s.lockedOut.Store(time.Now().UnixNano())
+	}
+	if conn != nil {
+		_ = s.setWait(ctx, conn, s.patience(time.Now())) // for the job queue; if it fails, the queue waits longer
+		err = errors.Join(err, conn.Close())
+	}
+	return nil, nil, err
+}
+
+// patience is how long who has waited since then waits for a lock: at least for a
+// moment, which is long enough for what others write in the ordinary way.
+func (s *Store) patience(since time.Time) time.Duration {
+	full := s.opts.BusyTimeout
+	moment := max(full/50, time.Millisecond)
+	left := full - time.Since(since)
+	switch {
+	case time.Since(time.Unix(0, s.lockedOut.Load())) < full:
+		return moment
+	case left > full*9/10:
+		return full
+	default:
+		return max(left, moment)
+	}
+}
+
+// setWait sets how long the writer's connection waits for a lock.
+func (s *Store) setWait(ctx context.Context, conn *sql.Conn, wait time.Duration) error {
+	if s.wait.Load() == int64(wait) {
+		return nil
+	}
+	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = "+milliseconds(wait))
+	if err == nil {
+		s.wait.Store(int64(wait))
+	}
+	return err //nolint:wrapcheck // the caller says what for
+}
+
+func isBusy(err error) bool {
+	found, ok := errors.AsType[*sqlite.Error](err)
+	return ok && found.Code()&0xff == codes.SQLITE_BUSY
 }
 
 // errNothing is told to nobody: everybody has a refusal of their own.

@@ -13,19 +13,24 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
 )
 
 // What can be wrong with the file, for errors.Is.
 var (
-	// ErrFull says that there is no room on the disk. What was being written is
-	// not stored, all that was written before is.
-	ErrFull = errors.New("sqlite: the disk is full")
+	// ErrFull says that the file cannot grow: the disk is full, a quota is used up, or
+	// the process has reached its limit. What was being written is not stored, all that
+	// was written before is, and can be read.
+	ErrFull = errors.New("sqlite: no room left")
 	// ErrReadOnly says that the file, or its directory, cannot be written.
 	ErrReadOnly = errors.New("sqlite: the file cannot be written")
 	// ErrLocked says that another program has the file locked.
 	ErrLocked = errors.New("sqlite: the file is locked")
 	// ErrCorrupt says that the file is damaged.
 	ErrCorrupt = errors.New("sqlite: the file is damaged")
+	// ErrReplaced says that the file, or its log, was removed or replaced by another
+	// program while the store was open. What was being written is not stored.
+	ErrReplaced = errors.New("sqlite: the file was removed or replaced")
 	// ErrNotStore says that the file is no store: no database, or another
 	// program's.
 	ErrNotStore = errors.New("sqlite: the file is no store of Belay")
@@ -72,25 +77,43 @@ func (s *Store) explain(err error) error {
 	if _, ok := errors.AsType[*FileError](err); ok {
 		return err
 	}
+	if errors.Is(err, record.ErrUnreadable) || strings.Contains(err.Error(), "sql: Scan error") { // database/sql has no name for it
+		return s.damaged(err)
+	}
 	found, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
 		return s.closedBy(err)
 	}
 	e := &FileError{Path: s.path, Err: err}
-	switch found.Code() & 0xff {
+	switch code := found.Code(); code & 0xff {
 	case codes.SQLITE_FULL:
-		e.Kind, e.Remedy = ErrFull, "nothing of this was stored; free some space and try again"
+		e.Kind, e.Remedy = ErrFull, nothingStored+"free some space and try again"
 	case codes.SQLITE_READONLY:
+		if s.opts.ReadOnly {
+			return s.refusal()
+		}
 		e.Kind, e.Remedy = ErrReadOnly, "check the permissions of the file and of "+filepath.Dir(s.path)+", and that the file system is not read-only"
 	case codes.SQLITE_CANTOPEN, codes.SQLITE_PERM, codes.SQLITE_AUTH:
+		if full := s.cannotGrow(err); full != nil {
+			return full
+		}
 		e.Kind, e.Remedy = ErrReadOnly, "check that the directory "+filepath.Dir(s.path)+" exists and may be written"
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
 		e.Kind, e.Remedy = ErrLocked, fmt.Sprintf("another program has held it for longer than %s; end it, or raise BusyTimeout", s.opts.BusyTimeout)
 	case codes.SQLITE_CORRUPT:
-		e.Kind, e.Remedy = ErrCorrupt, "keep a copy, then restore a backup or save what can be read: sqlite3 FILE .recover"
+		return s.damaged(err)
 	case codes.SQLITE_NOTADB:
-		e.Kind, e.Remedy = ErrNotStore, "name another file, or move this one away"
+		return s.noStore("name another file, or move this one away", err)
 	case codes.SQLITE_IOERR:
+		switch code {
+		case codes.SQLITE_IOERR_SHORT_READ, codes.SQLITE_IOERR_CORRUPTFS: // the file ends too early
+			return s.damaged(err)
+		case codes.SQLITE_IOERR_READ:
+		default:
+			if full := s.cannotGrow(err); full != nil {
+				return full
+			}
+		}
 		e.Remedy = "the disk failed to read or write; look at the system's log"
 	}
 	return e

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"strconv"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -108,11 +107,12 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 func (s *Store) copyTo(ctx context.Context, path string) error {
 	// The readers' connections may not write, not even elsewhere, and the writer is
 	// not kept waiting for as long as a large file takes.
-	db, err := sql.Open("sqlite", s.dsn(url.Values{"_busy_timeout": {strconv.FormatInt(s.opts.BusyTimeout.Milliseconds(), 10)}}))
-	if err != nil {
-		return err //nolint:wrapcheck // the caller says what for
-	}
+	db := s.pool(url.Values{}, false)
 	defer func() { _ = db.Close() }() // nothing is written with it
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", path)
-	return s.explain(record.Cause(ctx, err))
+	_, err := db.ExecContext(ctx, "VACUUM INTO ?", path)
+	err = s.explain(record.Cause(ctx, err))
+	if full, ok := errors.AsType[*FileError](err); ok && errors.Is(full.Kind, ErrFull) {
+		full.Path = path // it is the copy that has no room
+	}
+	return err
 }

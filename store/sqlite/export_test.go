@@ -42,6 +42,12 @@ func (s *Store) MaxPages(ctx context.Context, more int) error {
 	return err
 }
 
+// FreePages makes pages free by removing some sessions, and leaves them in the file.
+func (s *Store) FreePages(ctx context.Context, sessions int) error {
+	_, err := s.writer.ExecContext(ctx, "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions LIMIT ?)", sessions)
+	return err
+}
+
 // QueryRow reads a row of the file.
 func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 	return s.reader.QueryRowContext(ctx, query).Scan(to...)
@@ -157,7 +163,8 @@ func HoldOpening(ctx context.Context, path string) (done func(), err error) {
 	if path, err = locate(path); err != nil {
 		return nil, err
 	}
-	return (&Store{path: path, opts: Options{BusyTimeout: time.Second}}).opening(ctx)
+	file, err := (&Store{path: path, opts: Options{BusyTimeout: time.Second}}).opening(ctx)
+	return func() { _ = file.Close() }, err
 }
 
 // LockFiles are the lock files of those who have the store open.

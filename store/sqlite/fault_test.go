@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -117,6 +118,53 @@ func TestLocked(t *testing.T) {
 	commit(t, s, say("a", stored.Epoch, 1, "one"))
 }
 
+// Another program that keeps the file locked is waited for once, however much there is to
+// write: not by each write anew, nor behind workers who look for jobs.
+//
+// SPEC L-14
+func TestLockedIsWaitedForOnce(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	const wait, writes = 500 * time.Millisecond, 40
+	s := openFile(t, file, &sqlite.Options{BusyTimeout: wait, JobPoll: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	epoch := hold(t, s, "a").Epoch
+	if err := s.Queue().Enqueue(ctx, run("asked", hook.Completed), []hook.Job{{ID: "x", Key: "x", Handler: "h"}}); err != nil {
+		t.Fatal(err)
+	}
+	working, stop := context.WithCancel(ctx)
+	begun, worked := make(chan struct{}), make(chan error, 1)
+	go func() { // ends with the test
+		worked <- s.Queue().(hook.WorkQueue).Work(working, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
+			close(begun)
+			ended := job.Begun(time.Now())
+			ended.State, ended.Ended = hook.Completed, time.Now()
+			return ended, time.Time{}
+		})
+	}()
+	<-begun
+	unlock := lockOut(t, s)
+	began := time.Now()
+	for range writes {
+		wantError(t, "a commit", s.Commit(ctx, say("a", epoch, 1, "one")), sqlite.ErrLocked, file)
+	}
+	if took := time.Since(began); took < wait || took > writes/2*wait {
+		t.Errorf("%d commits take %s while the file is locked, want about %s", writes, took, wait)
+	}
+	unlock()
+	commit(t, s, say("a", epoch, 1, "one"))
+	unlock = lockOut(t, s)
+	began = time.Now()
+	wantError(t, "a commit", s.Commit(ctx, say("a", epoch, 2, "two")), sqlite.ErrLocked)
+	if took := time.Since(began); took < wait {
+		t.Errorf("a file that was free in between is waited for %s, want %s", took, wait)
+	}
+	unlock()
+	stop()
+	if err := <-worked; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadOnlyFile(t *testing.T) {
 	t.Parallel()
 	file := newFile(t)
@@ -205,8 +253,10 @@ func TestCorruptVersion(t *testing.T) {
 	}
 }
 
-// A damaged page is told when it is read; what is elsewhere can still be read, and
-// Check finds the damage.
+// A file with a damaged page is not opened to be worked with. What is on other pages can
+// be read, and Check finds the damage.
+//
+// SPEC L-14
 func TestCorruptPage(t *testing.T) {
 	t.Parallel()
 	ctx, file := t.Context(), newFile(t)
@@ -223,14 +273,12 @@ func TestCorruptPage(t *testing.T) {
 	closeStore(t, s)
 	damage(t, file, (page-1)*size)
 
-	s = openFile(t, file, nil)
-	_, err := s.Open(ctx, "a")
-	wantError(t, "opening the session", err, sqlite.ErrCorrupt, file, ".recover")
+	_, err := sqlite.Open(ctx, file, nil)
+	wantError(t, "opening the file", err, sqlite.ErrCorrupt, file, "belay store check", ".recover")
+	s = openFile(t, file, &sqlite.Options{ReadOnly: true})
 	for _, err := range s.Read(ctx, "a", 0) {
 		wantError(t, "reading the session", err, sqlite.ErrCorrupt, file)
 	}
-	stored = hold(t, s, "b")
-	wantError(t, "a commit", s.Commit(ctx, say("b", stored.Epoch, 1, "one")), sqlite.ErrCorrupt, file)
 	if got := states(t, s, hook.Filter{}); !slices.Equal(got, []string{"one completed"}) {
 		t.Errorf("the runs are %q, want the one that is not damaged", got)
 	}
@@ -238,8 +286,55 @@ func TestCorruptPage(t *testing.T) {
 	if err != nil || len(health.Problems) == 0 {
 		t.Errorf("Check finds %q, %v, want the damage", health.Problems, err)
 	}
-	if got := held(t, s); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("%q are held, want a let go again", got)
+}
+
+// A page that is damaged while the store is open is told when it is used. Nothing that
+// needs it is taken for stored.
+//
+// SPEC L-14
+func TestCorruptPageOfAnOpenStore(t *testing.T) {
+	t.Parallel()
+	ctx, file := t.Context(), newFile(t)
+	s := openFile(t, file, nil)
+	var page, size int64
+	if err := s.QueryRow(ctx, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'messages'", &page, &size); err != nil {
+		t.Fatal(err)
+	}
+	stored := hold(t, s, "a")
+	damage(t, file, (page-1)*size)
+	wantError(t, "a commit", s.Commit(ctx, say("a", stored.Epoch, 1, "one")), sqlite.ErrCorrupt, file)
+	if got := texts(t, s, "a"); len(got) != 0 {
+		t.Errorf("%q is stored, want nothing", got)
+	}
+}
+
+// What does not hold what was stored is damaged too. Who opens such a session is told,
+// and does not keep it.
+//
+// SPEC L-14
+func TestUnreadableRow(t *testing.T) {
+	t.Parallel()
+	for what, damage := range map[string]string{
+		"text":         "UPDATE messages SET body = substr(body, 2)",
+		"another sort": "UPDATE sessions SET last = 'many' WHERE id = 'a'",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ctx, file := t.Context(), newFile(t)
+			s := openFile(t, file, nil)
+			epoch := hold(t, s, "a").Epoch
+			commit(t, s, say("a", epoch, 1, "one"))
+			if err := s.Release(ctx, "a", epoch); err != nil {
+				t.Fatal(err)
+			}
+			execute(t, file, damage)
+			_, err := s.Open(ctx, "a")
+			wantError(t, "opening the session", err, sqlite.ErrCorrupt, file, "belay store check")
+			held := ""
+			if err := s.QueryRow(ctx, "SELECT holder FROM sessions WHERE id = 'a'", &held); err != nil || held != "" {
+				t.Errorf("the session is held by %q, %v, want nobody", held, err)
+			}
+		})
 	}
 }
 

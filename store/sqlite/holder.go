@@ -62,19 +62,19 @@ func takeLock(name string, flags int, shared bool) (*os.File, bool, error) {
 }
 
 // opening waits until no other process is making the tables, and keeps others
-// from it until the returned function is called.
-func (s *Store) opening(ctx context.Context) (done func(), err error) {
+// from it until the file that it returns is closed.
+func (s *Store) opening(ctx context.Context) (*os.File, error) {
 	if err := os.MkdirAll(s.lockDir(), 0o700); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(s.lockDir(), openingLock)
+	name := s.openingFile()
 	for deadline := time.Now().Add(s.opts.BusyTimeout); ; {
 		file, ok, err := takeLock(name, os.O_CREATE, false)
 		switch {
 		case err != nil:
 			return nil, err
 		case ok:
-			return func() { _ = file.Close() }, nil
+			return file, nil
 		case time.Now().After(deadline):
 			return nil, &FileError{
 				Path: s.path, Kind: ErrLocked, Remedy: fmt.Sprintf("another program has been opening it for longer than %s; end it, or raise BusyTimeout", s.opts.BusyTimeout),
@@ -91,10 +91,47 @@ func (s *Store) opening(ctx context.Context) (done func(), err error) {
 	}
 }
 
+func (s *Store) openingFile() string { return filepath.Join(s.lockDir(), openingLock) }
+
+// made is what the lock of whoever makes the tables holds when there are tables. A
+// database that is empty then, or no database, was not so from the beginning.
+const made = "made\n"
+
+// markMade notes that there are tables. If there is no room for it, the next one does.
+func markMade(opening *os.File) {
+	if info, err := opening.Stat(); err == nil && info.Size() == 0 {
+		_, _ = opening.WriteString(made)
+	}
+}
+
+// wasMade reports whether there were tables once.
+func (s *Store) wasMade() bool {
+	info, err := os.Stat(s.openingFile())
+	return err == nil && info.Size() > 0
+}
+
+// lively reports whether somebody has the store open.
+func (s *Store) lively() bool {
+	entries, err := os.ReadDir(s.lockDir())
+	for _, entry := range entries {
+		if entry.Name() == openingLock {
+			continue
+		}
+		file, free, err := takeLock(filepath.Join(s.lockDir(), entry.Name()), 0, true)
+		switch {
+		case free:
+			_ = file.Close()
+		case !errors.Is(err, os.ErrNotExist):
+			return true
+		}
+	}
+	return err != nil
+}
+
 // register tells others who holds what this store will hold.
 func (s *Store) register(ctx context.Context) error {
 	pid := int64(os.Getpid())
-	return s.submit(ctx, func(ctx context.Context, w *writing) error {
+	return s.submitSince(ctx, s.opened, func(ctx context.Context, w *writing) error {
 		return w.AddHolder(ctx, table.AddHolderParams{
 			ID: s.id, Pid: pid, Host: hostname(), Since: record.Nanos(s.now()), Process: processStart(pid), Path: s.path,
 		})

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,17 +25,10 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.claim(ctx); err != nil {
 		return err
 	}
-	migrations, err := fs.Sub(table.Migrations, "migrations")
+	provider, newest, err := s.migrations()
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, s.writer, migrations,
-		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return fmt.Errorf("open store: migrations: %w", s.explain(err))
-	}
-	sources := provider.ListSources()
-	newest := sources[len(sources)-1].Version
 	stored, err := provider.GetDBVersion(ctx)
 	switch {
 	case err != nil && !errors.Is(err, database.ErrVersionNotFound):
@@ -43,10 +37,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		if record.Readable(ctx, table.New(s.writer), record.Oldest, newest) {
 			break // what was added since does not matter to it
 		}
-		return fmt.Errorf("open store: %w", &FileError{
-			Path: s.path, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another file",
-			Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
-		})
+		return fmt.Errorf("open store: %w", s.newer(stored, newest))
 	case stored < newest:
 		if _, err := provider.Up(ctx); err != nil {
 			return fmt.Errorf("open store: migrations: %w", s.explain(err))
@@ -54,6 +45,29 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
+}
+
+// migrations returns who brings the tables up to date, and to which version.
+func (s *Store) migrations() (*goose.Provider, int64, error) {
+	migrations, err := fs.Sub(table.Migrations, "migrations")
+	if err != nil {
+		return nil, 0, fmt.Errorf("migrations: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, cmp.Or(s.writer, s.reader), migrations,
+		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return nil, 0, fmt.Errorf("migrations: %w", s.explain(err))
+	}
+	sources := provider.ListSources()
+	return provider, sources[len(sources)-1].Version, nil
+}
+
+// newer is the error of a file that a newer version has written.
+func (s *Store) newer(stored, newest int64) *FileError {
+	return &FileError{
+		Path: s.path, Kind: ErrNewer, Remedy: "use a newer version of Belay, or another file",
+		Err: fmt.Errorf("its tables have version %d, this program knows up to %d", stored, newest),
+	}
 }
 
 // explainVersion explains an error of whoever looks for the version of the tables. What
@@ -77,16 +91,17 @@ func (s *Store) claim(ctx context.Context) error {
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return s.unopened(err)
 	}
-	if id == applicationID {
-		return nil
-	}
 	if err := s.writer.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return s.unopened(err)
 	}
+	if id == applicationID {
+		if tables == 0 && s.wasMade() { // whoever is killed while the file is new has made no tables yet
+			return fmt.Errorf("open store: %w", s.damaged(errors.New("it has no tables, and had some before")))
+		}
+		return nil
+	}
 	if tables > 0 {
-		return fmt.Errorf("open store: %w", &FileError{
-			Path: s.path, Kind: ErrNotStore, Remedy: "name another file", Err: errors.New("it is a database of another program"),
-		})
+		return fmt.Errorf("open store: %w", s.noStore("name another file", errors.New("it is a database of another program")))
 	}
 	if _, err := s.writer.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
 		return s.unopened(err)

@@ -2,21 +2,13 @@ package sqlite
 
 import (
 	"bytes"
-	"context"
-	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"time"
-
-	"github.com/belay-run/belay/store/internal/table"
 )
 
 // named returns the whole name of a file.
@@ -38,34 +30,43 @@ func locate(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := create(path); err != nil {
+	created, err := create(path)
+	if err != nil {
 		return "", err
 	}
 	found, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", fmt.Errorf("open store: %w", uncreated(path, err))
 	}
+	if s := (&Store{path: found}); created && s.wasMade() { // somebody removed the former one
+		if err := os.Truncate(s.openingFile(), 0); err != nil {
+			return "", fmt.Errorf("open store: %w", s.unlockable(err))
+		}
+	}
 	return found, nil
 }
 
 // create makes a file if there is none, for its owner alone: it will hold what was
 // said. SQLite makes the log as readable as the file.
-func create(path string) error {
+func create(path string) (created bool, err error) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return nil // if it cannot be looked at, it cannot be opened
+		return false, nil // if it cannot be looked at, it cannot be opened
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // where a link leads, if it is one
 	if err != nil {
-		return fmt.Errorf("open store: %w", uncreated(path, err))
+		return false, fmt.Errorf("open store: %w", uncreated(path, err))
 	}
 	if err := file.Close(); err != nil {
-		return fmt.Errorf("open store: %w", err)
+		return false, fmt.Errorf("open store: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // uncreated explains why there is no file.
 func uncreated(path string, err error) error {
+	if full := outOfRoom(path, err); full != nil {
+		return full
+	}
 	e := &FileError{Path: path, Kind: ErrReadOnly, Remedy: "check that the directory " + filepath.Dir(path) + " may be written", Err: err}
 	if to, err := os.Readlink(path); err == nil {
 		e.Remedy = "it is a link to " + to + ": check that this can be made"
@@ -76,10 +77,10 @@ func uncreated(path string, err error) error {
 }
 
 // foreign refuses what is plainly no store before anything is written to it, or
-// beside it.
+// beside it. What was a store once is damaged.
 func (s *Store) foreign() error {
 	refuse := func(remedy, why string) error {
-		return fmt.Errorf("open store: %w", &FileError{Path: s.path, Kind: ErrNotStore, Remedy: remedy, Err: errors.New(why)})
+		return fmt.Errorf("open store: %w", s.noStore(remedy, errors.New(why)))
 	}
 	info, err := os.Stat(s.path)
 	switch {
@@ -92,29 +93,51 @@ func (s *Store) foreign() error {
 	switch {
 	case err != nil:
 		return nil //nolint:nilerr // opening it tells
+	case len(head) == 0 && s.wasMade():
+		return fmt.Errorf("open store: %w", s.damaged(errors.New("it is empty, and was a store before; to begin anew, remove it")))
 	case len(head) == 0:
-		return nil // it is new
+		s.fresh = true
+		return nil
 	case !bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
 		return refuse("name another file, or move this one away", "it is no database")
-	case len(head) < headerSize || binary.BigEndian.Uint32(head[68:]) == applicationID:
-		return nil
+	case len(head) < headerSize:
+		return nil // SQLite says what it is
 	}
 	page := int64(binary.BigEndian.Uint16(head[16:]))
 	if page == 1 {
 		page = 1 << 16
 	}
-	if log, err := os.Stat(s.path + "-wal"); info.Size() <= page || err == nil && log.Size() > 0 {
-		return nil // it has no tables, or the log knows better
+	ours := binary.BigEndian.Uint32(head[68:]) == applicationID
+	switch log, err := os.Stat(s.path + "-wal"); {
+	case err == nil && log.Size() > 0:
+		return nil // it knows better
+	case ours && page > 0 && info.Size()%page != 0:
+		return fmt.Errorf("open store: %w", s.damaged(errors.New("it ends in the middle of a page")))
+	case ours, info.Size() <= page: // or it has no tables
+		return nil
+	default:
+		return refuse("name another file", "it is a database of another program")
 	}
-	return refuse("name another file", "it is a database of another program")
+}
+
+// noStore is the error of a file that is no store.
+func (s *Store) noStore(remedy string, err error) *FileError {
+	if s.wasMade() {
+		return s.damaged(fmt.Errorf("it was a store before: %w", err))
+	}
+	return &FileError{Path: s.path, Kind: ErrNotStore, Remedy: remedy, Err: err}
 }
 
 // headerSize is the size of what SQLite says of itself in a file.
 const headerSize = 100
 
-// header reads the beginning of a file.
+// header reads the beginning of a file. It opens the file as SQLite will: a file
+// system in layers may make a copy of it then, which has another identity.
 func header(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		file, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -125,66 +148,4 @@ func header(path string) ([]byte, error) {
 		err = nil
 	}
 	return head[:n], err
-}
-
-// connect opens the two pools: the writer, which has one connection, and the
-// readers.
-func (s *Store) connect(ctx context.Context) error {
-	busy := strconv.FormatInt(s.opts.BusyTimeout.Milliseconds(), 10)
-	writer, err := sql.Open("sqlite", s.dsn(url.Values{
-		"_txlock": {"immediate"}, "_busy_timeout": {busy}, "_auto_vacuum": {"incremental"}, "_foreign_keys": {"1"},
-		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_pragma": {"cache_size(-16384)", "journal_size_limit(67108864)", "secure_delete(1)"}, // what was deleted is not left in the file
-	}))
-	if err != nil {
-		return fmt.Errorf("open store: %w", err)
-	}
-	writer.SetMaxOpenConns(1)
-	s.writer = writer
-	if err := writer.PingContext(ctx); err != nil {
-		return s.unopened(err)
-	}
-	// It opens a connection when it is first asked.
-	s.reader, err = sql.Open("sqlite", s.dsn(url.Values{"_busy_timeout": {busy}, "_query_only": {"1"}}))
-	if err != nil {
-		return fmt.Errorf("open store: %w", err)
-	}
-	s.reader.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
-	s.reader.SetConnMaxIdleTime(time.Minute)
-	return nil
-}
-
-// dsn names the file for the driver.
-func (s *Store) dsn(settings url.Values) string {
-	name := filepath.ToSlash(s.path)
-	if !strings.HasPrefix(name, "/") { // a drive letter
-		name = "/" + name
-	}
-	if s.opts.mode != "" {
-		settings.Set("mode", s.opts.mode)
-	}
-	return "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + settings.Encode()
-}
-
-// unopened explains why the file could not be opened.
-func (s *Store) unopened(err error) error {
-	return fmt.Errorf("open store: %w", s.explain(err))
-}
-
-// prepare makes the statements that are used again and again.
-func (s *Store) prepare(ctx context.Context) (err error) {
-	if s.write, err = table.Prepare(ctx, s.writer); err != nil {
-		return s.unopened(err)
-	}
-	s.read = table.New(s.reader)
-	for _, point := range []struct {
-		stmt **sql.Stmt
-		text string
-	}{
-		{&s.savepoint, "SAVEPOINT belay"}, {&s.undo, "ROLLBACK TO belay"}, {&s.release, "RELEASE belay"},
-	} {
-		if *point.stmt, err = s.writer.PrepareContext(ctx, point.text); err != nil { //nolint:sqlclosecheck // closed with the connection
-			return s.unopened(err)
-		}
-	}
-	return nil
 }

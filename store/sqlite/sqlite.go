@@ -38,6 +38,10 @@ type Options struct {
 	// RecoverPoll is how often those who work jobs look for processes that are gone,
 	// to settle what they left. Defaults to 30 seconds.
 	RecoverPoll time.Duration
+	// ReadOnly opens an existing file to read what is in it, even if the disk is full or
+	// the file is damaged. Nothing is written and nothing is settled: whatever would
+	// write fails with ErrReadOnly.
+	ReadOnly bool
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock hook.Clock
 	// Logger hears of what nobody waits for. Defaults to slog.Default.
@@ -59,6 +63,13 @@ type Store struct {
 	read   *table.Queries
 
 	savepoint, undo, release *sql.Stmt
+
+	files files // that SQLite has open
+	alone bool  // no other store of this process had them open before
+	fresh bool  // the file was empty
+
+	wait      atomic.Int64 // how long the writer's connection waits for a lock
+	lockedOut atomic.Int64 // when a write was last given up because of one; 0 if one was let in since
 
 	committer committer
 	queue     *queue
@@ -84,49 +95,67 @@ type Store struct {
 // process that is gone left behind is settled: see [Store.Recovery]. Several
 // processes, and several stores of one process, may have a file open.
 func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error) {
-	path, err = locate(path)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{path: path, closed: make(chan struct{}), opened: time.Now()}
+	s := &Store{closed: make(chan struct{}), opened: time.Now()}
 	if opts != nil {
 		s.opts = *opts
 	}
+	name, open := locate, s.open
+	if s.opts.ReadOnly {
+		name, open = find, s.openToRead
+	}
+	if s.path, err = name(path); err != nil {
+		return nil, err
+	}
+	s.files.path = s.path
 	s.opts.BusyTimeout = cmp.Or(s.opts.BusyTimeout, 5*time.Second)
 	s.opts.Poll = cmp.Or(s.opts.Poll, 250*time.Millisecond)
 	s.opts.RecoverPoll = cmp.Or(s.opts.RecoverPoll, 30*time.Second)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.Default())
-	if err := s.open(ctx); err != nil {
+	surviveLimit()
+	if err := open(ctx); err != nil {
 		return nil, errors.Join(err, s.disconnect())
 	}
 	s.committer = committer{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go s.committer.work() // ends with Close
+	if s.opts.ReadOnly {
+		return s, nil
+	}
 	if err := s.register(ctx); err != nil {
 		s.committer.close()
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.disconnect())
 	}
 	if err := s.recover(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.Close())
+		_ = s.Close() // it fails for the same reason, if it does
+		return nil, fmt.Errorf("open store: %w", err)
 	}
 	return s, nil
 }
 
 // open does what needs the file for itself.
 func (s *Store) open(ctx context.Context) error {
-	if err := s.foreign(); err != nil {
+	if err := s.use(s.foreign); err != nil {
 		return err
 	}
-	done, err := s.opening(ctx) // first: SQLite does not wait for another that sets up the log
+	opening, err := s.opening(ctx) // first: SQLite does not wait for another that sets up the log
 	if err != nil {
 		return fmt.Errorf("open store: %w", s.unlockable(err))
 	}
-	defer done()
+	defer func() { _ = opening.Close() }() // which lets the next one in
+	if s.alone && !s.lively() {
+		if err := s.checkLog(); err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
+	}
 	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if err := s.checkPages(ctx); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
+	markMade(opening)
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -140,6 +169,9 @@ func (s *Store) open(ctx context.Context) error {
 func (s *Store) unlockable(err error) error {
 	if _, ok := errors.AsType[*os.PathError](err); !ok {
 		return err
+	}
+	if full := outOfRoom(s.path, err); full != nil {
+		return full
 	}
 	return &FileError{Path: s.path, Kind: ErrReadOnly, Remedy: "a store needs to write its locks in " + s.lockDir(), Err: err}
 }
@@ -161,7 +193,10 @@ func (s *Store) Close() error {
 	}
 	close(s.closed)
 	s.working.Wait()
-	err := s.leave()
+	var err error
+	if !s.opts.ReadOnly {
+		err = s.leave()
+	}
 	s.committer.close()
 	return errors.Join(err, s.disconnect())
 }
@@ -184,6 +219,7 @@ func (s *Store) disconnect() error {
 			errs = append(errs, pool.Close())
 		}
 	}
+	s.unuse()
 	if s.lock != nil {
 		errs = append(errs, dropFile(s.lock))
 	}

@@ -39,6 +39,14 @@ var commitFaults = []fault{
 		last := int64(len(f.said(c.Session)) + len(c.Messages))
 		c.Calls = slices.DeleteFunc(c.Calls, func(call belay.Call) bool { return call.Message < 1 || call.Message > last })
 	}), []string{"a call of a message that is not there is ErrConflict"}},
+	{"amends nothing", onCommit(func(_ *flawed, c *belay.Commit) { c.Amended = nil }), []string{
+		"an amended message replaces the last one", "amending any message but the last is ErrConflict",
+	}},
+	{"amends only the last message, and is silent about others", onCommit(func(f *flawed, c *belay.Commit) {
+		if c.Amended != nil && (c.Amended.Seq == 0 || c.Amended.Seq != int64(len(f.said(c.Session)))) {
+			c.Amended = nil
+		}
+	}), []string{"amending any message but the last is ErrConflict"}},
 	{"refuses a commit of nothing", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
 			if len(c.Messages)+len(c.Calls)+len(c.Approvals)+len(c.Runs)+len(c.Jobs) == 0 && c.State == nil {

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -48,6 +50,35 @@ var commitRules = []rule{
 		h.say(t, "one")
 		h.refuse(t, belay.ErrConflict, belay.Commit{Calls: []belay.Call{{Message: 2, ID: "call", State: belay.CallJudged}}})
 		h.refuse(t, belay.ErrConflict, belay.Commit{Calls: []belay.Call{{Message: 0, ID: "call", State: belay.CallJudged}}})
+	}},
+	{"an amended message replaces the last one", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.say(t, "one")
+		first := h.respond(t, "c1")
+		before := s.read(t, "a", 0)
+		amended := response(2, "c1")
+		amended.Calls()[0].Final, amended.Calls()[0].RewrittenBy = json.RawMessage(`{"path":"b"}`), []string{"rewriter"}
+		h.commit(t, belay.Commit{Amended: amended, Messages: []*belay.Message{user(3, "three")}})
+		for what, got := range map[string][]*belay.Message{"what is read": s.read(t, "a", 0), "what is opened": h.reread(t).Messages} {
+			wantNumbers(t, what, got, 1, 2, 3)
+			if len(got) == 3 && !slices.Equal(got[1].Calls()[0].RewrittenBy, []string{"rewriter"}) {
+				t.Errorf("%s has the message as it was before", what)
+			}
+		}
+		if before[1].Calls()[0].RewrittenBy != nil || first.Calls()[0].RewrittenBy != nil {
+			t.Error("a message that was read before is changed")
+		}
+	}},
+	{"amending any message but the last is ErrConflict", func(t testing.TB, s *subject) {
+		h := s.hold(t, "a")
+		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(0, "c1")})
+		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(1, "c1")})
+		h.say(t, "one", "two")
+		before := h.picture(t)
+		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(1, "c1")})
+		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(3, "c1")})
+		h.refuse(t, belay.ErrConflict, belay.Commit{Amended: response(3, "c1"), Messages: []*belay.Message{user(3, "three")}})
+		h.wantPicture(t, before)
 	}},
 	{"a commit of nothing is harmless", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")

@@ -124,7 +124,7 @@ func fullState() belay.SessionState {
 				{Name: "tool", Description: foreign, InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)},
 			}}},
 			Model: "test/other", Appended: []belay.Injection{{Parts: fullMessage(1).Parts, IsSkillInjection: true}},
-			Continuations: 1, Warned: true, Ended: belay.EndBudget, Missed: 2,
+			Continuations: 1, Warned: true, Ended: belay.EndBudget, Missed: 2, Unjudged: true,
 		},
 	}
 }

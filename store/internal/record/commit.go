@@ -24,7 +24,8 @@ type Commit struct {
 
 	queued    string // the queued turn that it takes up
 	move      table.MoveSessionParams
-	last      int64 // what the last message will be, 0 if there is none to add
+	last      int64                     // what the last message will be, 0 if there is none to add
+	amended   *table.AmendMessageParams // nil if no message is replaced
 	messages  []table.AddMessageParams
 	calls     []table.PutCallParams
 	approvals []approvalRows
@@ -41,6 +42,13 @@ func NewCommit(c *belay.Commit, holder string, now time.Time) (*Commit, error) {
 	}
 	if err := rows.encodeMessages(c); err != nil {
 		return nil, err
+	}
+	if m := c.Amended; m != nil {
+		body, err := encode(m)
+		if err != nil {
+			return nil, fmt.Errorf("amended message %d: %w", m.Seq, err)
+		}
+		rows.amended = &table.AmendMessageParams{Session: c.Session, Seq: m.Seq, Body: body}
 	}
 	if len(c.Calls) > 0 {
 		rows.calls = make([]table.PutCallParams, len(c.Calls))
@@ -137,6 +145,14 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 			return err
 		case n == 0:
 			return fmt.Errorf("queued turn %q does not wait: %w", rows.queued, belay.ErrConflict)
+		}
+	}
+	if rows.amended != nil {
+		if last := session.Last - rows.move.Added; rows.amended.Seq != last || last == 0 {
+			return fmt.Errorf("message %d is amended where %d is the last: %w", rows.amended.Seq, last, belay.ErrConflict)
+		}
+		if err := q.AmendMessage(ctx, *rows.amended); err != nil {
+			return err
 		}
 	}
 	for i := range rows.messages {

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/redact"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -23,13 +26,16 @@ func encode(v any) (string, error) {
 	return string(text[:len(text)-1]), nil // without the line end
 }
 
+// ErrUnreadable says that a row does not hold what was stored in it.
+var ErrUnreadable = errors.New("what is stored cannot be read")
+
 // Decode reads what encode wrote; nothing leaves the value as it is.
 func Decode(text string, v any) error {
 	if text == "" {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), v); err != nil {
-		return fmt.Errorf("what is stored cannot be read: %w", err)
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return nil
 }
@@ -77,6 +83,19 @@ func callOf(row table.Call) (belay.Call, error) {
 // safeLength is how much is kept of a text that is for people, in characters.
 const safeLength = 512
 
+// readLength is how much of such a text is read, in bytes: more than is kept, so that
+// a secret at the end is seen as a whole.
+const readLength = 16 * safeLength
+
+// safe returns a text for people as it is stored: without the secrets that a quoted
+// command may hold, and not for ever long.
+func safe(text string) string {
+	if len(text) > readLength {
+		text = strings.ToValidUTF8(text[:readLength], "") // the last character may be cut
+	}
+	return cut(redact.Text(text))
+}
+
 // cut shortens a text for people.
 func cut(text string) string {
 	if len(text) <= safeLength || utf8.RuneCountInString(text) <= safeLength {
@@ -93,7 +112,7 @@ func cut(text string) string {
 }
 
 // approvalRows is how an approval is stored, but for the response it is about.
-// What is put in words may quote the call, and is apart.
+// What is put in words may quote the call. It is apart, and holds no secrets.
 type approvalRows struct {
 	approval table.PutApprovalParams
 	words    table.PutApprovalWordsParams
@@ -102,10 +121,10 @@ type approvalRows struct {
 func approvalRow(a *belay.Approval) (approvalRows, error) {
 	rows := approvalRows{
 		table.PutApprovalParams{
-			ID: a.ID, Session: a.Session, Turn: a.Turn, CallID: a.Call, Tool: a.Tool, Hash: a.Hash, AskedBy: a.By, Floor: a.Floor,
+			ID: a.ID, Session: a.Session, Turn: a.Turn, CallID: a.Call, Tool: a.Tool, Hash: a.Hash, AskedBy: redact.Text(a.By), Floor: a.Floor,
 			Asked: Nanos(a.Asked), Expires: Nanos(a.Expires),
 		},
-		table.PutApprovalWordsParams{ID: a.ID, Reason: cut(a.Reason)},
+		table.PutApprovalWordsParams{ID: a.ID, Reason: safe(a.Reason)},
 	}
 	if a.Decided != nil {
 		text, words, err := encodeDecision(*a.Decided)
@@ -118,10 +137,12 @@ func approvalRow(a *belay.Approval) (approvalRows, error) {
 }
 
 // encodeDecision returns a decision as JSON, and its words, which are not part of
-// that. A pattern is stored whole: a part of it may cover more.
+// that. A pattern is stored whole: a part of it may cover more. One that holds a secret
+// is refused before, see belay.Approval.Accepts; should it come here, what is left of
+// it covers nothing.
 func encodeDecision(d belay.Decision) (string, table.DecideWordsParams, error) {
-	words := table.DecideWordsParams{ID: d.Approval, Answer: cut(d.Reason), Pattern: d.Scope.Pattern}
-	d.Reason, d.Scope.Pattern = "", ""
+	words := table.DecideWordsParams{ID: d.Approval, Answer: safe(d.Reason), Pattern: redact.Text(d.Scope.Pattern)}
+	d.By, d.Reason, d.Scope.Pattern = redact.Text(d.By), "", ""
 	text, err := encode(d)
 	return text, words, err
 }

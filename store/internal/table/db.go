@@ -39,6 +39,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.addSessionStmt, err = db.PrepareContext(ctx, addSession); err != nil {
 		return nil, fmt.Errorf("error preparing query AddSession: %w", err)
 	}
+	if q.amendMessageStmt, err = db.PrepareContext(ctx, amendMessage); err != nil {
+		return nil, fmt.Errorf("error preparing query AmendMessage: %w", err)
+	}
 	if q.approvalStmt, err = db.PrepareContext(ctx, approval); err != nil {
 		return nil, fmt.Errorf("error preparing query Approval: %w", err)
 	}
@@ -256,6 +259,11 @@ func (q *Queries) Close() error {
 	if q.addSessionStmt != nil {
 		if cerr := q.addSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing addSessionStmt: %w", cerr)
+		}
+	}
+	if q.amendMessageStmt != nil {
+		if cerr := q.amendMessageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing amendMessageStmt: %w", cerr)
 		}
 	}
 	if q.approvalStmt != nil {
@@ -617,6 +625,7 @@ type Queries struct {
 	addMessageStmt             *sql.Stmt
 	addQueuedTurnStmt          *sql.Stmt
 	addSessionStmt             *sql.Stmt
+	amendMessageStmt           *sql.Stmt
 	approvalStmt               *sql.Stmt
 	approvalsOfSessionStmt     *sql.Stmt
 	approvalsSinceStmt         *sql.Stmt
@@ -691,6 +700,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		addMessageStmt:             q.addMessageStmt,
 		addQueuedTurnStmt:          q.addQueuedTurnStmt,
 		addSessionStmt:             q.addSessionStmt,
+		amendMessageStmt:           q.amendMessageStmt,
 		approvalStmt:               q.approvalStmt,
 		approvalsOfSessionStmt:     q.approvalsOfSessionStmt,
 		approvalsSinceStmt:         q.approvalsSinceStmt,

@@ -48,6 +48,21 @@ func (q *Queries) AddSession(ctx context.Context, arg AddSessionParams) error {
 	return err
 }
 
+const amendMessage = `-- name: AmendMessage :exec
+UPDATE messages SET body = ?1 WHERE session = ?2 AND seq = ?3
+`
+
+type AmendMessageParams struct {
+	Body    string
+	Session string
+	Seq     int64
+}
+
+func (q *Queries) AmendMessage(ctx context.Context, arg AmendMessageParams) error {
+	_, err := q.exec(ctx, q.amendMessageStmt, amendMessage, arg.Body, arg.Session, arg.Seq)
+	return err
+}
+
 const callsOf = `-- name: CallsOf :many
 SELECT session, message, idx, id, tool, state, input, wait, resumes, result FROM calls WHERE session = ?1 AND message = ?2 ORDER BY idx
 `

@@ -43,6 +43,9 @@ SELECT * FROM sessions WHERE id = @id;
 -- name: AddMessage :exec
 INSERT INTO messages (session, seq, body) VALUES (@session, @seq, @body);
 
+-- name: AmendMessage :exec
+UPDATE messages SET body = @body WHERE session = @session AND seq = @seq;
+
 -- name: MessagesFrom :many
 SELECT body FROM messages WHERE session = @session AND seq >= @seq ORDER BY seq;
 

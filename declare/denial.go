@@ -1,0 +1,329 @@
+package declare
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A denial must never become consent, whatever is printed around it. So hooks' output is
+// searched for denials before it is read as an answer, and the search needs no valid JSON
+// around them.
+
+// denialKind is a way to say that something must not happen.
+type denialKind uint8
+
+// The kinds of denials. At turn.stop only saysDeny and saysContinue count, elsewhere the
+// other three.
+const (
+	saysHalt     denialKind = iota // "decision": "halt"
+	saysDeny                       // "decision": "deny"
+	saysSynonym                    // "continue": false, "blocked": true
+	saysContinue                   // "decision": "continue"
+
+	denialKinds
+)
+
+// denials are the denials found in an output.
+type denials struct {
+	said    [denialKinds]bool
+	reasons [denialKinds]string // the first that is not empty
+}
+
+func (d *denials) add(o *openObject) {
+	for kind := range denialKinds {
+		if o.kinds&(1<<kind) == 0 {
+			continue
+		}
+		d.said[kind] = true
+		if d.reasons[kind] == "" {
+			d.reasons[kind] = o.reason
+		}
+	}
+}
+
+// join adds the denials of another reading of the same output.
+func (d *denials) join(other *denials) {
+	for kind := range denialKinds {
+		if other.said[kind] {
+			d.add(&openObject{kinds: 1 << kind, reason: other.reasons[kind]})
+		}
+	}
+}
+
+const (
+	// deepest is how many objects inside of one another are remembered at least. It is
+	// the depth at which encoding/json gives up.
+	deepest = 10_000
+	// longestText is how much of a string is remembered. It must hold the words that
+	// decide; of a longer reason the beginning is enough.
+	longestText = 16 << 10
+	// mostReasons is how many objects inside of one another may have a reason. Together
+	// with longestText it bounds the memory of a search.
+	mostReasons = 64
+)
+
+// search finds the objects with a denial in a stream of bytes. It finds every JSON object
+// that is in the stream in one piece, whatever stands before and behind it. It is lenient:
+// between the strings of an object it ignores what it does not know, and in strings it
+// takes line ends and bytes that are not UTF-8. Each byte is looked at once.
+//
+// The difficulty is that nobody knows whether a quote before the object opens or closes a
+// string. So a search follows both readings: between strings and inside of one. Each quote
+// turns one into the other. There are never more than these two: a backslash ends the
+// reading that is between strings, because JSON has none there, and a brace begins it anew.
+type search struct {
+	denials
+
+	between *reader // nil if there is no open object in this reading
+	inside  *reader // likewise
+	spare   *reader // one that is not in use, or nil
+}
+
+// reader is one reading of the stream.
+type reader struct {
+	open    []openObject // the objects that are open, the innermost last
+	text    []byte       // the string that is being read or was read last, as it is written
+	escaped bool         // the next byte of the string belongs to a backslash
+	word    []byte       // what stands between strings, such as true
+	key     string       // the last string, if a colon may follow and the search knows it
+	value   string       // the key whose value follows; empty if the search does not know it
+}
+
+// openObject is an object whose end has not come yet.
+type openObject struct {
+	kinds  uint8 // which kinds of denials it has, as a set
+	reason string
+}
+
+// Write searches the next bytes. It never fails.
+func (s *search) Write(p []byte) (int, error) {
+	for i := 0; i < len(p); i++ {
+		switch {
+		case s.between != nil:
+		case s.inside == nil: // nothing matters but the beginning of an object
+			next := bytes.IndexByte(p[i:], '{')
+			if next < 0 {
+				return len(p), nil
+			}
+			i += next
+		case !s.inside.escaped: // most bytes of a string are text
+			from := i
+			for i < len(p)-1 && p[i] != '"' && p[i] != '\\' && p[i] != '{' {
+				i++
+			}
+			s.inside.text = append(s.inside.text, p[from:min(i, from+longestText-len(s.inside.text))]...)
+		}
+		s.next(p[i])
+	}
+	return len(p), nil
+}
+
+func (s *search) next(c byte) {
+	if c == '"' && (s.inside == nil || !s.inside.escaped) {
+		s.between, s.inside = s.inside, s.between
+		if s.between != nil {
+			s.between.endString()
+		}
+		if s.inside != nil {
+			s.inside.beginString()
+		}
+		return
+	}
+	if s.inside != nil {
+		s.inside.addText(c)
+	}
+	switch {
+	case c == '{' && s.between == nil:
+		s.between = s.newReader()
+	case c == '\\' && s.between != nil:
+		s.between, s.spare = nil, s.between
+	case s.between != nil:
+		s.between.nextBetween(c, &s.denials)
+		if len(s.between.open) == 0 {
+			s.between, s.spare = nil, s.between
+		}
+	}
+}
+
+// newReader returns a reader that is behind the brace of an object.
+func (s *search) newReader() *reader {
+	r := s.spare
+	if r == nil {
+		r = new(reader)
+	}
+	s.spare = nil
+	*r = reader{open: append(r.open[:0], openObject{}), text: r.text[:0], word: r.word[:0]}
+	return r
+}
+
+func (r *reader) beginString() {
+	r.endWord()
+	r.text, r.escaped = r.text[:0], false
+}
+
+func (r *reader) addText(c byte) {
+	r.escaped = c == '\\' && !r.escaped
+	if len(r.text) < longestText {
+		r.text = append(r.text, c)
+	}
+}
+
+// endString takes a string as a key, or as the value of one.
+func (r *reader) endString() {
+	if r.value == "" {
+		r.key = keyword(r.text)
+		return
+	}
+	top := &r.open[len(r.open)-1]
+	switch r.value {
+	case "decision":
+		switch keyword(r.text) {
+		case "halt":
+			top.kinds |= 1 << saysHalt
+		case "deny":
+			top.kinds |= 1 << saysDeny
+		case "continue":
+			top.kinds |= 1 << saysContinue
+		}
+	case "reason":
+		if top.reason == "" {
+			top.reason = unquoted(r.text)
+		}
+		if old := len(r.open) - 1 - mostReasons; old >= 0 {
+			r.open[old].reason = ""
+		}
+	}
+	r.key, r.value = "", ""
+}
+
+// nextBetween takes a byte that is not part of a string.
+func (r *reader) nextBetween(c byte, found *denials) {
+	switch c {
+	case '{':
+		r.endWord()
+		if len(r.open) == 2*deepest {
+			r.open = append(r.open[:0], r.open[deepest:]...)
+		}
+		r.open = append(r.open, openObject{})
+		r.key, r.value = "", ""
+	case '}':
+		r.endWord()
+		last := len(r.open) - 1
+		found.add(&r.open[last])
+		r.open = r.open[:last]
+		r.key, r.value = "", ""
+	case ':':
+		r.endWord()
+		r.key, r.value = "", r.key
+	case ',':
+		r.endWord()
+		r.key, r.value = "", ""
+	case ' ', '\t', '\n', '\r', '[', ']':
+		r.endWord()
+	default:
+		if c > ' ' && c < 0x7f && len(r.word) < len("false")+1 {
+			r.word = append(r.word, c)
+		}
+	}
+}
+
+// endWord takes true and false as the value of a key.
+func (r *reader) endWord() {
+	if len(r.word) == 0 {
+		return
+	}
+	if r.value == "continue" && string(r.word) == "false" || r.value == "blocked" && string(r.word) == "true" {
+		r.open[len(r.open)-1].kinds |= 1 << saysSynonym
+	}
+	r.word = r.word[:0]
+}
+
+// keyword returns the word of an answer that a string is, or nothing. What nobody sees in
+// the string, such as a zero byte or a byte order mark, does not matter.
+func keyword(text []byte) string {
+	switch string(text) {
+	case "decision":
+		return "decision"
+	case "reason":
+		return "reason"
+	case "continue":
+		return "continue"
+	case "blocked":
+		return "blocked"
+	case "deny":
+		return "deny"
+	case "halt":
+		return "halt"
+	}
+	if len(text) >= longestText {
+		return ""
+	}
+	for _, c := range text {
+		if c == '\\' || c < ' ' || c >= 0x7f { // few strings have these
+			return strings.Map(func(r rune) rune {
+				if !unicode.IsGraphic(r) {
+					return -1
+				}
+				return r
+			}, unquoted(text))
+		}
+	}
+	return ""
+}
+
+// unquoted decodes the text of a JSON string. What is not JSON stays as it is.
+func unquoted(text []byte) string {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return strings.ToValidUTF8(string(text), "\ufffd")
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 || i == len(text)-1 {
+			b.Write(text)
+			break
+		}
+		b.Write(text[:i])
+		r, size := unescape(text[i:])
+		b.WriteString(r)
+		text = text[i+size:]
+	}
+	return strings.ToValidUTF8(b.String(), "\ufffd")
+}
+
+// unescape decodes the escape that a text of at least two bytes begins with, and returns
+// how long it is.
+func unescape(text []byte) (string, int) {
+	if i := strings.IndexByte(`"\/bfnrt`, text[1]); i >= 0 {
+		return "\"\\/\b\f\n\r\t"[i : i+1], 2
+	}
+	first, ok := hexadecimal(text)
+	if !ok {
+		return string(text[:2]), 2
+	}
+	if second, ok := hexadecimal(text[6:]); ok && utf16.IsSurrogate(first) {
+		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
+			return string(r), 12
+		}
+	}
+	return string(first), 6 // half of a pair becomes the replacement character
+}
+
+// hexadecimal reads the \uXXXX that a text begins with.
+func hexadecimal(text []byte) (rune, bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range text[2:6] {
+		digit := strings.IndexByte("0123456789abcdef", c|0x20)
+		if digit < 0 {
+			return 0, false
+		}
+		r = r<<4 | rune(digit)
+	}
+	return r, true
+}

@@ -1,0 +1,229 @@
+package declare
+
+import (
+	"bytes"
+	"io"
+	"strings"
+)
+
+// esc begins the sequences that are meant for a terminal.
+const esc = 0x1b
+
+const (
+	longestControl = 64      // of a control sequence, such as a colour
+	longestString  = 4 << 10 // of a control string, such as a title
+)
+
+// cleaner removes terminal sequences from a stream of bytes and passes on the rest. It
+// removes only what is a whole sequence on one line. Of anything else it removes the escape
+// character alone, so that a sequence that never ends does not swallow the text behind it.
+type cleaner struct {
+	to    io.Writer
+	state cleanerState
+	// held is the sequence under way, without the bytes that introduce it.
+	held []byte
+	one  [1]byte // room for a byte to pass on
+}
+
+type cleanerState uint8
+
+const (
+	inText         cleanerState = iota
+	afterEscape                 // ESC
+	inDesignation               // ESC ( and the like: one more byte
+	inControl                   // ESC [
+	inString                    // ESC ] and the like: up to BEL or ESC \
+	inStringEscape              // likewise, behind an ESC
+	inStringC1                  // likewise, behind the first byte of a C1 control
+	afterC1                     // the first byte of a C1 control, which UTF-8 has for ESC and a byte
+)
+
+// c1 is the first byte of the C1 controls in UTF-8.
+const c1 = 0xc2
+
+// Write never fails, unless the writer behind it does.
+func (c *cleaner) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		if c.state == inText {
+			i := bytes.IndexByte(p, esc)
+			if j := bytes.IndexByte(p[:max(i, 0)], c1); i < 0 {
+				i = bytes.IndexByte(p, c1)
+			} else if j >= 0 {
+				i = j
+			}
+			if i < 0 {
+				i = len(p)
+			}
+			if err := c.pass(p[:i]); err != nil {
+				return 0, err
+			}
+			if p = p[i:]; len(p) == 0 {
+				break
+			}
+		}
+		if err := c.next(p[0]); err != nil {
+			return 0, err
+		}
+		p = p[1:]
+	}
+	return n, nil
+}
+
+// Close passes on what is held of a sequence that did not end.
+func (c *cleaner) Close() error { return c.release() }
+
+func (c *cleaner) pass(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	_, err := c.to.Write(p)
+	return err //nolint:wrapcheck // the writer is the caller's
+}
+
+// drop ends a sequence that is whole.
+func (c *cleaner) drop() error {
+	c.state, c.held = inText, c.held[:0]
+	return nil
+}
+
+// release passes on what was held: it is no sequence.
+func (c *cleaner) release() error {
+	held := c.held
+	if c.state == afterC1 || c.state == inStringC1 {
+		held = append(held, c1)
+	}
+	c.state, c.held = inText, held[:0]
+	return c.pass(held)
+}
+
+// again passes on what was held and looks at a byte anew.
+func (c *cleaner) again(b byte) error {
+	if err := c.release(); err != nil {
+		return err
+	}
+	return c.next(b)
+}
+
+// hold keeps a byte of a sequence, unless it is too long to be one.
+func (c *cleaner) hold(b byte, most int) error {
+	if len(c.held) >= most {
+		return c.again(b)
+	}
+	c.held = append(c.held, b)
+	return nil
+}
+
+func (c *cleaner) next(b byte) error {
+	switch c.state {
+	case afterEscape:
+		return c.introduced(b)
+	case inDesignation:
+		if isAlphanumeric(b) {
+			return c.drop()
+		}
+		return c.again(b)
+	case inControl:
+		switch {
+		case b >= ' ' && b <= '?' && b != '"': // parameters; a quote begins a string of JSON
+			return c.hold(b, longestControl)
+		case isAlphanumeric(b) || strings.IndexByte("@^_`~", b) >= 0:
+			return c.drop()
+		default:
+			return c.again(b)
+		}
+	case inString, inStringEscape, inStringC1:
+		return c.nextOfString(b)
+	case afterC1:
+		return c.introducedC1(b)
+	default:
+		switch b {
+		case esc:
+			c.state = afterEscape
+		case c1:
+			c.state = afterC1
+		default:
+			c.one[0] = b
+			return c.pass(c.one[:])
+		}
+		return nil
+	}
+}
+
+// introduced looks at the byte behind an escape character.
+func (c *cleaner) introduced(b byte) error {
+	switch {
+	case b == '[':
+		c.state, c.held = inControl, append(c.held, b)
+	case strings.IndexByte("]P_^X", b) >= 0:
+		c.state, c.held = inString, append(c.held, b)
+	case strings.IndexByte(" #%()*+-./", b) >= 0:
+		c.state, c.held = inDesignation, append(c.held, b)
+	case isAlphanumeric(b) || strings.IndexByte(`<=>\`, b) >= 0:
+		return c.drop()
+	default:
+		return c.again(b)
+	}
+	return nil
+}
+
+// introducedC1 looks at the second byte of what may be a C1 control.
+func (c *cleaner) introducedC1(b byte) error {
+	switch b {
+	case 0x9b: // as ESC [
+		c.state = inControl
+	case 0x90, 0x98, 0x9d, 0x9e, 0x9f: // as ESC P, X, ], ^ and _
+		c.state = inString
+	default:
+		return c.again(b)
+	}
+	return nil
+}
+
+// nextOfString looks at a byte of a control string.
+func (c *cleaner) nextOfString(b byte) error {
+	state := c.state
+	c.state = inString
+	switch {
+	case state == inStringEscape && b == '\\', state == inStringC1 && b == 0x9c, state == inString && b == '\a':
+		return c.drop()
+	case state == inStringEscape: // another sequence begins: this one never ended
+		if err := c.release(); err != nil {
+			return err
+		}
+		c.state = afterEscape
+		return c.next(b)
+	case state == inStringC1 && (b == 0x9b || b == 0x90 || b >= 0x98 && b <= 0x9f):
+		if err := c.release(); err != nil {
+			return err
+		}
+		c.state = afterC1
+		return c.next(b)
+	case state == inStringC1:
+		c.held = append(c.held, c1)
+		return c.hold(b, longestString)
+	case b == esc:
+		c.state = inStringEscape
+		return nil
+	case b == c1:
+		c.state = inStringC1
+		return nil
+	case b == '\n' || b == '\r':
+		return c.again(b)
+	default:
+		return c.hold(b, longestString)
+	}
+}
+
+func isAlphanumeric(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
+}
+
+// withoutEscapes returns a text without the sequences that are meant for a terminal.
+func withoutEscapes(text []byte) []byte {
+	var b bytes.Buffer
+	c := cleaner{to: &b}
+	_, _ = c.Write(text) // a bytes.Buffer does not fail
+	_ = c.Close()        // likewise
+	return b.Bytes()
+}

@@ -1,0 +1,54 @@
+package declare
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/declare/worker"
+)
+
+// What localhost resolves to is for the machine to say. A call without TLS does not leave
+// it, whatever that is.
+//
+// SPEC C-09
+func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	for _, test := range []struct{ rule, resolved, fails string }{
+		{"this machine", server.Listener.Addr().String(), ""},
+		{"another machine", "192.0.2.1:80", "http is for this machine alone: use https"},
+		{"another machine, with IPv6", "[2001:db8::1]:80", "http is for this machine alone: use https"},
+		{"all addresses of this machine", "0.0.0.0:" + server.Listener.Addr().String()[strings.LastIndex(server.Listener.Addr().String(), ":")+1:], "http is for this machine alone: use https"},
+	} {
+		client := newClient(nil)
+		transport, ok := client.Transport.(*http.Transport)
+		if !ok {
+			t.Fatalf("the transport is %T", client.Transport)
+		}
+		dial := transport.DialContext
+		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dial(ctx, network, test.resolved) // as if localhost resolved to it
+		}
+		h := &handler{
+			codec: codecOf(t, "tool.pre"), d: &Declaration{Webhook: &Webhook{URL: "http://localhost/"}},
+			set: &Set{client: client, redact: newRedactor(nil), allowed: []allowance{{host: "localhost"}}},
+		}
+		post, err := h.newWebhook()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // were it dialled, nobody would answer
+		_, err = post(ctx, &worker.Envelope{})
+		cancel()
+		transport.CloseIdleConnections()
+		if test.fails == "" && err != nil || test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)) {
+			t.Errorf("%s: %v, want %q", test.rule, err, test.fails)
+		}
+	}
+}

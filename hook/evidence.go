@@ -1,0 +1,248 @@
+package hook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Some handlers need evidence: a started record that the journal has before the
+// handler begins. If the process ends inside such a handler, the record remains
+// and shows that the handler may have run. These are the handlers that leave the
+// process, and those that nobody waits for. A Go handler that the dispatch waits
+// for needs none: what it does ends with the process.
+//
+// A dispatch writes all of its started records in one commit, when it reaches the
+// first handler that needs one. A handler that it does not reach after all, because
+// an earlier one denied, ends as skipped.
+
+// evident reports whether the subscription's handler needs evidence. The queue
+// stores the record of a background run, together with its job.
+func (s *subscription) evident() bool {
+	return s.opts.Execution == FireAndRecord || s.opts.Execution != Background && s.opts.Kind.leaves()
+}
+
+// startedRun is a run whose started record was handed to the journal.
+type startedRun struct {
+	seq     uint64 // 0: there is none
+	key     string
+	attempt int
+	ended   bool // the dispatch has written what became of it
+}
+
+// evidence makes sure that the journal has the started record of the entry at an
+// index of the execution order. It reports whether the handler may run. If not, the
+// failure is recorded.
+func (d *dispatch[In, Out]) evidence(at int) bool {
+	e := &d.plan.entries[at]
+	if !e.evident || d.trace != nil { // an explanation leaves no record
+		return true
+	}
+	if d.started == nil {
+		d.started = make([]startedRun, len(d.plan.entries))
+	}
+	if d.unwritten == nil && d.started[e.pos].seq == 0 {
+		if err := d.writeStarted(at); err != nil {
+			d.unwritten = &JournalError{err}
+		}
+		d.mark = d.rt.now() // the journal's time is not the handler's
+	}
+	if d.unwritten == nil {
+		return true
+	}
+	if d.cancelled() {
+		d.skip(e)
+		return false
+	}
+	d.fail(e, d.mark, 0, Problem{Code: CodeJournal, Err: d.unwritten})
+	if d.def.kind == Gate && !e.shadow { // closed, whatever the failure mode says
+		d.stop = min(d.stop, e.pos)
+		if d.err == nil {
+			d.err = d.unwritten
+		}
+	}
+	return false
+}
+
+// writeStarted writes the started records of the entry at an index, and of those
+// behind it that want the input as it is now. What a rewriter changes later is
+// looked at again when its turn comes.
+func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the journal or the phase panicked: %v", v)
+		}
+	}()
+	earlier, err := d.snap.attempts.of(d.ctx, d.rt.opts.Journal, d.scope)
+	if err != nil {
+		return err
+	}
+	d.room.special = true
+	now := d.rt.now()
+	var runs []Run
+	for i := from; i < len(d.plan.entries); i++ {
+		e := &d.plan.entries[i]
+		started := &d.started[e.pos]
+		if !e.evident || started.seq != 0 || e.pos > d.stop || i > from && !d.wants(e) {
+			continue
+		}
+		key := d.runKey(e)
+		*started = startedRun{seq: d.rt.seq.Add(1), key: key, attempt: earlier.next(key, stepHook{d.def.name, e.sub.id, d.scope.Step})}
+		rec := record{e: e.installed, scope: d.scope, dispatch: d.room.base, start: now, state: Started}
+		started.mark(&rec)
+		runs = append(runs, d.rt.run(&rec))
+	}
+	return d.rt.opts.Journal.Append(d.ctx, runs)
+}
+
+// wants reports whether the subscription matches the input, without a trace. A
+// condition that fails counts as matches counts it: a gate is asked.
+func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
+	defer func() {
+		if recover() != nil {
+			wanted = false // it fails when its turn comes, and its handler does not run
+		}
+	}()
+	m := e.match
+	if m == nil {
+		return true
+	}
+	for i := range m.labels {
+		if !m.labels[i].set.match(m.labels[i].get(d.in)) {
+			return false
+		}
+	}
+	if m.when == nil {
+		return true
+	}
+	held, err := holds(m.when, d.in)
+	return held || err != nil && d.def.kind == Gate
+}
+
+// hookKey begins the keys of hooks' runs. The keys of jobs begin in other ways.
+const hookKey = "hook:"
+
+// runKey names what a hook is asked about in a turn: it is the same for each attempt.
+// Outside of a turn nothing is resumed, and each run is the first.
+func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
+	if d.scope.Turn == "" {
+		return ""
+	}
+	reference := ""
+	if d.def.Reference != nil {
+		reference = d.def.Reference(d.in)
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		d.def.name, e.sub.id, d.scope.Session, d.scope.Turn, strconv.Itoa(d.scope.Step), reference,
+	}, "\x00")))
+	return hookKey + hex.EncodeToString(sum[:16])
+}
+
+// mark makes a record one of this run. Details that records share are copied first.
+func (s *startedRun) mark(r *record) {
+	r.seq = s.seq
+	switch r.detail {
+	case nil:
+		r.detail = new(detail)
+	case skippedDetail, canceledDetail:
+		own := *r.detail
+		r.detail = &own
+	}
+	r.detail.key, r.detail.attempt = s.key, s.attempt
+}
+
+// asking returns the record that is stored with a run's jobs. A run with evidence
+// is still started then: its end follows with the dispatch, and may be a failure if
+// nobody knows whether the jobs were stored.
+func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
+	asked := *rec
+	if len(d.started) > 0 && d.started[e.pos].seq != 0 {
+		asked.state = Started
+	}
+	return d.rt.run(&asked)
+}
+
+// endStarted ends the runs that were written as started and not reached.
+func (d *dispatch[In, Out]) endStarted() {
+	if d.started == nil {
+		return
+	}
+	for i := range d.plan.entries {
+		e := &d.plan.entries[i]
+		if s := &d.started[e.pos]; s.seq != 0 && !s.ended {
+			d.record(e, Skipped, d.mark, 0, skippedDetail)
+		}
+	}
+}
+
+// attempts tells how often hooks have run in a turn that is resumed. The zero value
+// is for a turn that is not.
+type attempts struct {
+	mu      sync.Mutex
+	turn    string
+	earlier *earlierRuns // nil as long as nobody asked
+}
+
+// earlierRuns are the last attempts of the hooks of a turn. A nil one has none.
+type earlierRuns struct {
+	byKey map[string]int
+	// interrupted has the runs that a process left behind when it ended. What a hook is
+	// asked about may have another name when it is asked again, such as a new approval.
+	interrupted map[stepHook]int
+}
+
+// stepHook is a hook in one step of a turn.
+type stepHook struct {
+	phase, subscription string
+	step                int
+}
+
+// next returns the number of the attempt that follows.
+func (r *earlierRuns) next(key string, h stepHook) int {
+	if r == nil {
+		return 1
+	}
+	return max(r.byKey[key], r.interrupted[h]) + 1
+}
+
+// Resumes says that the snapshot is for a turn that was begun before, by this process
+// or another. Runs of hooks that ran in it already then have a higher attempt number.
+func (s *Snapshot) Resumes(turn string) {
+	s.attempts.mu.Lock()
+	defer s.attempts.mu.Unlock()
+	s.attempts.turn, s.attempts.earlier = turn, nil
+}
+
+// of returns the earlier runs of the turn of a scope, if it is resumed. The journal is
+// read once, when the first hook of a resumed turn needs to know.
+func (a *attempts) of(ctx context.Context, journal Journal, scope *Scope) (*earlierRuns, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if scope.Turn == "" || scope.Turn != a.turn {
+		return nil, nil //nolint:nilnil // none, which is fine
+	}
+	list, ok := journal.(ListJournal)
+	if a.earlier != nil || !ok {
+		return a.earlier, nil
+	}
+	found := &earlierRuns{make(map[string]int), make(map[stepHook]int)}
+	for run, err := range list.List(ctx, Filter{Session: scope.Session, Turn: scope.Turn}) {
+		if err != nil {
+			return nil, fmt.Errorf("count the attempts of turn %s: %w", scope.Turn, err)
+		}
+		if run.State == Skipped || !strings.HasPrefix(run.Key, hookKey) {
+			continue
+		}
+		found.byKey[run.Key] = max(found.byKey[run.Key], run.Attempt)
+		if run.State == Interrupted {
+			h := stepHook{run.Phase, run.Subscription, run.Scope.Step}
+			found.interrupted[h] = max(found.interrupted[h], run.Attempt)
+		}
+	}
+	a.earlier = found
+	return found, nil
+}

@@ -1,0 +1,56 @@
+package hook
+
+// Slow reports whether the phase has a subscription that the turn waits for and that
+// may take long: its handler leaves the process, has a deadline, or is a Go function
+// with a timeout. A caller uses it to store what must not be lost before it
+// dispatches.
+//
+// With inputs, only subscriptions whose labels match one of them count. Conditions
+// are not evaluated: they count as met.
+func (p Phase[In, Out]) Slow(s *Snapshot, inputs ...In) bool {
+	if s == nil || p.d == nil {
+		return false
+	}
+	resolved := s.gen.Load().find(&p.d.phaseCore)
+	if resolved == nil {
+		return false
+	}
+	plan := resolved.typed.(*typedPlan[In, Out])
+	if !plan.slow || len(inputs) == 0 {
+		return plan.slow
+	}
+	for i := range plan.entries {
+		if e := &plan.entries[i]; e.isSlow() && e.matchesOne(inputs) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSlow reports whether the turn may wait long for the handler.
+func (e *installed) isSlow() bool {
+	o := &e.sub.opts
+	return o.Execution.waits() && (o.Kind.leaves() || o.Execution == Deadline || o.Kind == HandlerGo && o.Timeout > 0)
+}
+
+// leaves reports whether handlers of this kind work outside the process.
+func (k HandlerKind) leaves() bool {
+	return k == HandlerCommand || k == HandlerWorker || k == HandlerWebhook
+}
+
+// matchesOne reports whether the labels of one of the inputs match.
+func (e *entry[In, Out]) matchesOne(inputs []In) bool {
+	if e.match == nil {
+		return true
+	}
+	for _, in := range inputs {
+		matched := true
+		for _, label := range e.match.labels {
+			matched = matched && label.set.match(label.get(in))
+		}
+		if matched {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/visible"
+)
+
+// notice is something to show that belongs to no event of a turn: a file that cannot be loaded any
+// more, or a failed hook that nobody waits for.
+type notice struct {
+	text string
+	good bool // else it is a warning
+}
+
+// warned shows a warning, and relieved that what it was about is over. Both may be called at any
+// time, by any goroutine.
+func (a *app) warned(text string)   { a.showNotice(notice{text: text}) }
+func (a *app) relieved(text string) { a.showNotice(notice{text: text, good: true}) }
+
+func (a *app) showNotice(n notice) {
+	a.mu.Lock()
+	show := a.noticed
+	a.mu.Unlock()
+	if show == nil {
+		show = a.remarkNotice
+	}
+	show(n)
+}
+
+// remarkNotice writes a notice to standard error.
+func (a *app) remarkNotice(n notice) {
+	text := visible.Clean(n.text)
+	if !n.good {
+		text = a.onErr.yellow("warning:") + " " + text
+	}
+	a.remarkf("%s", text)
+}
+
+// onNotice has notices shown by f, until the returned function is called.
+func (a *app) onNotice(f func(notice)) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.noticed = f
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.noticed = nil
+	}
+}
+
+// hookFailed shows that a hook failed that nobody waits for.
+func (a *app) hookFailed(_ hook.Scope, p hook.Problem) {
+	happened, said := "", p.Err.Error()
+	if safe, ok := errors.AsType[*hook.SafeError](p.Err); ok {
+		happened, said = safe.Message, strings.TrimPrefix(strings.TrimPrefix(said, safe.Message), ": ")
+	}
+	a.warned(visible.HookFailure(p.Subscription, p.Phase, happened, said))
+}

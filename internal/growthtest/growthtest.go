@@ -1,0 +1,44 @@
+// Package growthtest tells work that grows with its input from work that grows with the
+// square of it.
+package growthtest
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+const (
+	// limit is the most that four times the input may cost. It is 4 where work is linear and
+	// 16 where it is quadratic; the room between is for caches and for a busy machine.
+	limit = 9
+	// floor is the shortest time that counts, in seconds: below it the machine is measured,
+	// and not the work.
+	floor = 0.04
+	// rounds is how often a measurement is repeated before it counts as a failure. The shortest
+	// time of each size is compared, because other processes only make work longer.
+	rounds = 3
+)
+
+// Linear fails the test if work on 4n items takes far more than four times as long as work
+// on n items. It compares times and asserts none. Prepare makes the input of a size, and
+// returns the work on it. N should be so large that quadratic work on n items would take 50
+// milliseconds or more.
+func Linear(t testing.TB, n int, prepare func(n int) (work func())) {
+	t.Helper()
+	small, large := math.Inf(1), math.Inf(1)
+	for range rounds {
+		small = min(small, took(prepare(n)), took(prepare(n)))
+		large = min(large, took(prepare(4*n)))
+		if large <= limit*max(small, floor) {
+			return
+		}
+	}
+	t.Errorf("%d items take %.3f s and %d take %.3f s, %.1f times as long: the work is not linear", n, small, 4*n, large, large/small)
+}
+
+func took(work func()) float64 {
+	began := time.Now()
+	work()
+	return time.Since(began).Seconds()
+}

@@ -1,0 +1,266 @@
+//go:build unix
+
+package killtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+)
+
+// The tools. Only look may run twice.
+const (
+	toolSend = "send"
+	toolLook = "look"
+	toolSlow = "slow" // takes so long that the results of its siblings must not wait for it
+)
+
+// taskOf is the message of a session's turn. It says by its name alone what happens.
+func taskOf(session string, number int) string { return fmt.Sprintf("%s-t%d", session, number) }
+
+// callOf is the id of a call: the task, the step, the place in the step, the tool.
+func callOf(task string, step, place int, tool string) string {
+	return fmt.Sprintf("%s-%d-%d-%s", task, step, place, tool)
+}
+
+// origin is the task and the step that the id of a call names.
+func origin(call string) (task string, step int) {
+	words := strings.Split(call, "-")
+	if len(words) != 5 {
+		return "", 0
+	}
+	step, _ = strconv.Atoi(words[2])
+	return words[0] + "-" + words[1], step
+}
+
+// chance is a source of chance that a name decides.
+func chance(name string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // never fails
+	return rand.New(rand.NewPCG(h.Sum64(), 1))
+}
+
+// plan is which tools are called in which step of a task, counted from 1; behind the
+// last one the model ends the turn. Most tasks have a slow call with quick ones beside it.
+func plan(task string) [][]string {
+	r := chance(task)
+	steps := make([][]string, 1+r.IntN(2))
+	for i := range steps {
+		for range 1 + r.IntN(2) {
+			steps[i] = append(steps[i], []string{toolSend, toolLook}[r.IntN(2)])
+		}
+		if r.IntN(3) > 0 {
+			steps[i] = append(steps[i], toolSlow)
+		}
+	}
+	return steps
+}
+
+// model answers by the transcript alone: whoever asks for a step gets the same answer.
+type model struct{ *part }
+
+// usage is what each response costs.
+var usage = belay.Usage{In: 10, Out: 5}
+
+func (model) Info() belay.ModelInfo { return belay.ModelInfo{Name: "kill"} }
+
+// Stream implements belay.Model.
+func (m model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		task, step := "", 0
+		for _, said := range req.Messages {
+			switch {
+			case said.Kind == belay.KindUser:
+				task, step = said.Text(), 1
+			case said.Role == belay.RoleAssistant:
+				step++
+			}
+		}
+		m.note(entry{Kind: logAsked, Task: task, Step: step})
+		if err := pause(ctx, 30, fmt.Sprint(task, step)); err != nil {
+			yield(belay.Chunk{}, err)
+			return
+		}
+		answer := belay.Response{Parts: []belay.Part{belay.Text(fmt.Sprintf("done %s-%d", task, step))}, StopReason: belay.StopEnd, Usage: usage}
+		if steps := plan(task); step <= len(steps) {
+			answer.Parts, answer.StopReason = nil, belay.StopToolUse
+			for i, tool := range steps[step-1] {
+				answer.Parts = append(answer.Parts, belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: callOf(task, step, i, tool), Tool: tool, Input: []byte(`{}`)}})
+			}
+		}
+		yield(belay.Chunk{Response: &answer}, nil)
+	}
+}
+
+// pause waits up to some milliseconds, as a name decides.
+func pause(ctx context.Context, most int, name string) error {
+	timer := time.NewTimer(time.Duration(chance(name).IntN(most)) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// resultOf is what a call returns.
+func resultOf(call string) string { return "result of " + call }
+
+// tool notes that it began and that it ended.
+func (p *part) tool(name string, least time.Duration) belay.Tool {
+	traits := &belay.ToolTraits{Idempotent: name == toolLook}
+	return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "does something in the world"}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
+		p.note(entry{Kind: logToolBegin, Session: call.Session, Call: call.ID})
+		time.Sleep(least)
+		if err := pause(ctx, 50, call.ID); err != nil {
+			return belay.Result{}, err
+		}
+		p.note(entry{Kind: logToolEnd, Session: call.Session, Call: call.ID})
+		return belay.Result{Text: resultOf(call.ID)}, nil
+	}, traits)
+}
+
+// agent makes the agent, with the hooks of the file.
+func (p *part) agent(store belay.Store) (*belay.Agent, *declare.Set, error) {
+	agent, err := belay.New(model{p}, &belay.Options{
+		Store: store, Tools: []belay.Tool{p.tool(toolSend, 0), p.tool(toolLook, 0), p.tool(toolSlow, 500*time.Millisecond)},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	file := filepath.Join(p.Dir, "hooks.json")
+	declared, err := declare.Load(p.Dir, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := declare.New(declared, hook.Origin{Kind: hook.OriginOperator}, &declare.Options{Project: p.Dir, Allowlist: []string{p.Webhooks + "/"}})
+	if err == nil {
+		_, err = agent.Hooks().Install(set.Subscriptions()...)
+	}
+	return agent, set, err
+}
+
+// declaredHook is a hook of the file: what leaves the process at which phase, and who waits
+// for it.
+type declaredHook struct {
+	id, phase string
+	kind      hook.HandlerKind
+	execution hook.Execution
+	takes     time.Duration
+}
+
+// Hooks that the checks look at. The turn waits for all of them.
+const (
+	gate     = "command-gate"     // judges calls: their response is paid for
+	stop     = "webhook-stop"     // judges the last response
+	observer = "webhook-deadline" // is between a response and its calls
+	post     = "webhook-post"     // is between a tool and its result
+)
+
+// hooks are of all kinds and executions.
+var hooks = []declaredHook{
+	{"command-prompt", belay.UserPromptSubmit.Name(), hook.HandlerCommand, hook.Blocking, 20 * time.Millisecond},
+	{"worker-ask", belay.ModelPre.Name(), hook.HandlerWorker, hook.Blocking, 20 * time.Millisecond},
+	{gate, belay.ToolPre.Name(), hook.HandlerCommand, hook.Blocking, 80 * time.Millisecond},
+	{"command-fire", belay.ModelPost.Name(), hook.HandlerCommand, hook.FireAndRecord, 100 * time.Millisecond},
+	{observer, belay.ModelPost.Name(), hook.HandlerWebhook, hook.Deadline, 40 * time.Millisecond},
+	{post, belay.ToolPost.Name(), hook.HandlerWebhook, hook.Blocking, 20 * time.Millisecond},
+	{"worker-fire", belay.ToolPost.Name(), hook.HandlerWorker, hook.FireAndRecord, 60 * time.Millisecond},
+	{stop, belay.TurnStop.Name(), hook.HandlerWebhook, hook.Blocking, 80 * time.Millisecond},
+	{"webhook-fire", belay.TurnPostTurn.Name(), hook.HandlerWebhook, hook.FireAndRecord, 60 * time.Millisecond},
+	{"command-job", belay.TurnPostTurn.Name(), hook.HandlerCommand, hook.Background, 60 * time.Millisecond},
+}
+
+// script notes that it began and that it ended, and what it was given.
+const script = `#!/bin/sh
+read -r envelope
+printf '{"kind":"hook_begin","hook":"%s","envelope":%s}\n' "$1" "$envelope" >> "$2" && sync "$2"
+sleep "$3"
+printf '{"kind":"hook_end","hook":"%s","envelope":%s}\n' "$1" "$envelope" >> "$2" && sync "$2"
+`
+
+// declare writes the file of hooks.
+func (p *part) declare() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	answers, err := json.Marshal(part{Role: roleAnswer, Dir: p.Dir})
+	if err != nil {
+		return err
+	}
+	type object = map[string]any
+	var list []object
+	for _, h := range hooks {
+		// A timeout is no part of the story: on a busy machine all may be late.
+		o := object{"id": h.id, "phase": h.phase, "execution": h.execution.String(), "timeout": "30s"}
+		switch h.kind {
+		case hook.HandlerWorker:
+			o["worker"], o["env"] = []string{self, "-test.run=^$"}, []string{childPart + "=" + string(answers)}
+		case hook.HandlerWebhook:
+			o["webhook"] = object{"url": p.Webhooks + "/" + h.id}
+		default:
+			o["command"] = []string{"./hook.sh", h.id, p.log(), strconv.FormatFloat(h.takes.Seconds(), 'f', 3, 64)}
+		}
+		if h.execution == hook.Background {
+			o["idempotent"], o["retry"] = true, object{"attempts": 100, "delay": "10ms"}
+		}
+		list = append(list, o)
+	}
+	text, err := json.Marshal(object{"hooks": list})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.Dir, "hook.sh"), []byte(script), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.Dir, "hooks.json"), text, 0o600)
+	}
+	return err
+}
+
+// answer is what a hook does that the tests have in Go.
+func (p *part) answer(h declaredHook, e *worker.Envelope) error {
+	if err := note(p.log(), &entry{Kind: logHookBegin, Hook: h.id, Envelope: e}); err != nil {
+		return err
+	}
+	time.Sleep(h.takes)
+	return note(p.log(), &entry{Kind: logHookEnd, Hook: h.id, Envelope: e})
+}
+
+// answerHooks is the worker's side of the hooks that have one.
+func (p *part) answerHooks() error {
+	at := func(phase, session, turn string, step int, call string) error {
+		for _, h := range hooks {
+			if h.kind == hook.HandlerWorker && h.phase == phase {
+				input, err := json.Marshal(map[string]string{"id": call})
+				if err != nil {
+					return err
+				}
+				return p.answer(h, &worker.Envelope{Phase: phase, Session: session, Turn: turn, Step: step, Input: input})
+			}
+		}
+		return fmt.Errorf("no worker answers at %s", phase)
+	}
+	return worker.Serve(
+		context.Background(), os.Stdin, os.Stdout,
+		worker.On(belay.ModelPre, func(_ context.Context, in belay.ModelRequest) (out belay.Aside, err error) {
+			return out, at(belay.ModelPre.Name(), in.Session(), in.Turn(), in.Step(), "")
+		}),
+		worker.On(belay.ToolPost, func(_ context.Context, in belay.ToolResult) (out belay.ToolReaction, err error) {
+			return out, at(belay.ToolPost.Name(), in.Session(), in.Turn(), in.Step(), in.ID())
+		}),
+	)
+}

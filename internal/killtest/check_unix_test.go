@@ -1,0 +1,501 @@
+//go:build unix
+
+package killtest_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+)
+
+// invariant is something that must hold whenever and however often a process is killed.
+type invariant struct {
+	name  string
+	holds func(w *world) []string // what breaks it
+}
+
+// invariants are all that is checked. Each is a subtest of its own.
+var invariants = []invariant{
+	{"turns end", (*world).turnsEnd},
+	{"no acknowledged message is lost", (*world).messagesStay},
+	{"no call is left without its result", (*world).callsAnswered},
+	{"what is not idempotent runs once", (*world).runsOnce},
+	{"a finished result is kept after 50 ms", (*world).resultsKept},
+	{"a call that never began is not said to have run", (*world).toldExactly},
+	{"each outside hook that began has a record", (*world).hooksRecorded},
+	{"every record is final", (*world).recordsFinal},
+	{"background work succeeds once", (*world).jobsOnce},
+	{"a response behind a slow gate is paid once", (*world).paidOnce},
+	{"every response that is stored is counted in the usage", (*world).usageAdds},
+}
+
+// world is what is there when all is over.
+type world struct {
+	log      []entry
+	messages map[string][]*belay.Message // by session
+	results  map[string]*belay.Result    // by call, as the model was told
+	calls    map[string]call
+	sessions map[string]session
+	runs     []run
+}
+
+type call struct{ state, result string }
+
+type session struct {
+	turn  string
+	state belay.SessionState
+}
+
+type run struct {
+	hook, turn, state, job string
+	step, attempt          int
+}
+
+// interruption is how the result of a call begins whose process was killed.
+const interruption = "The process ended before this call was answered"
+
+// check reads the store by SQL and compares it with the log.
+func (l *lane) check(t *testing.T) {
+	t.Helper()
+	w := l.look(t)
+	for _, one := range invariants {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			broken := one.holds(w)
+			if len(broken) > 0 {
+				const most = 10
+				t.Errorf("after %d kills this breaks it %d times:\n  %s", l.kills, len(broken), strings.Join(broken[:min(len(broken), most)], "\n  "))
+			}
+		})
+	}
+}
+
+// look reads everything.
+func (l *lane) look(t *testing.T) *world {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.Dir, "belay.db"))
+	if l.DSN != "" {
+		db, err = sql.Open("pgx", l.DSN)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	l.startOnce(t, db)
+	w := &world{
+		log: readLog(t, l.log()), messages: make(map[string][]*belay.Message), results: make(map[string]*belay.Result),
+		calls: make(map[string]call), sessions: make(map[string]session),
+	}
+	each(t, db, "SELECT session, body FROM messages ORDER BY session, seq", func(scan func(...any) error) error {
+		var id, body string
+		m := new(belay.Message)
+		if err := scan(&id, &body); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(body), m); err != nil {
+			return err
+		}
+		w.messages[id] = append(w.messages[id], m)
+		for _, p := range m.Parts {
+			if p.Result != nil {
+				w.results[p.Result.Call] = &p.Result.Result
+			}
+		}
+		return nil
+	})
+	each(t, db, "SELECT id, state, result FROM calls", func(scan func(...any) error) error {
+		var id string
+		var c call
+		err := scan(&id, &c.state, &c.result)
+		w.calls[id] = c
+		return err
+	})
+	each(t, db, "SELECT id, turn_state, state FROM sessions", func(scan func(...any) error) error {
+		var id, state string
+		var s session
+		if err := scan(&id, &s.turn, &state); err != nil {
+			return err
+		}
+		err := json.Unmarshal([]byte(state), &s.state)
+		w.sessions[id] = s
+		return err
+	})
+	each(t, db, "SELECT subscription, turn, step, state, job, attempt FROM runs", func(scan func(...any) error) error {
+		var r run
+		err := scan(&r.hook, &r.turn, &r.step, &r.state, &r.job, &r.attempt)
+		w.runs = append(w.runs, r)
+		return err
+	})
+	return w
+}
+
+// startOnce opens the store and closes it, which settles what dead processes left. On PostgreSQL a
+// process counts as dead a little later than it is.
+func (l *lane) startOnce(t *testing.T, db *sql.DB) {
+	t.Helper()
+	often := time.NewTicker(takeover / 5)
+	defer often.Stop()
+	for over := time.After(patience); ; {
+		s, err := l.open(t.Context())
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM runs WHERE state = 'started'").Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if left == 0 {
+			return
+		}
+		select {
+		case <-often.C:
+		case <-over:
+			return // an invariant says so
+		}
+	}
+}
+
+// each calls a function for each row.
+func each(t *testing.T, db *sql.DB, query string, row func(scan func(...any) error) error) {
+	t.Helper()
+	rows, err := db.QueryContext(context.Background(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// turnsEnd: after finitely many lives no turn is open, and each ended as the model ends it.
+func (w *world) turnsEnd() (broken []string) {
+	if len(w.sessions) == 0 {
+		broken = append(broken, "there is no session")
+	}
+	for id, s := range w.sessions {
+		if s.turn != "" || s.state.Turn != nil || s.state.Last != belay.EndTurn {
+			broken = append(broken, fmt.Sprintf("session %s: its turn is %q and the last one ended %q", id, s.turn, s.state.Last))
+		}
+	}
+	return broken
+}
+
+// messagesStay: a message that was submitted is in its session once. A response, and the end of
+// a turn, that somebody saw are stored.
+func (w *world) messagesStay() (broken []string) {
+	said, final := make(map[string]int), make(map[string]int)
+	for _, messages := range w.messages {
+		for _, m := range messages {
+			switch m.Kind {
+			case belay.KindUser:
+				said[m.Text()]++
+			case belay.KindAssistant:
+				final[strings.TrimPrefix(m.Text(), "done ")]++
+			default:
+			}
+		}
+	}
+	for _, e := range w.log {
+		switch e.Kind {
+		case logSubmitted:
+			if said[e.Task] != 1 {
+				broken = append(broken, fmt.Sprintf("the message %s was accepted and is there %d times", e.Task, said[e.Task]))
+			}
+		case logResponse:
+			all := w.messages[e.Session]
+			if e.Seq > int64(len(all)) || all[e.Seq-1].Kind != belay.KindAssistant {
+				broken = append(broken, fmt.Sprintf("the response %d of session %s was shown and is not there", e.Seq, e.Session))
+			}
+		case logEnded:
+			if final[e.Task] != 1 {
+				broken = append(broken, fmt.Sprintf("turn %s was reported as ended, and its last response is there %d times", e.Task, final[e.Task]))
+			}
+		}
+	}
+	return broken
+}
+
+// callsAnswered: each call is done, and behind its message is one result for it, the one on record.
+func (w *world) callsAnswered() (broken []string) {
+	for id, messages := range w.messages {
+		for i, m := range messages {
+			parts := m.Calls()
+			if len(parts) == 0 {
+				continue
+			}
+			var got []string
+			if i+1 < len(messages) {
+				for _, p := range messages[i+1].Parts {
+					if p.Result != nil {
+						got = append(got, p.Result.Call)
+					}
+				}
+			}
+			for _, p := range parts {
+				if n := len(got) - len(slices.DeleteFunc(slices.Clone(got), func(c string) bool { return c == p.ID })); n != 1 {
+					broken = append(broken, fmt.Sprintf("session %s: call %s has %d results", id, p.ID, n))
+				}
+				if c := w.calls[p.ID]; c.state != string(belay.CallDone) {
+					broken = append(broken, fmt.Sprintf("session %s: call %s is %q", id, p.ID, c.state))
+				}
+			}
+		}
+	}
+	return broken
+}
+
+// runsOnce: no tool began twice that is not idempotent, and none that the model was told is done has
+// not begun.
+func (w *world) runsOnce() (broken []string) {
+	began := make(map[string]int)
+	for _, e := range w.log {
+		if e.Kind == logToolBegin {
+			began[e.Call]++
+		}
+	}
+	for id, n := range began {
+		if n > 1 && !strings.HasSuffix(id, "-"+toolLook) {
+			broken = append(broken, fmt.Sprintf("call %s began %d times", id, n))
+		}
+	}
+	for id, r := range w.results {
+		if r.Text == resultOf(id) && began[id] == 0 {
+			broken = append(broken, fmt.Sprintf("call %s has a result and never began", id))
+		}
+	}
+	return broken
+}
+
+// enough is how many ticks a life must have had after a result to have stored it. They
+// take 10 ms each at least, and the time of a write to the disk. The promise is 50 ms
+// and a commit.
+const enough = 15
+
+// resultsKept: what a tool returned, and tool.post has seen, is the result on record if the process lived
+// long enough after that.
+func (w *world) resultsKept() (broken []string) {
+	for i, e := range w.log {
+		if e.Kind != logToolEnd {
+			continue
+		}
+		seen, ticks := false, 0
+		for _, later := range w.log[i+1:] {
+			switch {
+			case later.Kind == logHookEnd && later.Hook == post && later.callID() == e.Call:
+				seen = true
+			case later.Kind == logTick && later.Life == e.Life && seen:
+				ticks++
+			}
+		}
+		if ticks < enough {
+			continue
+		}
+		if r := w.results[e.Call]; r == nil || r.Text != resultOf(e.Call) {
+			broken = append(broken, fmt.Sprintf("call %s had returned %d ticks before life %d was killed, and the model was told %+v", e.Call, ticks, e.Life, r))
+		} else if c := w.calls[e.Call]; c.state != string(belay.CallDone) || !strings.Contains(c.result, resultOf(e.Call)) {
+			broken = append(broken, fmt.Sprintf("call %s had returned %d ticks before life %d was killed, and its record is %+v", e.Call, ticks, e.Life, c))
+		}
+	}
+	return broken
+}
+
+// toldExactly: the model is not told that a call may have run if its process was killed while the turn
+// waited for model.post, which comes before all calls.
+func (w *world) toldExactly() (broken []string) {
+	for _, messages := range w.messages {
+		for _, m := range messages {
+			for _, c := range m.Calls() {
+				if r := w.results[c.ID]; r != nil && strings.HasPrefix(r.Text, interruption) && w.neverBegan(m, c.ID) {
+					broken = append(broken, fmt.Sprintf("call %s never began, and the model was told that it may have run", c.ID))
+				}
+			}
+		}
+	}
+	return broken
+}
+
+// neverBegan reports whether it is certain that a call never began: no tool says so, and the one
+// process that could have run it was killed in model.post.
+func (w *world) neverBegan(m *belay.Message, id string) bool {
+	task, step := origin(id)
+	asked, killed, seen := 0, 0, false
+	for i := range w.log {
+		switch e := &w.log[i]; {
+		case e.Kind == logToolBegin && e.Call == id:
+			return false
+		case e.Kind == logAsked && e.Task == task && e.Step == step:
+			asked, killed, seen = i+1, 0, false
+		case e.Kind == logKilled && asked > 0:
+			killed++
+		case e.Kind == logHookEnd && e.Hook == observer && e.Envelope.Turn == m.Turn && e.Envelope.Step == m.Step && killed == 0:
+			seen = true
+		case e.Kind == logHookBegin && e.Hook == post && e.callID() == id: // it has its result
+			return asked > 0 && killed == 1 && !seen
+		}
+	}
+	return false
+}
+
+// place is where a hook ran.
+type place struct {
+	hook, turn string
+	step       int
+}
+
+// hooksRecorded: there are at least as many records of an outside hook as times that it began.
+func (w *world) hooksRecorded() (broken []string) {
+	began, known := make(map[place]int), make(map[place]int)
+	for _, e := range w.log {
+		if e.Kind == logHookBegin {
+			began[place{e.Hook, e.Envelope.Turn, e.Envelope.Step}]++
+		}
+	}
+	background := make(map[string]bool)
+	for _, h := range hooks {
+		background[h.id] = h.execution == hook.Background
+	}
+	for _, r := range w.runs {
+		if !background[r.hook] || r.job != "" { // the other records of background work say that it was queued
+			known[place{r.hook, r.turn, r.step}]++
+		}
+	}
+	for at, n := range began {
+		if known[at] < n {
+			broken = append(broken, fmt.Sprintf("hook %s began %d times in step %d of turn %s, and has %d records", at.hook, n, at.step, at.turn, known[at]))
+		}
+	}
+	return broken
+}
+
+// recordsFinal: nothing is said to be under way.
+func (w *world) recordsFinal() (broken []string) {
+	for _, r := range w.runs {
+		if r.state == hook.Started.String() {
+			broken = append(broken, fmt.Sprintf("hook %s in step %d of turn %s is %s", r.hook, r.step, r.turn, r.state))
+		}
+	}
+	return broken
+}
+
+// jobsOnce: idempotent background work has succeeded, once for each turn.
+func (w *world) jobsOnce() (broken []string) {
+	queued, done := make(map[string]int), make(map[string]int)
+	for _, r := range w.runs {
+		switch {
+		case r.hook != "command-job":
+		case r.job == "":
+			queued[r.turn]++
+		case r.state == hook.Completed.String():
+			done[r.turn]++
+		}
+	}
+	for turn := range queued {
+		if done[turn] != 1 {
+			broken = append(broken, fmt.Sprintf("the background work of turn %s succeeded %d times", turn, done[turn]))
+		}
+	}
+	return broken
+}
+
+// paidOnce: the model is not asked for a response again once a slow gate has begun to judge it, nor
+// twice by one life.
+func (w *world) paidOnce() (broken []string) {
+	type answer struct {
+		task string
+		step int
+	}
+	type request struct {
+		answer
+		life int
+	}
+	judged, asked := make(map[answer]bool), make(map[request]bool)
+	for _, e := range w.log {
+		switch {
+		case e.Kind == logHookBegin && (e.Hook == gate || e.Hook == stop):
+			task, step := origin(e.callID() + e.endText())
+			judged[answer{task, step}] = true
+		case e.Kind == logAsked:
+			of := answer{e.Task, e.Step}
+			if judged[of] {
+				broken = append(broken, fmt.Sprintf("step %d of %s: life %d asks the model again, and a gate had begun to judge its response", e.Step, e.Task, e.Life))
+			}
+			if asked[request{of, e.Life}] {
+				broken = append(broken, fmt.Sprintf("step %d of %s: life %d asks the model twice", e.Step, e.Task, e.Life))
+			}
+			asked[request{of, e.Life}] = true
+		}
+	}
+	return broken
+}
+
+// usageAdds: the usage of a session is that of its responses at least, and at most that of all
+// requests.
+func (w *world) usageAdds() (broken []string) {
+	asked := make(map[string]int)
+	for _, e := range w.log {
+		if e.Kind == logAsked {
+			id, _, _ := strings.Cut(e.Task, "-")
+			asked[id]++
+		}
+	}
+	for id, s := range w.sessions {
+		stored := 0
+		for _, m := range w.messages[id] {
+			if m.Kind == belay.KindAssistant {
+				stored++
+			}
+		}
+		if counted := s.state.Usage.In / usage.In; counted < stored || counted > asked[id] {
+			broken = append(broken, fmt.Sprintf("session %s counts %d responses: %d are stored and %d were asked for", id, counted, stored, asked[id]))
+		}
+	}
+	return broken
+}
+
+// callID is the call that a hook was asked about.
+func (e *entry) callID() string { return e.input().ID }
+
+// endText is the response that turn.stop was asked about, in the form of a call's id.
+func (e *entry) endText() string {
+	if text, ok := strings.CutPrefix(e.input().Text, "done "); ok && e.Envelope.Phase == belay.TurnStop.Name() {
+		return text + "-0-end"
+	}
+	return ""
+}
+
+// hookInput are the parts of a phase's input that the checks look at.
+type hookInput struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+func (e *entry) input() (in hookInput) {
+	if e.Envelope != nil {
+		_ = json.Unmarshal(e.Envelope.Input, &in) // what it is not it does not have
+	}
+	return in
+}

@@ -1,0 +1,229 @@
+//go:build unix
+
+package killtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/postgres"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// The tests start their own binary again. The environment says what it does then.
+const childPart = "BELAY_KILL_TEST"
+
+// What a child does.
+const (
+	roleRun    = "run"    // takes the turns of one session, as `belay run` and `belay resume` do
+	roleServe  = "serve"  // takes the turns that were submitted, as `belay worker` does
+	roleAnswer = "answer" // is a worker that answers for hooks
+)
+
+// part is what a child is told to do.
+type part struct {
+	Role string `json:"role"`
+	// Dir holds the log of effects, the hooks, and the store unless DSN names one.
+	Dir  string `json:"dir"`
+	DSN  string `json:"dsn,omitempty"`
+	Life int    `json:"life,omitempty"`
+	// Webhooks is the address where webhooks are answered.
+	Webhooks string `json:"webhooks,omitempty"`
+}
+
+func (p *part) log() string  { return filepath.Join(p.Dir, "effects.log") }
+func (p *part) stop() string { return filepath.Join(p.Dir, "stop") }
+
+// note writes to the log of effects. A child that cannot do that is no use.
+func (p *part) note(e entry) {
+	e.Life = p.Life
+	if err := note(p.log(), &e); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	}
+}
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childPart); text != "" {
+		if err := play(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// play does what a child is told to do.
+func play(text string) error {
+	var p part
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return err
+	}
+	if p.Role == roleAnswer {
+		return p.answerHooks()
+	}
+	go func() { // a child does not outlive the test
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	store, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	agent, set, err := p.agent(store)
+	if err != nil {
+		return err
+	}
+	ticking, stopTicking := context.WithCancel(ctx)
+	go p.tick(ticking) // until the turns are over
+	if p.Role == roleServe {
+		err = p.serve(ctx, store, agent)
+	} else {
+		err = p.run(ctx, store, agent)
+	}
+	stopTicking()
+	// Close waits for the hooks that nobody waits for.
+	return errors.Join(err, agent.Close(context.Background()), set.Close(), store.Close())
+}
+
+// store is what the tests need of one.
+type store interface {
+	engine.Store
+	Close() error
+}
+
+// open opens the store: a database, or a file.
+func (p *part) open(ctx context.Context) (store, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	if p.DSN == "" {
+		return sqlite.Open(ctx, filepath.Join(p.Dir, "belay.db"), &sqlite.Options{JobPoll: 20 * time.Millisecond, Logger: log})
+	}
+	return postgres.Open(ctx, p.DSN, &postgres.Options{Takeover: takeover, JobPoll: 20 * time.Millisecond, TurnPoll: 200 * time.Millisecond, MaxConns: 6, Logger: log})
+}
+
+// tickTime is how long a tick takes at least.
+const tickTime = 10 * time.Millisecond
+
+// takeover is when workers on PostgreSQL take the turns of one that is gone.
+const takeover = 1500 * time.Millisecond
+
+// tick writes a line to the disk again and again, and a byte to standard output. Ticks
+// measure how much time a life had: on a busy machine, or a slow disk, they come as late as
+// everything else.
+func (p *part) tick(ctx context.Context) {
+	often := time.NewTicker(tickTime)
+	defer often.Stop()
+	for {
+		if _, err := os.Stdout.WriteString("."); err != nil {
+			os.Exit(3) //nolint:gocritic // the test is gone, and so is the ticker
+		}
+		select {
+		case <-often.C:
+			p.note(entry{Kind: logTick})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// theSession is the session of a child that runs one.
+const theSession = "s0"
+
+// run takes one turn after the other until there is a file "stop". A turn that an
+// earlier life left open comes first.
+func (p *part) run(ctx context.Context, store store, agent *belay.Agent) error {
+	jobs, stopJobs := context.WithCancel(ctx)
+	worked := make(chan error, 1)
+	go func() { worked <- agent.Hooks().Work(jobs) }() // until the turns are over
+	s := agent.Session(theSession)
+	err := p.follow(s.Resume(ctx))
+	if errors.Is(err, belay.ErrNoTurn) {
+		err = nil
+	}
+	for err == nil {
+		if _, stopped := os.Stat(p.stop()); stopped == nil {
+			break
+		}
+		number := 1
+		for m, failed := range s.Messages(ctx) {
+			if err = failed; err == nil && m.Kind == belay.KindUser {
+				number++
+			}
+		}
+		if err == nil {
+			err = p.follow(s.Run(ctx, taskOf(theSession, number)))
+		}
+	}
+	if err == nil {
+		err = awaitJobs(ctx, store)
+	}
+	stopJobs()
+	return errors.Join(err, <-worked)
+}
+
+// follow reads the stream of a turn and notes what it has seen.
+func (p *part) follow(stream func(func(belay.Event, error) bool)) error {
+	for e, err := range stream {
+		switch {
+		case err != nil:
+			return err
+		case e.Kind == belay.EventModelResponse:
+			p.note(entry{Kind: logResponse, Session: e.Session, Seq: e.Message.Seq})
+		case e.Kind == belay.EventTurnEnd && e.End.Reason != belay.EndTurn:
+			return fmt.Errorf("turn %s ended %s: %s", e.Turn, e.End.Reason, e.End.Why)
+		case e.Kind == belay.EventTurnEnd:
+			p.note(entry{Kind: logEnded, Session: e.Session, Task: strings.TrimPrefix(e.End.Text, "done ")})
+		}
+	}
+	return nil
+}
+
+// awaitJobs returns when no background work is left.
+func awaitJobs(ctx context.Context, s store) error {
+	often := time.NewTicker(10 * time.Millisecond)
+	defer often.Stop()
+	for {
+		stats, err := s.Queue().(hook.StatQueue).Stats(ctx)
+		if err != nil || stats.Waiting+stats.Running == 0 {
+			return err
+		}
+		select {
+		case <-often.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d jobs are left: %w", stats.Waiting+stats.Running, context.Cause(ctx))
+		}
+	}
+}
+
+// serve takes turns until SIGTERM.
+func (p *part) serve(ctx context.Context, store store, agent *belay.Agent) error {
+	w, err := engine.New(store, engine.Of(agent), &engine.Options{Turns: 3, Told: func(taken engine.Taken) {
+		switch {
+		case taken.Turn != nil && taken.Turn.Reason == belay.EndTurn:
+			p.note(entry{Kind: logEnded, Session: taken.Session, Task: strings.TrimPrefix(taken.Turn.Text, "done ")})
+		case taken.Turn != nil:
+			fmt.Fprintf(os.Stderr, "a turn of %s ended %s: %s\n", taken.Session, taken.Turn.Reason, taken.Turn.Why)
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}

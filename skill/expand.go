@@ -1,0 +1,130 @@
+package skill
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/scan"
+)
+
+// Expand puts the skills that a message names, as /name, in front of it.
+func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
+	e.catalog.freshen(ctx, e.opts.Refresh)
+	x := &expanding{extension: e, set: e.catalog.now.Load(), in: &in, read: make(map[string]*template)}
+	behind := argumentsOf(in)
+	var out belay.Expansion
+	for i, name := range in.Names {
+		injection, err := x.inject(ctx, name, behind[i])
+		if err != nil {
+			return belay.Expansion{}, fmt.Errorf("/%s: %w", name, err)
+		}
+		out.Injected = append(out.Injected, injection)
+	}
+	return out, nil
+}
+
+// expanding is the work on one message. A skill is read once, however often the message
+// names it.
+type expanding struct {
+	extension *Extension
+	set       *set
+	in        *belay.Submission
+	read      map[string]*template // by name
+	size      int                  // of the texts so far
+}
+
+// template is the text of a skill that was read.
+type template struct {
+	reading Reading
+	pieces  []string // of its text, between the places for arguments
+	size    int      // of all pieces
+}
+
+// mostInjected is how many bytes the skills of one message may put in front of it. A text
+// with $ARGUMENTS that is named often would grow with the square of the message.
+const mostInjected = 64 << 20
+
+// inject makes the message that a skill puts in front of the user's.
+func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.Injection, error) {
+	o := x.set.byName[name]
+	if o == nil { // it was taken away in this moment
+		return belay.Injection{}, ErrNotFound
+	}
+	use := &Use{Name: name, Source: ByUser, Text: x.in.Text, Session: x.in.Session, Turn: x.in.Turn, Agent: x.in.Agent, Controls: x.in.Controls}
+	use.tell()
+	if o.skill.Handler != nil {
+		parts, err := o.compute(ctx, use)
+		if err != nil {
+			return belay.Injection{}, err
+		}
+		if len(parts) == 0 {
+			parts = []belay.Part{belay.Text("")}
+		}
+		return Reading{Name: o.skill.Name, Path: o.skill.Path}.Message(parts...), nil
+	}
+	t, err := x.template(ctx, o)
+	if err != nil {
+		return belay.Injection{}, err
+	}
+	x.size += t.size + (len(t.pieces)-1)*len(arguments)
+	if x.size > mostInjected {
+		return belay.Injection{}, fmt.Errorf("the skills that the message names have more than %d MiB of text: name them less often", mostInjected>>20)
+	}
+	r := t.reading
+	r.Text = strings.Join(t.pieces, arguments)
+	return r.Message(), nil
+}
+
+// template reads a skill and fills its variables in. What they stand for is not looked
+// through again.
+func (x *expanding) template(ctx context.Context, o *owned) (*template, error) {
+	if t := x.read[o.skill.Name]; t != nil {
+		return t, nil
+	}
+	r, err := o.read(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	t := &template{reading: r, pieces: strings.Split(r.Text, argumentsMark)}
+	if o.skill.template() {
+		v := x.extension.variables(r.Text, x.in.Agent, taskOf(x.in.Text))
+		for i := range t.pieces {
+			t.pieces[i] = v.Expand(t.pieces[i])
+		}
+	}
+	for _, piece := range t.pieces {
+		t.size += len(piece)
+	}
+	x.read[o.skill.Name] = t
+	return t, nil
+}
+
+// tell tells those who watch that a skill is about to do its work.
+func (u *Use) tell() {
+	if u.Controls == nil {
+		return
+	}
+	_ = u.Controls.Emit(belay.Event{ // it is no error if nobody can be told any more
+		Kind: belay.EventSkillInvoked, Text: u.Name, Invoked: &belay.Invoked{Name: u.Name, Source: string(u.Source), Args: u.Args},
+	})
+}
+
+// argumentsMark stands for what a user types behind the name of a skill.
+const argumentsMark = "$ARGUMENTS"
+
+// argumentsOf returns what was typed behind each of the names, without the space around it.
+func argumentsOf(in belay.Submission) []string {
+	behind := make([]string, len(in.Names))
+	typed := strings.TrimRightFunc(in.Typed, unicode.IsSpace)
+	at := 0
+	for _, token := range scan.Tokens(typed) {
+		if at < len(in.Names) && token.Name == in.Names[at] {
+			behind[at] = strings.TrimLeftFunc(typed[token.End:], unicode.IsSpace)
+			at++
+		}
+	}
+	return behind
+}

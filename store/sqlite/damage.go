@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// How much is looked at when a file is opened. SQLite checks about 600 MB in a second on
+// the machine that this was measured on, a file of 32 MB in about 60 ms.
+const (
+	// checkedWhole is the size up to which a file is checked as a whole, in bytes.
+	checkedWhole = 32 << 20
+	// checkedFor is how long a larger file is checked, table by table.
+	checkedFor = 100 * time.Millisecond
+)
+
+// checkPages looks for damaged pages. Without it they show when somebody happens to
+// read them, or never. A file that is larger than checkedWhole is looked at for a short
+// time, small tables first; Check reads all of it.
+func (s *Store) checkPages(ctx context.Context) error {
+	size, err := s.size(ctx)
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if size <= checkedWhole {
+		return s.quickCheck(ctx, "1")
+	}
+	tables, err := record.Collect(ctx, s.reader, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name IN ('calls', 'messages', 'runs'), name", nil,
+		func(rows *sql.Rows, name *string) error { return rows.Scan(name) })
+	if err != nil {
+		return fmt.Errorf("open store: %w", s.explain(record.Cause(ctx, err)))
+	}
+	bound, cancel := context.WithTimeout(ctx, checkedFor)
+	defer cancel()
+	for _, table := range append([]string{"sqlite_schema"}, tables...) {
+		err := s.quickCheck(bound, `"`+table+`"`)
+		switch {
+		case bound.Err() != nil && ctx.Err() == nil:
+			return nil // the time is over
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// quickCheck has SQLite look for damage: in a table, or if it is a number, everywhere,
+// up to so many problems.
+func (s *Store) quickCheck(ctx context.Context, what string) error {
+	problems, err := s.pragma(ctx, "quick_check("+what+")")
+	if err != nil {
+		return fmt.Errorf("open store: %w", s.explain(record.Cause(ctx, err)))
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("open store: %w", s.damaged(errors.New(strings.Join(strings.Fields(problems[0]), " "))))
+	}
+	return nil
+}
+
+// damaged is the error of a file that is damaged.
+func (s *Store) damaged(err error) *FileError {
+	return &FileError{
+		Path: s.path, Kind: ErrCorrupt, Err: err,
+		Remedy: "belay store check tells more, and belay store export saves the sessions that can be read; keep a copy, then restore a backup or save what is left: sqlite3 FILE .recover",
+	}
+}

@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// fileEnds are the ends of the names of what SQLite has open: the database, its log,
+// and the index of the log.
+var fileEnds = [...]string{"", "-wal", "-shm"}
+
+// files knows which files SQLite has open. Another program can remove them, or put
+// others in their place. SQLite does not notice: it goes on writing to files that
+// nobody will find again. So whoever commits looks first, which takes three calls of
+// stat.
+type files struct {
+	path string
+
+	mu   sync.Mutex
+	open [len(fileEnds)]os.FileInfo // nil as long as there is none
+}
+
+// note remembers the database file. It is called before SQLite opens it.
+func (f *files) note() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[0] = stat(f.path)
+}
+
+// opened checks that a new connection has the same database file as the others. That
+// of the writer decides which log and index are the right ones: if it is the only
+// connection, they were made for it.
+func (f *files) opened(writer bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check(0); err != nil {
+		return err
+	}
+	for i := 1; writer && i < len(fileEnds); i++ {
+		f.open[i] = stat(f.path + fileEnds[i])
+	}
+	return nil
+}
+
+// inPlace returns an error if one of the files is gone or is another one.
+func (f *files) inPlace() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range fileEnds {
+		if err := f.check(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check looks at one file. The lock is held.
+func (f *files) check(i int) error {
+	name := f.path + fileEnds[i]
+	info, err := os.Stat(name)
+	switch {
+	case f.open[i] == nil:
+		if err == nil {
+			f.open[i] = stat(name) // SQLite makes it when it is first needed
+		}
+		return nil
+	case err == nil && os.SameFile(info, f.open[i]):
+		return nil
+	case err == nil:
+		err = fmt.Errorf("%s is another file than the one that this process has open", name)
+	case errors.Is(err, os.ErrNotExist):
+		err = fmt.Errorf("%s was removed while this process had it open", name)
+	}
+	return &FileError{
+		Path: f.path, Kind: ErrReplaced, Err: err,
+		Remedy: "nothing of this was stored; end all programs that use the store, put its files back or restore a backup, and go on",
+	}
+}
+
+// stat returns what identifies a file, or nil if there is none.
+func stat(name string) os.FileInfo {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil
+	}
+	_ = os.SameFile(info, info) // Windows reads the identity when it is first asked for
+	return info
+}
+
+// inUse are the database files that stores of this process have open. Such a file must
+// not be opened and closed by other means: on Unix that drops the locks of SQLite,
+// which are the whole process's, and another process could remove the log.
+var inUse struct {
+	sync.Mutex
+	files map[*Store]os.FileInfo
+}
+
+// use puts the file on the list. If it is not on it yet, look is called first, which
+// may read the file.
+func (s *Store) use(look func() error) error {
+	inUse.Lock()
+	defer inUse.Unlock()
+	mine := stat(s.path)
+	s.alone = true
+	for _, info := range inUse.files {
+		if mine != nil && os.SameFile(mine, info) {
+			s.alone = false
+		}
+	}
+	if s.alone {
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	if mine == nil {
+		return nil // opening it tells
+	}
+	if inUse.files == nil {
+		inUse.files = make(map[*Store]os.FileInfo)
+	}
+	inUse.files[s] = mine
+	return nil
+}
+
+// unuse takes the file off the list.
+func (s *Store) unuse() {
+	inUse.Lock()
+	defer inUse.Unlock()
+	delete(inUse.files, s)
+}

@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// find returns the one name of a file that is there.
+func find(path string) (string, error) {
+	path, err := named(path)
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", fmt.Errorf("open store: %w", err)
+	}
+	return path, nil
+}
+
+// openToRead opens the file for those who only read. Nothing is settled, brought up to
+// date or checked: what can be read of a damaged file is read.
+func (s *Store) openToRead(ctx context.Context) error {
+	if err := s.use(s.foreign); err != nil {
+		return err
+	}
+	s.files.note()
+	s.opts.mode = "ro"
+	err := s.connectToRead(ctx, url.Values{"_query_only": {"1"}})
+	if err != nil && !isDamage(err) && !errors.Is(err, ErrLocked) && s.alone && !s.lively() && s.checkLog() == nil {
+		// There may be no room for the index of the log. Who has the file alone needs none.
+		_ = s.reader.Close() // nothing came of it
+		s.opts.mode = "rw"
+		err = s.connectToRead(ctx, url.Values{"_query_only": {"1"}, "_pragma": {"locking_mode(EXCLUSIVE)"}})
+		s.reader.SetMaxOpenConns(1)
+	}
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if err := s.known(ctx); err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	s.writer = s.reader // which refuses
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	return s.openQueue(ctx)
+}
+
+// connectToRead opens the pool of readers, and reads.
+func (s *Store) connectToRead(ctx context.Context, settings url.Values) error {
+	s.reader = s.pool(settings, false)
+	var tables int64
+	return s.explain(s.reader.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables))
+}
+
+// known refuses tables that this version cannot read.
+func (s *Store) known(ctx context.Context) error {
+	_, newest, err := s.migrations()
+	if err != nil {
+		return err
+	}
+	var stored int64
+	if err := s.reader.QueryRowContext(ctx, "SELECT max(version_id) FROM "+versionTable).Scan(&stored); err != nil {
+		return s.explain(record.Cause(ctx, err))
+	}
+	s.migrated = [2]int64{stored, stored}
+	switch {
+	case stored < newest:
+		return &FileError{Path: s.path, Remedy: "open it once to write", Err: fmt.Errorf("its tables have version %d, and %d is needed", stored, newest)}
+	case stored > newest && !record.Readable(ctx, table.New(s.reader), record.Oldest, newest):
+		return s.newer(stored, newest)
+	default:
+		return nil
+	}
+}
+
+// refusal is the error of a write to a store that was opened to be read.
+func (s *Store) refusal() *FileError {
+	return &FileError{Path: s.path, Kind: ErrReadOnly, Err: errors.New("the store was opened to be read only")}
+}

@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// outOfRoom returns the error of a file that cannot grow, if that is what the system
+// says, and else nil.
+func outOfRoom(path string, err error) error {
+	e := &FileError{Path: path, Kind: ErrFull, Err: err}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		e.Remedy = nothingStored + "free some space and try again"
+	case errors.Is(err, syscall.EDQUOT):
+		e.Remedy = nothingStored + "the disk quota is used up: free some space or raise the quota, and try again"
+	case errors.Is(err, syscall.EFBIG):
+		e.Remedy = nothingStored + "this process may not write files this large: raise its limit (ulimit -f) and try again"
+	default:
+		return nil
+	}
+	return e
+}
+
+const nothingStored = "nothing of this was stored; "
+
+// probeSize is how much is written to find out whether there is room: more than SQLite
+// ever needs at once to open a file.
+const probeSize = 64 << 10
+
+// cannotGrow finds out whether an error of SQLite comes from a lack of room: SQLite
+// tells a full disk, and says "disk I/O error" to a quota, a limit of the process, and
+// a disk that has no room for the index of the log. It tries to write beside the file,
+// as far behind as the file and its log are long.
+func (s *Store) cannotGrow(err error) error {
+	full := outOfRoom(s.path, s.probe())
+	if found, ok := errors.AsType[*FileError](full); ok {
+		found.Err = fmt.Errorf("%w: %w", err, found.Err)
+	}
+	return full
+}
+
+func (s *Store) probe() (err error) {
+	file, err := os.CreateTemp(filepath.Dir(s.path), filepath.Base(s.path)+"-room-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	var at int64
+	for _, end := range fileEnds {
+		if info, err := os.Stat(s.path + end); err == nil && runtime.GOOS != "windows" { // where nothing is written there, there is nothing
+			at = max(at, info.Size())
+		}
+	}
+	if _, err := file.WriteAt(make([]byte, probeSize), at); err != nil {
+		return err //nolint:wrapcheck // the caller explains it
+	}
+	return file.Sync() //nolint:wrapcheck // likewise; some file systems find out as late as this
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package sqlite
+
+// surviveLimit does nothing where processes have no such limit.
+func surviveLimit() {}

@@ -1,12 +1,16 @@
 package mcptool
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay/internal/netguard"
 )
 
 // newHTTP makes the transport to an address.
@@ -16,7 +20,7 @@ func newHTTP(s *spec) *mcp.StreamableClientTransport {
 		MaxEventSize: mostMessage,
 		MaxRetries:   2, // whoever keeps the server tries again by itself
 		HTTPClient: &http.Client{
-			Transport: &headed{headers: s.headers},
+			Transport: &headed{headers: s.headers, base: cmp.Or[http.RoundTripper](s.transport, guarded())},
 			CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 				return fmt.Errorf("it leads to %s, and headers are for the server that they were given for: write that address", r.URL.Redacted())
 			},
@@ -25,7 +29,14 @@ func newHTTP(s *spec) *mcp.StreamableClientTransport {
 }
 
 // headed adds headers to requests, and bounds what comes back.
-type headed struct{ headers map[string]string }
+type headed struct {
+	headers map[string]string
+	base    http.RoundTripper
+}
+
+// guarded is the transport of all servers that have none of their own: it uses no proxy, and
+// refuses host names that lead to private addresses when it connects.
+var guarded = sync.OnceValue(func() *http.Transport { return netguard.Transport(nil) })
 
 func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
@@ -34,7 +45,7 @@ func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header.Set(name, value)
 		}
 	}
-	response, err := http.DefaultTransport.RoundTrip(r)
+	response, err := h.base.RoundTrip(r)
 	if err != nil {
 		return nil, fmt.Errorf("send a request: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 )
@@ -28,6 +29,7 @@ type spec struct {
 	apart     string
 	prepare   func(context.Context, []string) ([]string, error)
 	redact    *strings.Replacer
+	transport http.RoundTripper // nil for the usual one
 }
 
 // resolve fills in what a server's declaration leaves open.

@@ -17,7 +17,7 @@ import (
 // perform runs the calls that may run, and stores their results. A call that has
 // to wait parks the turn, once those are done that need not wait for it.
 func (t *turn) perform(b *batch) EndReason {
-	if err := t.approve(b); err != nil {
+	if err := t.approveHere(b); err != nil {
 		return t.failed(err)
 	}
 	if err := t.runCalls(b); err != nil {
@@ -145,6 +145,9 @@ func (t *turn) guard(c *call, do func(*turn, *call), sudden func(*call, any)) {
 func (t *turn) runOne(c *call) {
 	if t.ctx.Err() != nil {
 		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+		return
+	}
+	if !t.stillThere(c) {
 		return
 	}
 	start := time.Now()

@@ -61,6 +61,7 @@
 //
 //   - Reading what [Policy].Hide does not name. Secrets that the user can read, the
 //     program can read; with a network it can send them anywhere.
+//   - With a network: services of this machine on the loopback interface.
 //   - Other ways to a hidden file: a hard link to it, a second mount of it, and for root
 //     the device that it is on.
 //   - Use of the disk and of the network. Memory, processes and CPU time are bounded by

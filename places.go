@@ -96,7 +96,9 @@ func (t *turn) reconsider(b *batch) bool {
 			if c.result == nil && c.moved() {
 				t.decide(c, c.askAgain(floor))
 			}
-		}, func(c *call, value any) { c.refuse("belay", fmt.Sprintf("panic while checking the call again: %v", value)) })
+		}, func(c *call, value any) {
+			c.refuse("belay", fmt.Sprintf("panic while checking the call again: %v", value))
+		})
 		again = again || c.state == CallParked
 	}
 	return again

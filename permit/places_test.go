@@ -84,7 +84,9 @@ func newMover(t testing.TB) *mover {
 	return &mover{world: w, floor: w.floor(t, permit.Options{Mode: permit.Strict, Sandboxed: true})}
 }
 
-func (s *mover) note(format string, args ...any) { s.notes = append(s.notes, fmt.Sprintf(format, args...)) }
+func (s *mover) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
 
 func (s *mover) agent(t testing.TB, c *change, store belay.Store, steps []scripted.Step, opts belay.Options) *belay.Agent {
 	t.Helper()
@@ -111,7 +113,9 @@ func (s *mover) agent(t testing.TB, c *change, store belay.Store, steps []script
 
 type approver func(q belay.Question) belay.Decision
 
-func (f approver) Approve(_ context.Context, q belay.Question) (belay.Decision, error) { return f(q), nil }
+func (f approver) Approve(_ context.Context, q belay.Question) (belay.Decision, error) {
+	return f(q), nil
+}
 
 // expectNotes checks what was asked and run.
 func (s *mover) expectNotes(t *testing.T, c *change, result string) {

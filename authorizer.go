@@ -24,6 +24,10 @@ type Authorization struct {
 	// of the call: a yes that reaches further than one call answers the questions
 	// of that name.
 	By string
+	// Places identifies where the paths of the call lead now. If it is different when an
+	// approved call is about to run, the call is asked about again. It is opaque, and a
+	// hash of it is stored. Defaults to nothing: the paths are not compared.
+	Places string
 }
 
 // PatternAuthorizer is an Authorizer with a grammar for sets of calls, which

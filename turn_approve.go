@@ -31,7 +31,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 	now := time.Now()
 	c.approval = &Approval{
 		ID: approvalPrefix + strings.ToLower(rand.Text()), Session: t.scope.Session, Turn: t.scope.Turn, Call: c.ID, Tool: c.Tool,
-		Hash: canonicalHash(c.Input), Reason: who.reason, By: who.by, Floor: who.floor, Asked: now, Expires: now.Add(t.agent.opts.ApprovalExpiry),
+		Hash: approvalHash(c.Input, c.places), Reason: who.reason, By: who.by, Floor: who.floor, Asked: now, Expires: now.Add(t.agent.opts.ApprovalExpiry),
 	}
 	if granted {
 		t.decidedUnasked(c, asGranted(by))

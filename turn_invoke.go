@@ -17,7 +17,7 @@ import (
 // runBatch runs the calls that may run and stores their results. If a call must wait,
 // the turn is parked after the calls that need not wait for it.
 func (t *turn) runBatch(b *batch) EndReason {
-	if err := t.approve(b); err != nil {
+	if err := t.approveHere(b); err != nil {
 		return t.fail(err)
 	}
 	if err := t.runCalls(b); err != nil {
@@ -145,6 +145,9 @@ func (t *turn) callGuarded(c *call, do func(*turn, *call), onPanic func(*call, a
 func (t *turn) runOne(c *call) {
 	if t.ctx.Err() != nil {
 		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
+		return
+	}
+	if !t.stillThere(c) {
 		return
 	}
 	start := time.Now()

@@ -38,6 +38,7 @@ type call struct {
 	// askers are who leaves it to a person, the floor and then hooks in plan
 	// order. Of a call that was judged before its process ended they are not known.
 	askers   []asker
+	places   string // where its paths lead, as the floor said when it was last asked
 	approval *Approval
 	grant    *Grant // made of the approval's decision, and not yet stored
 	tooLate  string // what the approver said otherwise, when somebody else had decided
@@ -272,7 +273,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 		return a, false
 	}
 	c.askers = outcome.Output.askers
-	return Authorization{outcome.Output.Decision, outcome.Output.Reason, cmp.Or(outcome.By, "tool.pre")}, true
+	return Authorization{Decision: outcome.Output.Decision, Reason: outcome.Output.Reason, By: cmp.Or(outcome.By, "tool.pre")}, true
 }
 
 // askFloor asks the floor about the final input, and the floors of the parents. The
@@ -280,6 +281,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 // more than its parent.
 func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 	var askers []asker
+	var places []string
 	for _, authorizer := range t.floors() {
 		floor, err := authorizer.Authorize(t.ctx, t.toolCall(c))
 		if err != nil && t.ctx.Err() != nil {
@@ -287,12 +289,15 @@ func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 			return Authorization{}
 		}
 		if err != nil {
-			floor = Authorization{ToolDeny, "the floor could not judge the call: " + err.Error(), cmp.Or(floor.By, "floor")}
+			floor = Authorization{Decision: ToolDeny, Reason: "the floor could not judge the call: " + err.Error(), By: cmp.Or(floor.By, "floor")}
 		}
 		if _, known := toolSeverity[floor.Decision]; !known {
-			floor = Authorization{ToolDeny, "the floor answered what it cannot", cmp.Or(floor.By, "floor")}
+			floor = Authorization{Decision: ToolDeny, Reason: "the floor returned an unknown decision", By: cmp.Or(floor.By, "floor")}
 		}
 		floor.By = cmp.Or(floor.By, "floor")
+		if floor.Places != "" {
+			places = append(places, floor.Places)
+		}
 		if who := (asker{floor.By, floor.Reason, true}); floor.Decision == ToolAsk && !slices.Contains(askers, who) {
 			askers = append(askers, who)
 		}
@@ -300,6 +305,7 @@ func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 			verdict = floor
 		}
 	}
+	c.places = strings.Join(places, " ")
 	c.askers = append(askers, c.askers...)
 	return verdict
 }

@@ -178,6 +178,8 @@ func (t *turn) resumeCall(c *call) {
 		return
 	}
 	switch a := t.askFloor(c, Authorization{}); {
+	case c.result == nil && approved && c.hasPlaces() && c.moved():
+		t.decide(c, c.askAgain(a))
 	case a.Decision == ToolPass, a.Decision == ToolAsk && approved && t.sameQuestion(c, a):
 		if c.state == CallParked { // its tool parked it
 			c.state = CallStarted
@@ -198,7 +200,7 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 		return nil, false, "its approval is not on record"
 	case c.approval == nil || c.Wait != c.approval.ID: // its tool parked it
 		return nil, false, ""
-	case c.approval.Hash != canonicalHash(c.Input):
+	case !c.approval.isAbout(c.Input):
 		return nil, false, "its approval is about another input"
 	case c.approval.Decided != nil:
 		return c.approval.Decided, false, ""

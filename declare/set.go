@@ -37,8 +37,9 @@ type Options struct {
 	// the scheme's own; *.host for all hosts below; or an address, for all that begin
 	// with it. Defaults to nowhere.
 	Allowlist []string
-	// Transport carries the calls of webhooks. Defaults to one that uses no proxy and
-	// holds http to this machine.
+	// Transport carries the calls of webhooks. Defaults to one that uses no proxy, connects
+	// with http to this machine only, and refuses host names that lead to private addresses
+	// when it connects.
 	Transport http.RoundTripper
 	// Trust is asked before a command or worker of a declaration runs or its webhook is
 	// called, each time. If it returns an error, nothing runs: a gate denies, whatever its

@@ -22,6 +22,7 @@ import (
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/netguard"
 )
 
 // The headers of a signed call. The signature is the HMAC-SHA256, in hexadecimal digits
@@ -135,20 +136,20 @@ func (s *Set) check(u *url.URL) error {
 	}
 }
 
-// newClient makes the client of webhooks: it follows no redirect and keeps no cookie.
+// newClient makes the client of webhooks. It follows no redirect, keeps no cookie, uses no
+// proxy, and checks where a name leads when it connects.
 func newClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
-		dialer := &net.Dialer{Timeout: 10 * time.Second}
 		local := &net.Dialer{Timeout: 10 * time.Second, Control: onlyLoopback}
-		transport = &http.Transport{
-			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if plain, _ := ctx.Value(plainKey{}).(bool); plain {
-					return local.DialContext(ctx, network, addr)
-				}
-				return dialer.DialContext(ctx, network, addr)
-			},
-			ForceAttemptHTTP2: true, MaxIdleConns: 16, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		guarded := netguard.Transport(nil)
+		dial := guarded.DialContext
+		guarded.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if plain, _ := ctx.Value(plainKey{}).(bool); plain {
+				return local.DialContext(ctx, network, addr)
+			}
+			return dial(ctx, network, addr)
 		}
+		transport = guarded
 	}
 	return &http.Client{
 		Transport:     transport,

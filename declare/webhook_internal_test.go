@@ -52,3 +52,27 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 		}
 	}
 }
+
+// A webhook goes neither through a proxy that nobody asked for nor to the metadata service of
+// a cloud. Where names lead is checked when they are connected to: see package netguard.
+//
+// SPEC P-15
+func TestWebhookConnectionsAreGuarded(t *testing.T) {
+	t.Parallel()
+	client := newClient(nil)
+	transport, ok := client.Transport.(*http.Transport)
+	if !ok || transport.Proxy != nil {
+		t.Fatalf("the transport is %T, and may use a proxy", client.Transport)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://169.254.169.254/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "it is never connected to") {
+		t.Errorf("the error is %v", err)
+	}
+}

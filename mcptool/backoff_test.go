@@ -62,7 +62,8 @@ func TestPausesGrowAndAreBounded(t *testing.T) {
 // that is slow to fail, or dies soon after it was ready, has not lived well.
 //
 // SPEC E-09
-func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) { //nolint:paralleltest // the transport of the process is replaced
+func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
+	t.Parallel()
 	web := &onOff{handler: answering(func(w http.ResponseWriter, tool string, id json.RawMessage) {
 		if tool == "refuse" {
 			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, id)
@@ -70,9 +71,6 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) { //nolint:paralleltest //
 		}
 		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"answered"}]}}`, id)
 	}, "answer", "refuse")}
-	before := http.DefaultTransport
-	http.DefaultTransport = web // a clock of the test's own knows no sockets
-	t.Cleanup(func() { http.DefaultTransport = before })
 	first := 100 * time.Millisecond
 	lives := []struct {
 		name  string
@@ -103,7 +101,7 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) { //nolint:paralleltest //
 				return nil, ctx.Err()
 			}
 		}}
-		e := open(t, &mcptool.Options{Wait: -1, Backoff: first}, server)
+		e := open(t, &mcptool.Options{Wait: -1, Backoff: first, Transport: web}, server) // a clock of the test's own knows no sockets
 		<-starts
 		for _, life := range lives {
 			<-time.After(life.slow)

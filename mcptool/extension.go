@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -39,6 +40,9 @@ type Options struct {
 	Dir string
 	// Environ is the host's environment, as KEY=value. Defaults to that of the process.
 	Environ []string
+	// Transport carries the requests to servers at an address. Defaults to one that uses no
+	// proxy, and that refuses host names that lead to private addresses when it connects.
+	Transport http.RoundTripper
 	// Logger is told what servers print to standard error, and when they come and go.
 	// Defaults to discarding it.
 	Logger *slog.Logger
@@ -281,6 +285,7 @@ func (e *Extension) begin(m *mount) {
 		e.opts.Logger.Warn("mcp server is not started", "server", m.server.Name, "error", err)
 		return
 	}
+	spec.transport = e.opts.Transport
 	m.link = e.opts.Pool.take(&m.server, spec, &e.opts)
 	m.link.watch(m, e.follow)
 }

@@ -1,9 +1,11 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -47,7 +49,7 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, errors.New("it did not answer the handshake in time"))
 	defer cancel()
 	var transport mcp.Transport
-	answers := &headed{headers: l.spec.headers, announced: l.announce}
+	answers := &headed{headers: l.spec.headers, base: cmp.Or[http.RoundTripper](l.spec.transport, guarded()), announced: l.announce}
 	if l.spec.url != "" {
 		transport = newHTTP(l.spec, answers)
 	} else {

@@ -206,7 +206,7 @@ func serveRawHTTP(t *testing.T, how string) mcptool.Server {
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		mcptool.Guarded().CloseIdleConnections()
 	})
 	return mcptool.Server{Name: "raw", URL: server.URL}
 }

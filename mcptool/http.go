@@ -5,9 +5,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/belay-run/belay/internal/netguard"
 )
 
 // newHTTP makes the transport to an address.
@@ -28,11 +31,16 @@ func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 // headed adds headers to requests, bounds what comes back and makes it readable.
 type headed struct {
 	headers map[string]string
+	base    http.RoundTripper
 	// announced is called when the server announces other tools.
 	announced func()
 	// refused is set when a request was refused as one that the server does not know.
 	refused atomic.Bool
 }
+
+// guarded is the transport of all servers that have none of their own: it uses no proxy, and
+// refuses host names that lead to private addresses when it connects.
+var guarded = sync.OnceValue(func() *http.Transport { return netguard.Transport(nil) })
 
 func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
@@ -41,7 +49,7 @@ func (h *headed) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header.Set(name, value)
 		}
 	}
-	response, err := http.DefaultTransport.RoundTrip(r)
+	response, err := h.base.RoundTrip(r)
 	if err != nil {
 		return nil, fmt.Errorf("send a request: %w", err)
 	}

@@ -49,7 +49,7 @@ func (h *host) up() {
 	h.kill = sync.OnceFunc(func() {
 		_ = process.Process.Kill()
 		_ = process.Wait() // it was killed
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		mcptool.Guarded().CloseIdleConnections()
 	})
 	h.addr = h.desk.next().text
 }
@@ -149,7 +149,7 @@ func TestHTTPFaults(t *testing.T) { //nolint:paralleltest // see TestHTTP
 		}
 	}
 	shut(t, e)
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	mcptool.Guarded().CloseIdleConnections()
 }
 
 // An event of a stream that is longer than a message may be is refused by name before it is
@@ -223,5 +223,5 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 		t.Errorf("afterwards: a result of %d bytes, want 15 MiB", len(r.Text))
 	}
 	shut(t, e)
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	mcptool.Guarded().CloseIdleConnections()
 }

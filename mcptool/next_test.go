@@ -87,7 +87,7 @@ func TestAnnouncedToolsAreInTheNextRequest(t *testing.T) { //nolint:paralleltest
 			t.Cleanup(func() {
 				web.CloseClientConnections()
 				web.Close()
-				http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+				mcptool.Guarded().CloseIdleConnections()
 			})
 			return mcptool.Server{Name: "srv", URL: web.URL}
 		}, "srv__change", `{"text":"new"}`},
@@ -118,7 +118,7 @@ func serveSDK(t *testing.T, name string, s *mcp.Server) mcptool.Server {
 	t.Cleanup(func() {
 		web.CloseClientConnections()
 		web.Close()
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		mcptool.Guarded().CloseIdleConnections()
 	})
 	return mcptool.Server{Name: name, URL: web.URL}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ type spec struct {
 	apart     string
 	prepare   func(context.Context, []string) ([]string, error)
 	known     *strings.Replacer // takes the secrets out that the server was given
+	transport http.RoundTripper // nil for the usual one
 }
 
 // resolve fills in what a server's declaration leaves open.

@@ -173,7 +173,7 @@ func (f *Floor) holds(protection string) belay.ToolDecision {
 // Authorize judges a call.
 func (f *Floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.Explain(ctx, call.Tool(), call.Input())
-	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By}, nil
+	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
 // Explain says what the floor decides about a call of a tool with an input, and why.

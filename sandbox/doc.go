@@ -44,6 +44,7 @@
 //	signals           +                    +                   6
 //	devices           5                    +                   5 (Linux 6.10)
 //	descendants       +                    +                   -
+//	usage             +                    with Main           -
 //	endings           +                    -                   +
 //
 // A policy that asks for what is not held is applied as far as it can be, except that
@@ -60,9 +61,12 @@
 //
 //   - Reading what [Policy].Hide does not name. Secrets that the user can read, the
 //     program can read; with a network it can send them anywhere.
+//   - With a network: services of this machine on the loopback interface.
 //   - Other ways to a hidden file: a hard link to it, a second mount of it, and for root
 //     the device that it is on.
-//   - Use of the machine: processor, memory, disk and processes are not bounded.
+//   - Use of the disk and of the network. Memory, processes and CPU time are bounded by
+//     [Policy].Bounds: for a moment more may be used, and with landlock alone a process that
+//     leaves its session and its parent at once is not counted.
 //   - A hard link from a writable directory to a file elsewhere is that file, and so is
 //     a second mount of a protected file that may be written.
 //   - What a process outside does to a protected or hidden file: replacing it uncovers it

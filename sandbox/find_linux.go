@@ -51,7 +51,7 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 		if path, err = filepath.Abs(path); err != nil {
 			return nil, err
 		}
-		s := newSandbox(kind, means{bwrap: path})
+		s := newSandbox(kind, means{bwrap: path, watch: ready.Load()})
 		for range bwrapAttempts {
 			if err = s.probe(ctx); err == nil {
 				break
@@ -93,7 +93,12 @@ func newSandbox(kind Kind, m means) *Sandbox {
 // command spells out how a program is run.
 func (s *Sandbox) command(policy Policy, program string, argv []string) ([]string, error) {
 	if s.kind == Bubblewrap {
-		return s.bubblewrap(policy, program, argv)
+		line, err := s.bubblewrap(policy, program, argv)
+		if err != nil || !s.means.watch || !policy.Bounds.any() {
+			return line, err
+		}
+		o := order{kind: s.kind, policy: Policy{Bounds: policy.Bounds}, program: line[0], argv: line}
+		return append([]string{"/proc/self/exe"}, o.arguments()...), nil
 	}
 	o := order{kind: s.kind, means: s.means, policy: policy, program: program, argv: argv}
 	return append([]string{"/proc/self/exe"}, o.arguments()...), nil

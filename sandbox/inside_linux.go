@@ -61,8 +61,16 @@ func runInside(o order) error {
 		end()
 		return err
 	}
+	stderr, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		stderr = -1 // it was closed
+	}
 	if err := letGo(); err != nil {
 		return err // and take the others along
+	}
+	count, err := countInside(o.policy.Bounds, pid)
+	if err != nil {
+		return err // likewise
 	}
 	go func() { // ends with the process
 		for sig := range signals {
@@ -72,7 +80,16 @@ func runInside(o order) error {
 		}
 	}()
 	status, left := p.await(ours.status, pid)
-	if !left {
+	why := count.end()
+	switch {
+	case why != "":
+		_, _ = unix.Write(stderr, []byte(why+"\n")) // nobody may be listening
+	case left == leftRunning:
+		if err := count.handOver(); err != nil {
+			_ = unix.PidfdSendSignal(second, unix.SIGKILL, nil, 0) // nobody would count
+			_, _ = unix.Write(stderr, []byte("sandbox: "+err.Error()+"\n"))
+		}
+	case left == leftNothing:
 		end()
 	}
 	runtime.KeepAlive(ours)
@@ -144,17 +161,29 @@ func (p *plan) started(report *os.File) error {
 }
 
 // await waits until the program has ended.
-func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left bool) {
+func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left leftBehind) {
 	var e ending
 	if err := binary.Read(status, binary.NativeEndian, &e); err != nil {
 		// Something has killed the second process, and so all of it.
 		if how = reap(pid); !how.Signaled() {
 			how = unix.WaitStatus(unix.SIGKILL)
 		}
-		return how, true
+		return how, leftKilled
 	}
-	return unix.WaitStatus(e.Status), e.Left != 0
+	if e.Left != 0 {
+		return unix.WaitStatus(e.Status), leftRunning
+	}
+	return unix.WaitStatus(e.Status), leftNothing
 }
+
+// leftBehind is what is left in the namespaces when the program has ended.
+type leftBehind int
+
+const (
+	leftNothing leftBehind = iota
+	leftRunning            // processes in the background
+	leftKilled             // nothing, and the second process is gone too
+)
 
 // catch takes the signals that are to be passed on: those that one process sends to
 // another to say something. Those that are ignored stay so. To take all there are would

@@ -40,13 +40,16 @@ const (
 	// Endings is held if SIGTERM reaches the program, and it is seen to end as it ended: with its
 	// exit code, or by the signal that killed it.
 	Endings Limit = "endings"
+	// Usage is held if memory, processes and CPU time cannot exceed Policy.Bounds, whatever
+	// processes the program starts, and after it has ended too.
+	Usage Limit = "usage"
 )
 
 // Limits lists all of them, the gravest first.
 func Limits() []Limit {
 	return []Limit{
 		Writes, Truncation, Attributes, Protection, Missing, Hiding, Network, Loopback,
-		Sockets, AbstractSockets, Signals, Devices, Descendants, Endings,
+		Sockets, AbstractSockets, Signals, Devices, Descendants, Usage, Endings,
 	}
 }
 
@@ -79,6 +82,8 @@ func (l Limit) Text() string {
 		return "devices cannot be driven"
 	case Descendants:
 		return "ending the program ends all that it has started"
+	case Usage:
+		return "memory, processes and CPU time are bounded"
 	case Endings:
 		return "exit codes and signals come through exactly"
 	default:
@@ -92,7 +97,7 @@ func limitsOf(kind Kind, m means) []Limit {
 	case Namespaces:
 		limits := []Limit{
 			Writes, Truncation, Attributes, Protection, Missing, Hiding, Network, Loopback,
-			Sockets, Signals, Descendants, Endings,
+			Sockets, Signals, Descendants, Usage, Endings,
 		}
 		return append(limits, landlockLimits(m.abi)...)
 	case Landlock:
@@ -108,10 +113,14 @@ func limitsOf(kind Kind, m means) []Limit {
 		}
 		return append(limits, landlockLimits(m.abi)...)
 	case Bubblewrap:
-		return []Limit{
+		limits := []Limit{
 			Writes, Truncation, Attributes, Protection, Hiding, Network, Loopback,
 			Sockets, Signals, Devices, Descendants,
 		}
+		if m.watch {
+			limits = append(limits, Usage)
+		}
+		return limits
 	default:
 		return nil
 	}

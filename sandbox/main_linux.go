@@ -26,6 +26,12 @@ func Main() {
 		fmt.Fprintln(os.Stderr, "sandbox:", err)
 		os.Exit(exitCode(err))
 	}
+	if len(os.Args) > 1 && os.Args[1] == watchMarker {
+		if runWatcher(os.Args[2:]) != nil {
+			os.Exit(1) // nobody reads what it says
+		}
+		os.Exit(0)
+	}
 	ready.Store(true)
 }
 
@@ -53,10 +59,16 @@ func obey(args []string) error {
 	if o.kind == Namespaces {
 		return runInside(o)
 	}
-	var s script
-	if err := s.restrict(o); err != nil {
+	if err := watchThis(o); err != nil {
 		return err
 	}
+	var s script
+	if o.kind == Landlock {
+		if err := s.restrict(o); err != nil {
+			return err
+		}
+	}
+	s.bound(o)
 	s.leaveDescriptors()
 	var failed failure
 	if !s.run(&failed) {

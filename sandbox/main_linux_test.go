@@ -23,6 +23,7 @@ const (
 	attackTask = "BELAY_SANDBOX_ATTACK" // tries to get out, as the table of attacks has it
 	parentTask = "BELAY_SANDBOX_PARENT" // runs a command in a sandbox until it is killed
 	deafTask   = "BELAY_SANDBOX_DEAF"   // is a program that does not call Main
+	useTask    = "BELAY_SANDBOX_USE"    // uses much of the machine
 )
 
 func TestMain(m *testing.M) {
@@ -33,6 +34,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(attackTask) != "":
 		attack(os.Getenv(attackTask))
+	case os.Getenv(useTask) != "":
+		useMuch(os.Getenv(useTask))
 	case os.Getenv(parentTask) != "":
 		parent(os.Getenv(parentTask))
 	default:

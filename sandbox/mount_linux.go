@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -52,6 +53,7 @@ func (s *script) readOnly(what string, tree any, name string, flags int) {
 func (s *script) mounts(o order, holds []hold, sockets []string) {
 	s.do("separate the mounts from those outside", unix.SYS_MOUNT, "none", "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	s.do("mount /proc", unix.SYS_MOUNT, "proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+	s.boundProcesses(o)
 	write := o.policy.Write
 	if slices.Contains(write, "/") {
 		write = nil // nothing is read-only to begin with
@@ -63,7 +65,7 @@ func (s *script) mounts(o order, holds []hold, sockets []string) {
 	if !slices.Contains(o.policy.Write, "/") {
 		s.readOnly("everything", unix.AT_FDCWD, "/", 0)
 	}
-	s.ownDevices()
+	s.ownDevices(o.policy.Bounds.Memory)
 	for i, dir := range write {
 		s.attach(trees[i], dir)
 	}
@@ -115,9 +117,13 @@ func (s *script) nothing() *int32 {
 }
 
 // ownDevices gives the program terminals and shared memory that nobody else has.
-func (s *script) ownDevices() {
+func (s *script) ownDevices(memory int64) {
+	options := "mode=1777"
+	if memory > 0 {
+		options += ",size=" + strconv.FormatInt(memory, 10)
+	}
 	if isDir("/dev/shm") {
-		s.do("mount /dev/shm", unix.SYS_MOUNT, "tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+		s.do("mount /dev/shm", unix.SYS_MOUNT, "tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
 	}
 	if !isDir("/dev/pts") {
 		return

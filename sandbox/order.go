@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // marker is the first argument of a child that is to apply a policy. Nobody else
@@ -30,6 +31,10 @@ func (o order) arguments() []string {
 		"users=" + strconv.FormatBool(o.means.users),
 		"network=" + strconv.FormatBool(o.policy.Network),
 		"program=" + o.program,
+		"memory=" + strconv.FormatInt(o.policy.Bounds.Memory, 10),
+		"processes=" + strconv.Itoa(o.policy.Bounds.Processes),
+		"cpu=" + o.policy.Bounds.CPUTime.String(),
+		"settings=" + o.policy.Bounds.Settings,
 	}
 	for _, list := range []struct {
 		key   string
@@ -64,6 +69,14 @@ func parseOrder(args []string) (order, error) {
 			o.policy.Network, err = strconv.ParseBool(value)
 		case "program":
 			o.program = value
+		case "memory":
+			o.policy.Bounds.Memory, err = strconv.ParseInt(value, 10, 64)
+		case "processes":
+			o.policy.Bounds.Processes, err = strconv.Atoi(value)
+		case "cpu":
+			o.policy.Bounds.CPUTime, err = time.ParseDuration(value)
+		case "settings":
+			o.policy.Bounds.Settings = value
 		case "write":
 			o.policy.Write = append(o.policy.Write, value)
 		case "protect":
@@ -85,13 +98,13 @@ func parseOrder(args []string) (order, error) {
 // check refuses an order that cannot be meant.
 func (o order) check() error {
 	switch {
-	case o.kind != Namespaces && o.kind != Landlock:
+	case o.kind != Namespaces && o.kind != Landlock && o.kind != Bubblewrap:
 		return fmt.Errorf("unknown kind %q", o.kind)
-	case o.means.abi < 1:
+	case o.kind != Bubblewrap && o.means.abi < 1:
 		return fmt.Errorf("unknown Landlock ABI %d", o.means.abi)
 	case o.program == "" || len(o.argv) == 0:
 		return errors.New("there is no program to run")
 	default:
-		return nil
+		return o.policy.Bounds.check()
 	}
 }

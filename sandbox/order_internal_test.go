@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -14,9 +15,12 @@ func TestOrdersArrive(t *testing.T) {
 	names := rapid.SliceOfN(name, 0, 3)
 	rapid.Check(t, func(t *rapid.T) {
 		sent := order{
-			kind:    rapid.SampledFrom([]Kind{Landlock, Namespaces}).Draw(t, "kind"),
-			means:   means{abi: rapid.IntRange(1, 20).Draw(t, "abi"), users: rapid.Bool().Draw(t, "users")},
-			policy:  Policy{Network: rapid.Bool().Draw(t, "network")},
+			kind:  rapid.SampledFrom([]Kind{Landlock, Namespaces}).Draw(t, "kind"),
+			means: means{abi: rapid.IntRange(1, 20).Draw(t, "abi"), users: rapid.Bool().Draw(t, "users")},
+			policy: Policy{Network: rapid.Bool().Draw(t, "network"), Bounds: Bounds{
+				Memory: rapid.Int64Min(0).Draw(t, "memory"), Processes: rapid.IntMin(0).Draw(t, "processes"),
+				CPUTime: time.Duration(rapid.Int64Min(0).Draw(t, "time")), Settings: rapid.String().Draw(t, "settings"),
+			}},
 			program: name.Draw(t, "program"),
 			argv:    rapid.SliceOfN(rapid.String(), 1, 4).Draw(t, "argv"),
 		}

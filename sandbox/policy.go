@@ -29,7 +29,10 @@ func lookUp(name string) (string, error) {
 // what is hidden, so that a link that changes later leads nowhere. What is within others
 // is left out, and so are directories that are protected.
 func resolve(p Policy) (Policy, error) {
-	resolved := Policy{Network: p.Network}
+	if err := p.Bounds.check(); err != nil {
+		return Policy{}, err
+	}
+	resolved := Policy{Network: p.Network, Bounds: p.Bounds}
 	for _, name := range p.Protect {
 		if err := checkName("Protect", name); err != nil {
 			return Policy{}, err

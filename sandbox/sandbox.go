@@ -54,6 +54,9 @@ type Policy struct {
 	// Network is whether the network may be used. Without it there is the loopback
 	// interface alone, and nobody from outside is on it. Defaults to false.
 	Network bool
+	// Bounds limit how much of the machine the program uses. Which sandboxes hold this,
+	// [Usage] tells. Defaults to none.
+	Bounds Bounds
 }
 
 // Options are the options of [Find].
@@ -83,6 +86,7 @@ type means struct {
 	abi   int    // of Landlock
 	users bool   // a user namespace is needed to make the others
 	bwrap string // the program
+	watch bool   // this program calls Main, and so can count what others use
 }
 
 // Find looks at what this machine can do, by running a child that tries to get

@@ -111,6 +111,7 @@ func (s *script) sameUser() {
 func (p *plan) becomeProgram(o order) error {
 	s := &p.program
 	s.do("begin a session", unix.SYS_SETSID)
+	s.bound(o)
 	s.leaveDescriptors()
 	for sig := 1; sig <= lastSignal; sig++ {
 		if handled(sig) {

@@ -38,12 +38,13 @@ func (a *app) foundSandbox(ctx context.Context) *sandbox.Sandbox {
 	return a.box
 }
 
-// confine has a command run in the sandbox. It may change the project, the temporary
-// directory and what the settings name, without what steers Belay and git; and use the
-// network if that is what it was understood to do. A command that was understood to
-// change the machine runs as it is: whoever let it run let it do that. One that was not
-// understood, or not all of it, does not.
-func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
+// confine runs a command in the sandbox. The command may change the project, the temporary
+// directory and the directories that the settings name, except for the files that steer
+// Belay and git. A command of zone 0, and every command in read-only mode, may not change
+// the project. A command has the network if the floor understood that it uses it. A command
+// that the floor understood to change the machine runs outside the sandbox, because whoever
+// approved it approved that; a command that was not understood as a whole stays inside.
+func (f *floor) confine(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
 	if f.box == nil {
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
 			return fmt.Errorf("%s wants commands confined, and this machine has no sandbox: install bubblewrap, or use a Linux with Landlock; `belay doctor` says what was tried", f.settings.From("sandbox.mode"))
@@ -51,8 +52,9 @@ func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.
 		return nil
 	}
 	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)})
-	if e == nil { // nobody has judged it here
-		e = new(permit.Explanation)
+	if e == nil { // it was judged too long ago, or elsewhere
+		e = f.of(nil).Explain(ctx, call.Tool, call.Input)
+		e.Findings = nil // and so it gets neither network nor a way out
 	}
 	if f.outside(e) {
 		return nil
@@ -76,6 +78,9 @@ func (f *floor) confine(_ context.Context, call *belay.Invocation, run *toolbox.
 	run.Argv = argv
 	run.Env = append(append(run.Env, cacheVariables(cache)...), stores...)
 	run.Note = "it ran in a sandbox: only the project and temporary files can be changed"
+	if readsOnly(e) {
+		run.Note = "it ran in a sandbox: the project is read-only there, because the command was understood to read only; temporary files can be changed"
+	}
 	if !policy.Network {
 		run.Note += ", and there is no network"
 	}
@@ -93,6 +98,8 @@ func (f *floor) confinement(e *permit.Explanation) string {
 		return "outside the sandbox: it changes the machine"
 	case e.Network():
 		return "in the sandbox, with network"
+	case readsOnly(e):
+		return "in the sandbox, with the project read-only and without network"
 	default:
 		return "in the sandbox, without network"
 	}
@@ -132,6 +139,10 @@ func (f *floor) policy(e *permit.Explanation) sandbox.Policy {
 		Protect: slices.Concat(steering(s.Project, e), ownFiles(s), f.later(e)),
 		Hide:    keyFiles(s),
 		Network: e.Network(),
+		Bounds:  boundsOf(s),
+	}
+	if readsOnly(e) {
+		f.keepProject(&p)
 	}
 	if agent := os.Getenv("SSH_AUTH_SOCK"); e.Agent() && filepath.IsAbs(agent) {
 		p.Sockets = append(p.Sockets, agent)

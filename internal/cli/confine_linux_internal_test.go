@@ -26,7 +26,13 @@ type room struct {
 // newRoom makes a project in a directory that is not a temporary one, with files.
 func newRoom(t *testing.T, user string, files map[string]string) *room {
 	t.Helper()
-	s := load(t, user, "BELAY_MODE=build")
+	return newRoomIn(t, "build", user, files)
+}
+
+// newRoomIn makes a project in a mode.
+func newRoomIn(t *testing.T, mode, user string, files map[string]string) *room {
+	t.Helper()
+	s := load(t, user, "BELAY_MODE="+mode)
 	for name, text := range files {
 		path := filepath.Join(s.Project, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -129,7 +129,7 @@ func spillDir(s *config.Loaded) string { return filepath.Join(s.Home(), "spill")
 func (f *floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.of(call.Policy()).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
-	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By}, nil
+	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
 // Covers reports whether a pattern covers a call, in the mode of its turn.
@@ -162,7 +162,7 @@ type tighterFloor struct {
 func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.In(modeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
-	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By}, nil
+	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
 // remember keeps what was found about a call. Of one that was judged before, as when
@@ -172,7 +172,7 @@ func (f *floor) remember(c judgedCall, e *permit.Explanation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if before := f.judged[c]; before != nil {
-		if f.outside(before) && !f.outside(e) || before.Network() && !e.Network() {
+		if f.outside(before) && !f.outside(e) || before.Network() && !e.Network() || readsOnly(e) && !readsOnly(before) {
 			f.judged[c] = e
 		}
 		return

@@ -68,7 +68,7 @@ func (a *app) openMCP(ctx context.Context, s *config.Loaded, servers []mcptool.S
 	if environ == nil {
 		environ = os.Environ()
 	}
-	e, err := mcptool.New(ctx, servers, &mcptool.Options{Dir: s.Project, Environ: environ, Logger: a.logger(), Wait: wait})
+	e, err := mcptool.New(ctx, servers, &mcptool.Options{Dir: s.Project, Environ: environ, Logger: a.logger(), Wait: wait, Transport: transportOf(s)})
 	if err != nil {
 		return nil, usage("%w", err)
 	}

@@ -131,7 +131,7 @@ func (a *app) newHost(ctx context.Context, s *config.Loaded) *space.Host {
 		NoCommands: !s.Hooks.AllowCommands,
 		Declare: declare.Options{
 			Project: s.Project, Environ: a.hookEnvironment(s), Secrets: providerKeys(s), Allowlist: s.Hooks.WebhookAllowlist, Logger: a.hookLogger(s),
-			Confine: a.confineHook(ctx, s),
+			Confine: a.confineHook(ctx, s), Transport: transportOf(s),
 		},
 	}
 	if s.UserDir != "" {
@@ -190,6 +190,7 @@ func (a *app) confineHook(ctx context.Context, s *config.Loaded) func(context.Co
 			Protect: slices.Concat(steering(s.Project, new(permit.Explanation)), []string{filepath.Join(s.Project, ".git")}, ownFiles(s)),
 			Hide:    keyFiles(s),
 			Network: slices.Contains(space.Confined(run), space.GrantNetwork),
+			Bounds:  boundsOf(s),
 		}, e.Argv)
 		if err != nil {
 			return fmt.Errorf("it cannot be confined: %w", err)

@@ -39,6 +39,7 @@ type Config struct {
 	Retention Retention `json:"retention"`
 	Permit    Permit    `json:"permit"`
 	Sandbox   Sandbox   `json:"sandbox"`
+	Network   Network   `json:"network"`
 	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
@@ -143,6 +144,11 @@ func fields() []field {
 		{path: "permit.tools", value: func(c *Config) any { return &c.Permit.Tools }, private: "what tools do", inFiles: always},
 		{path: "sandbox.mode", value: func(c *Config) any { return &c.Sandbox.Mode }, check: func(c *Config) error { return oneOf(c.Sandbox.Mode, sandboxModes()) }, looser: looserSandbox, inFiles: never(SandboxOff)},
 		{path: "sandbox.write", value: func(c *Config) any { return &c.Sandbox.Write }, check: func(c *Config) error { return checkDirectories(c.Sandbox.Write) }, private: "which directories beyond it are used", inFiles: always},
+		{path: "sandbox.memory", value: func(c *Config) any { return &c.Sandbox.Memory }, private: "how much of the machine commands use"},
+		{path: "sandbox.processes", value: func(c *Config) any { return &c.Sandbox.Processes }, private: "how much of the machine commands use"},
+		{path: "sandbox.cpu_time", value: func(c *Config) any { return &c.Sandbox.CPUTime }, private: "how much of the machine commands use"},
+		{path: "network.private_hosts", value: func(c *Config) any { return &c.Network.PrivateHosts }, private: "which hosts are private"},
+		{path: "network.proxy", value: func(c *Config) any { return &c.Network.Proxy }, private: "whether a proxy is used"},
 		{path: "hooks.disable", value: func(c *Config) any { return &c.Hooks.Disable }, private: "which hooks do not run", variable: "BELAY_DISABLE_HOOKS"},
 		{path: "hooks.allow_commands", value: func(c *Config) any { return &c.Hooks.AllowCommands }, private: "whether commands run", variable: "BELAY_ALLOW_COMMANDS"},
 		{path: "hooks.webhook_allowlist", value: func(c *Config) any { return &c.Hooks.WebhookAllowlist }, private: "where webhooks go", variable: "BELAY_WEBHOOK_ALLOWLIST"},

@@ -91,7 +91,8 @@ permit:
   tools:
     deploy: {zone: external, reads: [from], writes: [to], urls: [at], command: run}
     "x_*": {zone: 0}
-sandbox: {mode: off, write: [~/cache]}
+sandbox: {mode: off, write: [~/cache], memory: 3GB, processes: 7, cpu_time: 2h}
+network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
 hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com]}
@@ -137,7 +138,8 @@ providers:
 				"x_*":    {},
 			},
 		},
-		Sandbox: config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}},
+		Sandbox: config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}, Memory: 3_000_000_000, Processes: 7, CPUTime: 2 * time.Hour},
+		Network: config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
 		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
 		Skills:  config.Skills{EnforceAllowedTools: true},
 		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}},
@@ -315,6 +317,9 @@ func TestMistakes(t *testing.T) {
 		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may tighten it"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it and not loosen it: put it into the user's belay.yaml"}},
 		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may tighten it"}},
+		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: it is not for a project to say how much of the machine commands use"}},
+		{"a bound of processes is a number", "sandbox: {processes: many}\n", "", []string{"sandbox.processes"}},
+		{"a bound of time is a duration", "sandbox: {cpu_time: long}\n", "", []string{"sandbox.cpu_time"}},
 		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: it is not for a project"}},
 		{"a project's store is in the project", "", "store: ../x.db\n", []string{"is outside the project"}},
 	} {
@@ -357,7 +362,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are the settings that a project's file cannot have.
-var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "memory.file", "providers"}
+var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers"}
 
 // Rules and guards of both files hold together.
 func TestRulesAddUp(t *testing.T) {
@@ -396,6 +401,22 @@ func TestFloorIsNotLoosenedByVariables(t *testing.T) {
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: the error is %v, want %q in it", test.variable, err, test.want)
 		}
+	}
+}
+
+// The bounds of confined commands are the user's: a variable goes before the file.
+//
+// SPEC P-13
+func TestBoundsOfTheSandbox(t *testing.T) {
+	t.Parallel()
+	o := files(t, "sandbox: {memory: 3GB, processes: 7}\n", "")
+	o.Environ = []string{"BELAY_SANDBOX_MEMORY=500MB", "BELAY_SANDBOX_CPU_TIME=90s"}
+	l := load(t, o)
+	if want := (config.Sandbox{Mode: "auto", Memory: 500_000_000, Processes: 7, CPUTime: 90 * time.Second}); !cmp.Equal(l.Sandbox, want) {
+		t.Error(cmp.Diff(want, l.Sandbox))
+	}
+	if l.From("sandbox.memory").Kind == "user" || l.From("sandbox.processes").Kind != "user" {
+		t.Errorf("memory is from %s, processes are from %s", l.From("sandbox.memory"), l.From("sandbox.processes"))
 	}
 }
 

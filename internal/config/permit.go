@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -44,6 +45,21 @@ type Sandbox struct {
 	Mode string `json:"mode"`
 	// Write are further directories that confined commands may change, absolute.
 	Write []string `json:"write"`
+	// Memory is how many bytes a confined command may use, with everything that it starts. 0
+	// is half of the machine's.
+	Memory int64 `json:"memory"`
+	// Processes is how many processes and threads it may have. 0 is 4096.
+	Processes int `json:"processes"`
+	// CPUTime is how much CPU time it may use. 0 is an hour for each CPU.
+	CPUTime time.Duration `json:"cpu_time"`
+}
+
+// Network says how webhooks and MCP servers at an address are connected to.
+type Network struct {
+	// PrivateHosts are host names that may lead to private addresses: names, or *.name.
+	PrivateHosts []string `json:"private_hosts"`
+	// Proxy is whether the proxy that the environment names is used.
+	Proxy bool `json:"proxy"`
 }
 
 // The modes of the sandbox, from loose to tight.

@@ -61,6 +61,9 @@ const template = `# Settings of this project for belay. Every line is optional; 
 
 # sandbox:                     # confines the commands of the shell
 #   mode: require              # auto (where the machine can), require (else they do not run), off (user's own file only)
+# How much of the machine a confined command may use is set in the user's own file, or by a variable: sandbox.memory (half of
+# the machine's if not set), sandbox.processes (4096) and sandbox.cpu_time (one hour for each CPU).
+# So are network.private_hosts (host names of webhooks and MCP servers that may lead to private addresses) and network.proxy.
 
 # skills:
 #   enforce_allowed_tools: false # whether the allowed-tools of an active skill is a limit

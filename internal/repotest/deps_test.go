@@ -81,6 +81,7 @@ var rooms = []room{
 	{"internal/killtest", levelPrograms, nil, "the tests that kill processes at random put everything together"},
 	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
 	{"internal/riverjobs", levelShared, []string{"github.com/riverqueue/river", "modernc.org/sqlite"}, "the job engine is River, on whatever driver the store brings; SQLite is for its tests"},
+	{"internal/netguard", levelWords, nil, "addresses are checked alike wherever one is connected to"},
 	{"internal/proc", levelShared, nil, "child processes are the operating system's matter: the standard library does"},
 	{"internal/chat", levelShared, []string{"charm.land", "github.com/charmbracelet", "github.com/muesli/cancelreader"}, "the chat draws what the runtime tells it, and knows neither stores nor providers"},
 	{"cmd/...", levelPrograms, nil, "a command puts everything together"},

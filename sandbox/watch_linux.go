@@ -1,0 +1,403 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Most machines do not let a user make a cgroup, and the kernel's other limits are about
+// single processes or about all processes of a user. So a watcher counts: it reads
+// /proc, adds up, and kills. In a sandbox of kind Namespaces the process that stays outside
+// is the watcher. In the other kinds, and for processes that a program leaves in the
+// background, the watcher is a process of its own.
+
+const (
+	// watchMarker is the first argument of a watcher.
+	watchMarker = "@belay-sandbox-watch-1"
+	// watchFirst is when a program is first looked at. Most have ended by then.
+	watchFirst = 30 * time.Millisecond
+	// watchPause is the shortest time between two looks. watchShare is how many times longer
+	// than the look itself the pause is at least: the watcher uses little of a busy machine.
+	watchPause = 100 * time.Millisecond
+	watchShare = 20
+)
+
+// process identifies a process. A number alone may come to mean another one.
+type process struct {
+	pid   int
+	start uint64 // in clock ticks since the machine started
+}
+
+// watcher watches a program and everything that it starts.
+type watcher struct {
+	bounds Bounds
+	root   process
+	// contained says that all processes end with the root, and that the root is not the
+	// program itself but the first process of its namespace.
+	contained bool
+	// groups are the process groups and sessions that the program and its descendants have
+	// made. They tell who belongs to it when a parent has ended.
+	groups map[int]bool
+	known  map[process]bool // who belonged to it at the last look
+}
+
+func newWatcher(b Bounds, root process, contained bool) *watcher {
+	return &watcher{bounds: b, root: root, contained: contained, groups: map[int]bool{root.pid: true}}
+}
+
+// stat is what /proc/PID/stat says about a process.
+type stat struct {
+	process
+
+	state                  byte
+	parent, group, session int
+	threads                int
+	pages                  int64
+	ticks                  uint64 // of CPU time, with those of its children that have ended
+}
+
+// readStat reads /proc/PID/stat.
+func readStat(pid int) (stat, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, err
+	}
+	s, ok := parseStat(pid, data)
+	if !ok {
+		return stat{}, fmt.Errorf("/proc/%d/stat: unexpected text %q", pid, data)
+	}
+	return s, nil
+}
+
+func parseStat(pid int, data []byte) (stat, bool) {
+	end := bytes.LastIndexByte(data, ')') // a name may contain anything
+	if end < 0 {
+		return stat{}, false
+	}
+	fields := strings.Fields(string(data[end+1:]))
+	if len(fields) < 22 || len(fields[0]) != 1 {
+		return stat{}, false
+	}
+	ok := true
+	number := func(field int) int64 { // counted from 1, as in the manual page proc_pid_stat(5)
+		n, err := strconv.ParseInt(fields[field-3], 10, 64)
+		ok = ok && err == nil
+		return n
+	}
+	s := stat{
+		process: process{pid, uint64(number(22))}, state: fields[0][0],
+		parent: int(number(4)), group: int(number(5)), session: int(number(6)), threads: int(number(20)), pages: number(24),
+	}
+	for field := 14; field <= 17; field++ {
+		s.ticks += uint64(max(number(field), 0))
+	}
+	return s, ok
+}
+
+// look finds the processes that are the program's.
+func (w *watcher) look() ([]stat, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	_ = dir.Close() // it was only read
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]int{} // places in all, by parent
+	var all []stat
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if s, err := readStat(pid); err == nil { // else it has ended
+			children[s.parent] = append(children[s.parent], len(all))
+			all = append(all, s)
+		}
+	}
+	taken := make([]bool, len(all))
+	var ours []stat
+	var take func(i int)
+	take = func(i int) {
+		if taken[i] {
+			return
+		}
+		taken[i] = true
+		ours = append(ours, all[i])
+		for _, child := range children[all[i].pid] {
+			take(child)
+		}
+	}
+	for i := range all {
+		s := &all[i]
+		if s.process == w.root || w.known[s.process] || s.start >= w.root.start && (w.groups[s.group] || w.groups[s.session]) {
+			take(i)
+		}
+	}
+	w.remember(ours)
+	return ours, nil
+}
+
+// remember notes by what those that belong to the program will be known. A number that
+// nobody uses any more is forgotten: it may come to mean another process.
+func (w *watcher) remember(ours []stat) {
+	known, groups := make(map[process]bool, len(ours)), map[int]bool{}
+	for i := range ours {
+		known[ours[i].process] = true
+		groups[ours[i].pid] = true
+	}
+	for i := range ours {
+		for _, id := range []int{ours[i].group, ours[i].session} {
+			if w.groups[id] {
+				groups[id] = true
+			}
+		}
+	}
+	w.known, w.groups = known, groups
+}
+
+// ticksPerSecond is the unit of times in /proc, which is the same on all machines that are
+// supported.
+const ticksPerSecond = 100
+
+// use adds up what processes use.
+func (w *watcher) use(ours []stat) usage {
+	var u usage
+	for i := range ours {
+		s := &ours[i]
+		u.cpu += time.Duration(s.ticks) * time.Second / ticksPerSecond
+		if w.contained && s.process == w.root {
+			continue
+		}
+		u.processes += max(s.threads, 1)
+		u.memory += s.pages * int64(os.Getpagesize())
+	}
+	if w.bounds.Memory == 0 || u.memory <= w.bounds.Memory {
+		return u
+	}
+	// Shared memory was counted several times. To count it once is slow.
+	u.memory = 0
+	for i := range ours {
+		if s := &ours[i]; !w.contained || s.process != w.root {
+			u.memory += share(s)
+		}
+	}
+	return u
+}
+
+// share is a process's share of the memory that it uses. If it cannot be read, all of it
+// counts.
+func share(s *stat) int64 {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/smaps_rollup")
+	if err == nil {
+		for line := range strings.Lines(string(data)) {
+			if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+				if kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil {
+					return kb * 1024
+				}
+			}
+		}
+	}
+	return s.pages * int64(os.Getpagesize())
+}
+
+// watch returns why the program must be killed, or "" when nothing is left of it or stop is
+// closed.
+func (w *watcher) watch(stop <-chan struct{}) string {
+	pause := watchFirst
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-stop:
+			timer.Stop()
+			return ""
+		case <-timer.C:
+		}
+		began := time.Now()
+		ours, err := w.look()
+		if err != nil {
+			return fmt.Sprintf("sandbox: the command was killed: its use of the machine cannot be read: %v", err)
+		}
+		if !running(ours) || w.contained && !w.known[w.root] {
+			return ""
+		}
+		if why := w.bounds.exceeded(w.use(ours)); why != "" {
+			return why
+		}
+		pause = max(watchPause, watchShare*time.Since(began))
+	}
+}
+
+// running reports whether any of the processes has not ended.
+func running(ours []stat) bool {
+	for i := range ours {
+		if ours[i].state != 'Z' && ours[i].state != 'X' {
+			return true
+		}
+	}
+	return false
+}
+
+// kill ends the program and everything that it started.
+func (w *watcher) kill() {
+	if w.contained {
+		_ = unix.Kill(w.root.pid, unix.SIGKILL) // the kernel ends the others
+		return
+	}
+	// Whoever is stopped starts no others. So all are stopped before any is killed.
+	for _, sig := range []syscall.Signal{unix.SIGSTOP, unix.SIGKILL} {
+		for seen := (map[process]bool{}); ; {
+			ours, err := w.look()
+			if err != nil {
+				return
+			}
+			fresh := false
+			for i := range ours {
+				if p := ours[i].process; !seen[p] {
+					fresh, seen[p] = true, true
+					_ = unix.Kill(p.pid, sig) // it may have ended
+				}
+			}
+			if !fresh {
+				break
+			}
+		}
+	}
+}
+
+// arguments spells out a watcher for a process of its own.
+func (w *watcher) arguments() []string {
+	return []string{
+		"belay-sandbox", watchMarker, strconv.Itoa(w.root.pid), strconv.FormatUint(w.root.start, 10), strconv.FormatBool(w.contained),
+		strconv.FormatInt(w.bounds.Memory, 10), strconv.Itoa(w.bounds.Processes), w.bounds.CPUTime.String(), w.bounds.Settings,
+	}
+}
+
+// parseWatcher reads what follows the marker.
+func parseWatcher(args []string) (*watcher, error) {
+	if len(args) != 7 {
+		return nil, fmt.Errorf("%d arguments", len(args))
+	}
+	pid, err1 := strconv.Atoi(args[0])
+	start, err2 := strconv.ParseUint(args[1], 10, 64)
+	contained, err3 := strconv.ParseBool(args[2])
+	memory, err4 := strconv.ParseInt(args[3], 10, 64)
+	processes, err5 := strconv.Atoi(args[4])
+	cpu, err6 := time.ParseDuration(args[5])
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		return nil, err
+	}
+	return newWatcher(Bounds{Memory: memory, Processes: processes, CPUTime: cpu, Settings: args[6]}, process{pid, start}, contained), nil
+}
+
+// runWatcher is what a watcher that is a process of its own does.
+func runWatcher(args []string) error {
+	w, err := parseWatcher(args)
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	why := w.watch(nil)
+	if why == "" {
+		return nil
+	}
+	// It holds none of the program's files open, so that whoever reads them sees their end.
+	stderr, err := os.OpenFile("/proc/"+strconv.Itoa(w.root.pid)+"/fd/2", os.O_WRONLY|os.O_APPEND|unix.O_NONBLOCK, 0)
+	if s, gone := readStat(w.root.pid); err == nil && gone == nil && s.process == w.root {
+		fmt.Fprintln(stderr, why)
+	}
+	w.kill()
+	return nil
+}
+
+// detach starts a watcher that is no child of this process, since this process becomes the
+// program.
+func (w *watcher) detach() error {
+	argv, err := syscall.SlicePtrFromStrings(w.arguments())
+	if err != nil {
+		return fmt.Errorf("start the process that counts: %w", err)
+	}
+	env, err := syscall.SlicePtrFromStrings(nil)
+	if err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close() //nolint:errcheck // it was only for the watcher
+	report, theirs, err := pipe()
+	if err != nil {
+		return err
+	}
+	defer report.Close() //nolint:errcheck // it was only read
+	s := &script{}
+	s.do("begin a session", unix.SYS_SETSID)
+	s.do("leave the directory", unix.SYS_CHDIR, "/")
+	for fd := range 3 {
+		s.do("let go of the program's files", unix.SYS_DUP3, int(null.Fd()), fd, 0)
+	}
+	s.leaveDescriptors()
+	s.do("unblock signals", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, new(unix.Sigset_t), 0, sigsetSize)
+	s.do("run", unix.SYS_EXECVE, "/proc/self/exe", &argv[0], &env[0])
+	var child uintptr
+	var errno syscall.Errno
+	failed := new(failure)
+	err = withoutSignals(func() { child, errno = s.forkTwice(failed, theirs.Fd(), address(failed)) })
+	runtime.KeepAlive(s)
+	_ = theirs.Close() // the watcher has it
+	if errno != 0 {
+		return fmt.Errorf("start the process that counts: %w", errno)
+	}
+	if err != nil {
+		return err
+	}
+	reap(int(child))
+	var f [12]byte
+	if n, _ := report.Read(f[:]); n > 0 { // it closes when the watcher runs
+		return errors.New("start the process that counts: it could not be started")
+	}
+	return nil
+}
+
+// forkTwice runs the script in a process whose parent has ended.
+//
+//go:norace
+//go:nosplit
+//go:noinline
+func (s *script) forkTwice(failed *failure, report, at uintptr) (uintptr, syscall.Errno) {
+	pid, errno := fork(0)
+	if pid == 0 && errno == 0 {
+		if pid, errno = fork(0); pid == 0 && errno == 0 {
+			s.run(failed) // comes back only if it failed
+			_, _ = raw(unix.SYS_WRITE, report, at, 12, 0)
+		}
+		if errno != 0 {
+			_, _ = raw(unix.SYS_WRITE, report, at, 12, 0)
+		}
+		exit()
+	}
+	return pid, errno
+}
+
+// watchThis has a watcher of its own count this process and what it starts.
+func watchThis(o order) error {
+	if !o.policy.Bounds.any() {
+		return nil
+	}
+	self, err := readStat(os.Getpid())
+	if err != nil {
+		return fmt.Errorf("start the process that counts: %w", err)
+	}
+	return newWatcher(o.policy.Bounds, self.process, o.kind == Bubblewrap).detach() // all of bwrap ends with its first process
+}

@@ -120,7 +120,7 @@ func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool)
 	return errors.Join(problems...)
 }
 
-// among reports whether an extension is one of others. Those that cannot be told apart
+// among reports whether an extension is one of others. Those that cannot be compared
 // are not.
 func among(others []Extension, e Extension) bool {
 	return reflect.ValueOf(e).Comparable() && slices.ContainsFunc(others, func(o Extension) bool {

@@ -133,7 +133,7 @@ type view struct {
 }
 
 // viewOf is the view of a session and an agent. It fails if nobody knows whose session
-// it is: what cannot be told apart is not shown.
+// it is: what cannot be distinguished is not shown.
 func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, error) {
 	v := view{user: Scope{Kind: User}, agent: Scope{Agent, agent}}
 	if e.opts.Project != "" {

@@ -10,7 +10,7 @@ import (
 // reach is what a URL or a host leads to.
 type reach struct {
 	// zone is ZoneNetwork for the public net, and ZoneMachine for this machine, for
-	// private nets and for what cannot be told. What is no network at all is
+	// private nets and for what cannot be determined. What is no network at all is
 	// ZoneSafe.
 	zone Zone
 	// protection is the id of the protection that holds it, if one does.

@@ -53,8 +53,8 @@ type declaration struct {
 // option takes a word for options, if it is one.
 func (d *declaration) option(w arg) bool {
 	if !w.known || w.pattern {
-		d.doubt(w.text, "it cannot be told what is declared")
-		d.lose("it cannot be told what is declared")
+		d.doubt(w.text, "cannot determine what is declared")
+		d.lose("cannot determine what is declared")
 		return true
 	}
 	if len(w.text) < 2 || w.text[0] != '-' && w.text[0] != '+' {

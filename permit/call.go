@@ -54,8 +54,8 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	}
 	name := argv[0]
 	if !name.isText() {
-		a.doubt(joined(argv), "it cannot be told which command this is")
-		a.lose("a command was run that cannot be told")
+		a.doubt(joined(argv), "cannot determine which command this is")
+		a.lose("an unknown command was run")
 		return
 	}
 	switch name.text {
@@ -118,7 +118,7 @@ func (c *invoked) leftOver() {
 	}
 	for _, a := range c.args {
 		if a.taken != nil && !*a.taken && (!strings.HasPrefix(a.text, "-") || c.mayBeOption(a.text)) {
-			c.unknown("the names of files take the place of " + shown(a.text) + ", and it cannot be told what it does with them")
+			c.unknown("the names of files take the place of " + shown(a.text) + ", and what it does with them is unknown")
 			return
 		}
 	}
@@ -148,7 +148,7 @@ func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 		}
 	}
 	if a.dirs == nil && !filepath.IsAbs(name.text) {
-		worst.Zone, worst.Why = ZoneMachine, "it cannot be told which program this is"
+		worst.Zone, worst.Why = ZoneMachine, "cannot determine which program this is"
 	}
 	f.Zone, f.Why, f.Protection, f.code = worst.Zone, worst.Why, worst.Protection, true
 	if c.name == "belay" { // whatever it is, it may be the one that holds the agent

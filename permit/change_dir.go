@@ -21,7 +21,7 @@ func changeDirectory(c *invoked) {
 	to := o.rest[0]
 	if !to.known || to.pattern || to.pipe || to.text == "-" || c.lost != "" {
 		if to.text != "-" || !to.known {
-			c.zone(ZoneMachine, "it cannot be told which directory this leads to")
+			c.zone(ZoneMachine, "cannot determine which directory this leads to")
 		}
 		c.dirs = nil
 		return

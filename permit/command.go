@@ -112,7 +112,7 @@ func (c *invoked) protect(id, why string) {
 // never says that the command is ruinous.
 func (c *invoked) never(why string) { c.zone(ZoneNever, why) }
 
-// unknown says that it cannot be told what the command does.
+// unknown says that what the command does is unknown.
 func (c *invoked) unknown(what string) {
 	c.zone(ZoneMachine, what)
 	c.found[c.finding].opaque = true
@@ -134,7 +134,7 @@ func (c *invoked) write(a arg) {
 }
 
 // path is analysis.path, until enough was found: a command with thousands of paths
-// cannot be told, and each of them costs a look at the file system. Ruin is looked for
+// cannot be determined, and each of them costs a look at the file system. Ruin is looked for
 // among the rest too.
 func (c *invoked) path(w arg, do effect) {
 	if len(c.found) <= mostFindings {
@@ -304,7 +304,7 @@ func (c *invoked) code(file arg) {
 	c.read(file)
 	c.zone(ZoneBuild, "runs code of the project")
 	if !file.known || file.pipe || file.text == "-" {
-		c.unknown("runs code that cannot be told")
+		c.unknown("runs unknown code")
 		return
 	}
 	for _, s := range c.spots(file, reads) {
@@ -347,7 +347,7 @@ func (c *invoked) isDirectory(a arg) bool {
 	})
 }
 
-// exists reports whether a path is there, or cannot be told.
+// exists reports whether a path is there, or cannot be determined.
 func (c *invoked) exists(a arg) bool {
 	if !a.known || c.dirs == nil {
 		return true
@@ -385,7 +385,7 @@ func (c *invoked) leads(a arg) {
 func (c *invoked) known(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.pipe {
-			c.unknown("it cannot be told what " + shown(a.text) + " stands for")
+			c.unknown("cannot determine what " + shown(a.text) + " stands for")
 			return
 		}
 	}
@@ -403,7 +403,7 @@ func (c *invoked) known(args []arg) {
 //	$   the value is a command that is run
 //	.   no options follow
 //
-// and name! is an option with which it cannot be told what the command does; with name% it
+// and name! is an option with which the effect of the command is unknown; with name% it
 // runs code that is on the line. In front
 // of the list, * knows all other options and takes them without a value, + has the
 // first word that is no option end them, as with wrappers, and - takes -name for a long
@@ -430,7 +430,7 @@ func (c *invoked) options(args []arg, list string) *options {
 		case kind == "%":
 			c.snippet()
 		case kind == "!":
-			c.unknown("it cannot be told what it does with " + dashed(g.name))
+			c.unknown("cannot determine what it does with " + dashed(g.name))
 		case g.value == (arg{}): // optional, and not there
 		case kind == "<":
 			c.read(g.value)

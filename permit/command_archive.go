@@ -105,7 +105,7 @@ func sevenCommand(c *invoked) {
 	}
 	for _, a := range words[2:] {
 		if strings.HasPrefix(a.text, "@") {
-			c.unknown("it cannot be told which files it reads")
+			c.unknown("cannot determine which files it reads")
 		}
 	}
 	switch word(words, 0) {
@@ -126,7 +126,7 @@ func sevenCommand(c *invoked) {
 func cpioCommand(c *invoked) {
 	o := c.options(c.args, "* I=< F= file= O=> E=< pattern-file=< D= directory= R= owner= H= format= C= M= message= rsh-command=$ to-stdout")
 	if o.has("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
-		c.unknown("it cannot be told which files it reads")
+		c.unknown("cannot determine which files it reads")
 	} else if o.has("L", "dereference") {
 		c.readFollowing([]arg{c.searched()}, true)
 	}
@@ -137,7 +137,7 @@ func cpioCommand(c *invoked) {
 			c.read(f)
 		}
 	default:
-		c.unknown("it cannot be told which files it writes")
+		c.unknown("cannot determine which files it writes")
 	}
 }
 

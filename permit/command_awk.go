@@ -64,7 +64,7 @@ func isName(text string) bool {
 // awkProgram says what a program does beside printing.
 func (c *invoked) awkProgram(p arg) {
 	if !p.known {
-		c.unknown("it cannot be told what the program does")
+		c.unknown("cannot determine what the program does")
 		return
 	}
 	r := awkReader{text: p.text}
@@ -88,7 +88,7 @@ type awkReader struct {
 	last   string // the token in front; "x" stands for an operand
 	prints bool   // inside a print, where > writes
 	depth  int    // of parentheses
-	unsure bool   // it cannot be told whether a slash divides
+	unsure bool   // whether a slash divides is unknown
 	writes []string
 	runs   []string
 	why    string // it is dangerous
@@ -99,7 +99,7 @@ func (r *awkReader) program() {
 		r.token()
 	}
 	if r.unsure && (strings.ContainsAny(r.text, "|>@") || strings.Contains(r.text, "system") || strings.Contains(r.text, "getline")) {
-		r.fail("it cannot be told what the program does")
+		r.fail("cannot determine what the program does")
 	}
 }
 
@@ -147,7 +147,7 @@ func (r *awkReader) str() (text string, plain bool) {
 			plain = false
 			r.at++
 		case '\n':
-			r.fail("it cannot be told what the program does")
+			r.fail("cannot determine what the program does")
 		case '"':
 			r.at++
 			return r.text[from : r.at-1], plain
@@ -187,7 +187,7 @@ func (r *awkReader) slash() {
 			r.last = "x"
 			return
 		case '\n':
-			r.fail("it cannot be told what the program does")
+			r.fail("cannot determine what the program does")
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (c *invoked) readLines() {
 	case c.piped && c.readsNames(false):
 		c.readFollowing([]arg{c.searched()}, !c.names.files)
 	default:
-		c.unknown("it cannot be told which files it reads")
+		c.unknown("cannot determine which files it reads")
 	}
 }
 
@@ -169,7 +169,7 @@ func parallelCommand(c *invoked) {
 		return
 	}
 	marked := strings.Contains(spaced(command).text, "{}")
-	for _, in := range inputs[:min(len(inputs), 4)] { // for ruin: it cannot be told anyway
+	for _, in := range inputs[:min(len(inputs), 4)] { // for ruin: it cannot be determined anyway
 		filled := replaced(command, "{}", in)
 		if !marked {
 			filled = append(filled, in)

@@ -17,8 +17,8 @@ func belayCommands(t table) {
 // asked for may be the value of an option.
 func (c *invoked) belay(args []arg) {
 	if slices.ContainsFunc(args, func(a arg) bool { return !a.known || a.pattern || a.pipe }) {
-		c.unknown("it cannot be told what Belay is told")
-		c.protect(selfCommand, "it cannot be told what Belay is told")
+		c.unknown("cannot determine the arguments of belay")
+		c.protect(selfCommand, "cannot determine the arguments of belay")
 		return
 	}
 	args = c.belayOptions(args)

@@ -160,7 +160,7 @@ func makeCommand(c *invoked) {
 	judge := func() {
 		for _, f := range o.values("f", "file", "makefile") {
 			if f.known && f.text == "-" || isStdin(f) {
-				c.unknown("it cannot be told which recipes are run")
+				c.unknown("cannot determine which recipes are run")
 				continue
 			}
 			c.code(f)

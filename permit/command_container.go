@@ -28,7 +28,7 @@ func dockerCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "":
 		if len(o.rest) > 0 {
-			c.unknown("it cannot be told what it does")
+			c.unknown("cannot determine what it does")
 		}
 	case "ps", "images", "inspect", "logs", "version", "info", "top", "stats", "port", "diff", "history", "events", "help":
 	case "search":

@@ -47,11 +47,11 @@ func curlCommand(c *invoked) {
 		c.write(dir)
 	}
 	if o.has("J", "remote-header-name") {
-		c.unknown("it cannot be told which file it writes: the other side says")
+		c.unknown("cannot determine which file it writes: the other side says")
 	}
 	for _, out := range o.values("o", "output") {
 		if strings.Contains(out.text, "#") { // stands for a part of the address
-			c.unknown("it cannot be told which files it writes")
+			c.unknown("cannot determine which files it writes")
 		}
 	}
 	if o.has("O", "remote-name", "remote-name-all") {
@@ -131,7 +131,7 @@ func (c *invoked) curlForm(field arg) {
 			c.read(arg{text: file, known: field.known})
 		}
 	case strings.ContainsAny(value, "@<"):
-		c.unknown("it cannot be told which files it sends")
+		c.unknown("cannot determine which files it sends")
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *invoked) curlURL(u arg, least Zone, o *options) {
 	}
 	text := u.text
 	if !o.has("g", "globoff") && variesHost(text) {
-		c.unknown("it cannot be told which hosts are reached")
+		c.unknown("cannot determine which hosts are reached")
 	}
 	scheme, _, ok := strings.Cut(strings.ToLower(text), "://")
 	switch {

@@ -124,7 +124,7 @@ func sqliteCommand(c *invoked) {
 // sqliteText says what statements do. It reports whether they only read.
 func (c *invoked) sqliteText(t arg) bool {
 	if !t.known {
-		c.unknown("it cannot be told which statements are run")
+		c.unknown("cannot determine which statements are run")
 		return false
 	}
 	only := true
@@ -174,7 +174,7 @@ func sqlCommand(list, names string) judge {
 		texts := o.values(given...)
 		for _, f := range o.values("f", "file") {
 			c.read(f)
-			c.unknown("it cannot be told which statements are run")
+			c.unknown("cannot determine which statements are run")
 		}
 		if len(texts) == 0 && !o.has("f", "file", "l", "list") {
 			texts = []arg{c.stdin}
@@ -182,7 +182,7 @@ func sqlCommand(list, names string) judge {
 		for _, t := range texts {
 			switch {
 			case !t.known:
-				c.unknown("it cannot be told which statements are run")
+				c.unknown("cannot determine which statements are run")
 			case strings.Contains(t.text, `\`) || strings.Contains(strings.ToLower(t.text), "program") || strings.Contains(strings.ToLower(t.text), "system "):
 				c.unknown("the client runs programs, or reaches files")
 			}
@@ -206,7 +206,7 @@ func redisCommand(c *invoked) {
 	}
 	if len(o.rest) == 0 && !o.has("stat", "latency", "bigkeys", "memkeys", "hotkeys", "scan") {
 		if !c.stdin.known {
-			c.unknown("it cannot be told which commands are run")
+			c.unknown("cannot determine which commands are run")
 		}
 	}
 	verbs := strings.ToLower(word(o.rest, 0) + " " + c.stdin.text)

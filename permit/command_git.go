@@ -145,7 +145,7 @@ func looksBare(dir string) bool {
 
 func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	if !words[0].known {
-		c.unknown("it cannot be told which command of git this is")
+		c.unknown("cannot determine which command of git this is")
 		return
 	}
 	verb := words[0].text

@@ -73,7 +73,7 @@ const plainSettings = "user. author. committer. color. advice. column. status. v
 // gitSetting judges a setting that is made for one command: name=value.
 func (c *invoked) gitSetting(setting arg) {
 	if !setting.known {
-		c.unknown("it cannot be told which setting is made")
+		c.unknown("cannot determine which setting is made")
 		return
 	}
 	name, value, _ := strings.Cut(setting.text, "=")

@@ -20,7 +20,7 @@ func gitWorking(add func(string, func(*git))) {
 	add("update-index", gitUpdateIndex)
 	add("mktree unpack-objects index-pack", func(g *git) {
 		g.changes("* o=>")
-		g.unknown("it makes files of the history that cannot be told")
+		g.unknown("it makes unknown files of the history")
 	})
 	add("sparse-checkout", func(g *git) {
 		if o := g.options(g.args, "*"); word(o.rest, 0) != "list" {
@@ -174,7 +174,7 @@ func gitBundle(g *git) {
 func gitUpdateIndex(g *git) {
 	o := g.changes("* cacheinfo= chmod= index-info stdin index-version= z add remove refresh q")
 	if o.has("index-info", "stdin") {
-		g.unknown("it cannot be told which files it changes")
+		g.unknown("cannot determine which files it changes")
 	}
 	for _, info := range o.values("cacheinfo") { // mode,object,path
 		if parts := strings.SplitN(info.text, ",", 3); len(parts) == 3 {

@@ -130,7 +130,7 @@ func (c *invoked) goFlags(o *options) {
 			c.exec(words)
 			continue
 		}
-		c.unknown("it cannot be told which program is run")
+		c.unknown("cannot determine which program is run")
 	}
 	for _, f := range o.values("ldflags", "gcflags", "gccgoflags") {
 		if runsFromFlags(f.text) {
@@ -174,7 +174,7 @@ func goRun(c *invoked) {
 	first := o.rest[0]
 	switch {
 	case !first.known:
-		c.unknown("it cannot be told what is run")
+		c.unknown("cannot determine what is run")
 	case strings.Contains(first.text, "@"):
 		c.unknown("fetches a program and runs it")
 		c.shunsHosts(o.rest[:1])

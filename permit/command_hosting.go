@@ -20,7 +20,7 @@ func hostingCommand(c *invoked) {
 	switch {
 	case subject == "":
 		if len(o.rest) > 0 {
-			c.unknown("it cannot be told what it does")
+			c.unknown("cannot determine what it does")
 		}
 	case subject == "api":
 		method, given := o.value("X", "method")

@@ -1,7 +1,7 @@
 package permit
 
 // interpreterCommands run code that is written for them: a file is code of the project,
-// what is on the line or read cannot be told.
+// what is on the line or read cannot be determined.
 func interpreterCommands(t table) {
 	t.add("perl perl5", scriptRunner("+*e=% E=% i=?% n% p% M=! m=! I=< x=?! d=?! C=? D=? l=? 0=? F=! V=? v c W w t T u U s S a"))
 	t.add("ruby", scriptRunner("+*e=% i=?% n% p% r=! I=< C=! x=?! E= K=? T=? W=? F= S v w c y enable= disable= encoding= external-encoding= internal-encoding= yjit jit"))

@@ -132,7 +132,7 @@ func killCommand(c *invoked) {
 			return
 		case !args[i].known:
 			if strings.Trim(text, `"{}`) != "$!" {
-				c.unknown("it cannot be told which process this is")
+				c.unknown("cannot determine which process this is")
 			}
 		case text == "-s" || text == "-n" || text == "--signal":
 			i++

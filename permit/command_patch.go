@@ -86,7 +86,7 @@ func (c *invoked) ranBefore() bool {
 // patch says what a patch changes.
 func (c *invoked) patch(text arg, strip string) {
 	if !text.known {
-		c.confinedOr("it cannot be told what the patch changes")
+		c.confinedOr("cannot determine what the patch changes")
 		c.bringsLinks(c.name)
 		return
 	}
@@ -115,7 +115,7 @@ func (c *invoked) patch(text arg, strip string) {
 		c.write(literal(stripped(name, n)))
 	}
 	if len(seen) == 0 && text.text != "" {
-		c.unknown("it cannot be told what the patch changes")
+		c.unknown("cannot determine what the patch changes")
 	}
 }
 

@@ -66,7 +66,7 @@ func pythonCommand(c *invoked) {
 // pythonModule says what running a module does.
 func (c *invoked) pythonModule(module arg, words []arg) {
 	if !module.known {
-		c.unknown("it cannot be told which module is run")
+		c.unknown("cannot determine which module is run")
 		return
 	}
 	switch name := module.text; {

@@ -87,7 +87,7 @@ func (c *invoked) jqFilter(filter arg, libraries []arg) {
 		return
 	}
 	if len(words) != len(imports) && !c.jqQuoted(filter.text) {
-		c.unknown("it cannot be told which modules the filter reads")
+		c.unknown("cannot determine which modules the filter reads")
 		return
 	}
 	for _, m := range imports {

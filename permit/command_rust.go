@@ -49,7 +49,7 @@ func cargoCommand(c *invoked) {
 	switch verb := word(o.rest, 0); verb {
 	case "":
 		if len(o.rest) > 0 {
-			c.unknown("it cannot be told what it does")
+			c.unknown("cannot determine what it does")
 		}
 	case "build", "b", "check", "c", "test", "t", "run", "r", "bench", "clippy", "doc", "d", "fix", "rustc", "rustdoc", "nextest", "expand", "miri", "package", "llvm-cov", "tarpaulin",
 		"hack", "make", "insta", "criterion", "flamegraph", "asm", "bloat", "watch", "component", "wasi", "udeps", "machete", "semver-checks":

@@ -132,7 +132,7 @@ func removesFiles(f Finding) bool {
 
 // standIn puts what was found in the place of {} and the like. It reports whether the
 // word is or has such a place, and whether that is part of a text, such as a script:
-// what becomes of it there cannot be told, since the names of files are anything.
+// what becomes of it there cannot be determined, since the names of files are anything.
 func standIn(a, found arg) (w arg, is, part bool) {
 	switch {
 	case !a.known:

@@ -42,7 +42,7 @@ func (c *invoked) sedScript(parts []arg, sandbox bool) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		if !p.known {
-			c.unknown("it cannot be told what the script does")
+			c.unknown("cannot determine what the script does")
 			return
 		}
 		texts[i] = p.text
@@ -65,7 +65,7 @@ func (c *invoked) sedScript(parts []arg, sandbox bool) {
 		}
 	}
 	if s.lost {
-		c.unknown("it cannot be told what the script does")
+		c.unknown("cannot determine what the script does")
 	}
 }
 

@@ -58,7 +58,7 @@ func shellCommand(c *invoked) {
 		case c.stdin.known:
 			c.childWith(c.stdin, nil, plain)
 		case c.piped:
-			c.unknown("a shell runs what it is given, and it cannot be told what that is")
+			c.unknown("a shell runs what it is given, and that is unknown")
 		default:
 			c.unknown("a shell runs what is typed")
 		}
@@ -131,7 +131,7 @@ func sourceCommand(c *invoked) {
 	case isStdin(file):
 		c.script(c.stdin)
 	case file.pipe || !file.known:
-		c.unknown("a shell runs what cannot be told")
+		c.unknown("a shell runs an unknown text")
 		c.script(arg{text: file.text})
 	default:
 		c.code(file)

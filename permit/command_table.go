@@ -39,7 +39,7 @@ func commandTopics() []func(table) {
 }
 
 // mostOfMany is how many of several things that a command does are gone through where
-// each of them costs more than a look. A command that does more cannot be told.
+// each of them costs more than a look. A command that does more cannot be determined.
 const mostOfMany = 64
 
 // few are the first of many words. If there are more, it says so.

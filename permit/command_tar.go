@@ -23,7 +23,7 @@ func tarCommand(c *invoked) {
 	}
 	for _, list := range o.values("T", "files-from") {
 		c.read(list) // its lines may be options too
-		c.unknown("it cannot be told which files are meant")
+		c.unknown("cannot determine which files are meant")
 	}
 	dirs := o.values("C", "directory")
 	switch {

@@ -116,7 +116,7 @@ func printfCommand(c *invoked) {
 	}
 	if strings.Contains(spaced(c.args).text, "%") && writesCount.MatchString(spaced(c.args).text) {
 		c.unknown("%n sets a variable")
-		c.lose("a variable was set that cannot be told")
+		c.lose("an unknown variable was set")
 	}
 }
 
@@ -131,7 +131,7 @@ func (c *invoked) fills(names []arg) {
 func (c *invoked) sets(names []arg) {
 	for _, n := range names {
 		if _, index, ok := strings.Cut(n.text, "["); !n.known || n.pattern || strings.ContainsAny(n.text, "$`") || ok && !c.expression(strings.TrimSuffix(index, "]")) {
-			c.unknown("it cannot be told which variable is set")
+			c.unknown("cannot determine which variable is set")
 		}
 		name, _, _ := strings.Cut(n.text, "[")
 		if h := hazardOf(name, arg{}); h.zone > ZoneSafe && n.known {
@@ -183,7 +183,7 @@ func deskCommand(c *invoked) {
 	o := c.options(c.args, "e= expression= f=! file=! h help V version")
 	programs := o.values("e", "expression")
 	if len(o.rest) > 0 {
-		c.unknown("runs a program that cannot be told")
+		c.unknown("runs an unknown program")
 	}
 	if len(programs) == 0 {
 		programs = []arg{c.stdin}

@@ -57,7 +57,7 @@ func wgetCommand(c *invoked) {
 	c.zone(zone, why)
 	if list, ok := o.value("i", "input-file"); ok {
 		c.read(list)
-		c.unknown("it cannot be told which addresses are reached")
+		c.unknown("cannot determine which addresses are reached")
 	}
 	for _, u := range o.rest {
 		c.address(u, zone)
@@ -76,7 +76,7 @@ func (c *invoked) wgetFiles(o *options) {
 		return
 	}
 	if o.has("content-disposition", "trust-server-names") {
-		c.unknown("it cannot be told which file it writes: the other side says")
+		c.unknown("cannot determine which file it writes: the other side says")
 	}
 	if o.has("spider") {
 		return

@@ -91,7 +91,7 @@ func envCommand(c *invoked) {
 	}
 	for _, text := range o.values("S", "split-string") {
 		if !text.known || strings.ContainsAny(text.text, "'\"\\$#") {
-			c.unknown("it cannot be told what it runs")
+			c.unknown("cannot determine what it runs")
 			c.child(text)
 			return
 		}
@@ -100,7 +100,7 @@ func envCommand(c *invoked) {
 			split = append(split, literal(w))
 		}
 		if o.has("v") || len(split) > 0 && strings.HasPrefix(split[0].text, "-") {
-			c.unknown("it cannot be told what it runs")
+			c.unknown("cannot determine what it runs")
 		}
 		words = append(split, words...)
 	}
@@ -223,7 +223,7 @@ func sudoCommand(c *invoked) {
 	case o.has("e", "edit"):
 		c.writeAll(words)
 	case o.has("D", "chdir", "R", "chroot"):
-		c.unknown("it cannot be told where it runs")
+		c.unknown("cannot determine where it runs")
 		c.exec(words)
 	default:
 		c.exec(words)

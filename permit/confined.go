@@ -1,6 +1,6 @@
 package permit
 
-// unpacks says that the command puts files into a directory that cannot be told.
+// unpacks says that the command puts files into a directory that cannot be determined.
 func (c *invoked) unpacks(dir arg) {
 	c.zone(ZoneWorkspace, "")
 	c.overwrite(dir)
@@ -10,7 +10,7 @@ func (c *invoked) unpacks(dir arg) {
 	}
 }
 
-// confinedOr says that it cannot be told what the command does to files. In a sandbox that
+// confinedOr says that what the command does is unknown to files. In a sandbox that
 // is like code of the project: what steers Belay and git cannot be changed there.
 func (c *invoked) confinedOr(why string) {
 	if c.confined {

@@ -61,7 +61,7 @@ type Finding struct {
 
 	words  []string // of a command, for rules; nil if one of them is not known
 	trust  bool     // the command's name means a program of the system
-	opaque bool     // it is in its zone because it cannot be told what it does
+	opaque bool     // it is in its zone because what it does is unknown
 	code   bool     // it runs code that was not read
 	owner  int      // the finding of the command that does it, from 1; 0 for none
 	beside bool     // it runs beside the rest of the line
@@ -118,7 +118,7 @@ func (e *Explanation) way() string {
 }
 
 // Network reports whether the call was understood to use the network, or might: what
-// cannot be told may need it.
+// cannot be determined may need it.
 func (e *Explanation) Network() bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
 		return f.Zone >= ZoneNetwork && f.Kind != KindRead && f.Kind != KindWrite
@@ -126,7 +126,7 @@ func (e *Explanation) Network() bool {
 }
 
 // Agent reports whether the call may use the agent that holds the user's keys for ssh: git
-// or ssh reach another machine, and nothing in the call runs code or cannot be told.
+// or ssh reach another machine, and nothing in the call runs code or is unknown.
 func (e *Explanation) Agent() bool {
 	reaches := false
 	for i := range e.Findings {
@@ -150,7 +150,7 @@ func (e *Explanation) Agent() bool {
 // be changed, all of them absolute; nil says that there are none.
 //
 // A call is understood as a whole or it is not: with anything in it that cannot be
-// told, or that runs code which nobody has read, it is tried where it can do no harm,
+// determined, or that runs code which nobody has read, it is tried where it can do no harm,
 // whoever approves it and whatever else it does.
 func (e *Explanation) Outside(held func(path string) bool) bool {
 	outside := false

@@ -22,7 +22,7 @@ const (
 // have a word.
 var noWord = &syntax.Word{}
 
-// anyBody is the body of a function that cannot be told: it is nothing that a shell
+// anyBody is the body of a function that cannot be determined: it is nothing that a shell
 // knows.
 var anyBody = &syntax.Stmt{Cmd: &syntax.TestDecl{Description: noWord, Body: &syntax.Stmt{}}}
 

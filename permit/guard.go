@@ -162,7 +162,7 @@ func (g *guard) restricts(floor *Floor, f *Finding) string {
 		}
 	case KindUnknown:
 		if g.Commands != nil || g.Paths != nil {
-			return fmt.Sprintf("%s cannot be told: %s", shown(f.Subject), f.Why)
+			return fmt.Sprintf("%s cannot be determined: %s", shown(f.Subject), f.Why)
 		}
 	case KindTool, KindURL:
 	}

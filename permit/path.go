@@ -25,7 +25,7 @@ func (a *analysis) redirect(r *syntax.Redirect) (stdin arg, in bool) {
 	}
 	targets := a.fields(r.Word)
 	if len(targets) != 1 {
-		a.doubt(a.written(r.Word), "it cannot be told where this leads")
+		a.doubt(a.written(r.Word), "cannot determine where this leads")
 		return arg{}, r.Op == syntax.RdrIn
 	}
 	target := targets[0]
@@ -64,7 +64,7 @@ func (a *analysis) path(w arg, do effect) {
 		if do != reads {
 			kind = KindWrite
 		}
-		a.add(Finding{Kind: kind, Subject: w.text, Zone: ZoneMachine, Why: "it cannot be told which path this is", opaque: true, does: do})
+		a.add(Finding{Kind: kind, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine which path this is", opaque: true, does: do})
 		return
 	case w.text == "":
 		return
@@ -83,7 +83,7 @@ func (a *analysis) path(w arg, do effect) {
 		spots = a.entries(w)
 	}
 	if spots == nil {
-		a.doubt(w.text, "it cannot be told in which directory this is")
+		a.doubt(w.text, "cannot determine in which directory this is")
 		return
 	}
 	if w.follows && do != removes {
@@ -123,7 +123,7 @@ func (a *analysis) mayTouch(w arg) {
 	}
 }
 
-// spots are where a path may lead; nil if that cannot be told.
+// spots are where a path may lead; nil if that cannot be determined.
 func (a *analysis) spots(w arg, do effect) []spot {
 	text := filepath.FromSlash(w.text)
 	if w.pattern {

@@ -338,7 +338,7 @@ func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool
 		}
 		found = append(found, f.fileFinding(place, reads))
 		if strings.Contains(text[len(fixed):], "..") {
-			found = append(found, Finding{Kind: KindRead, Subject: text, Zone: ZoneMachine, Why: "it cannot be told where this leads", Protection: filesOutside})
+			found = append(found, Finding{Kind: KindRead, Subject: text, Zone: ZoneMachine, Why: "cannot determine where this leads", Protection: filesOutside})
 		}
 	}
 	return found

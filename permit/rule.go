@@ -155,7 +155,7 @@ func compile(r Rule, tools *profiles) (*rule, error) {
 	case aboutFields:
 		c.fields, err = parseFields(rest)
 	default:
-		err = fmt.Errorf("it cannot be told what %q is about: write %s(path:…), (url:…), (command:…) or (FIELD=…)", r.Pattern, r.Tool)
+		err = fmt.Errorf("cannot determine what %q is about: write %s(path:…), (url:…), (command:…) or (FIELD=…)", r.Pattern, r.Tool)
 	}
 	return c, err
 }

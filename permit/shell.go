@@ -136,8 +136,8 @@ func (a *analysis) doubt(subject, why string) {
 // text goes through what a shell is given to run.
 func (a *analysis) text(script arg) {
 	if !script.isText() {
-		a.doubt(script.text, "a shell runs what cannot be told from here")
-		a.lose("a text was run that cannot be told")
+		a.doubt(script.text, "a shell runs a text that cannot be determined here")
+		a.lose("an unknown text was run")
 		return
 	}
 	a.deeper(script.text, func() { a.parse(script.text) })
@@ -159,7 +159,7 @@ func (a *analysis) deeper(what string, do func()) {
 func (a *analysis) parse(script string) {
 	if why := unreadable(script); why != "" {
 		a.doubt(script, why)
-		a.lose("a text was run that cannot be told")
+		a.lose("an unknown text was run")
 		return
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
@@ -299,7 +299,7 @@ func (a *analysis) coprocess(c *syntax.CoprocClause) {
 	a.apart(func() { a.statement(c.Stmt, arg{}, true) })
 	a.forks = forks
 	if !name.known {
-		a.lose("it cannot be told which variable was set")
+		a.lose("cannot determine which variable was set")
 	}
 	a.hazard(name.text, arg{text: "descriptors"})
 	a.hazard(name.text+"_PID", arg{text: "a number"})
@@ -309,7 +309,7 @@ func (a *analysis) coprocess(c *syntax.CoprocClause) {
 // group goes through statements that share what they read.
 func (a *analysis) group(list []*syntax.Stmt, stdin arg, piped bool) {
 	if len(list) != 1 {
-		stdin = arg{} // who reads what cannot be told
+		stdin = arg{} // who reads what cannot be determined
 	}
 	for _, s := range list {
 		a.statement(s, stdin, piped)

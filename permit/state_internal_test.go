@@ -342,7 +342,7 @@ func TestTree(t *testing.T) {
 				return !ok || theirs != value
 			})
 			if (next.tree == from.tree) != maps.Equal(next.want, from.want) {
-				t.Fatal("whether two trees agree cannot be told by their being the same")
+				t.Fatal("two equal trees are not the same tree")
 			}
 		case 4:
 			next.tree = united(from.tree, other.tree)
@@ -352,7 +352,7 @@ func TestTree(t *testing.T) {
 				}
 			}
 			if (next.tree == from.tree) != maps.Equal(next.want, from.want) {
-				t.Fatal("whether a tree has grown cannot be told by its being another")
+				t.Fatal("a tree that has not grown is another one")
 			}
 		}
 		if all = append(all, next); len(all) > 50 {

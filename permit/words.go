@@ -231,7 +231,7 @@ func (k *known) Each(func(string, expand.Variable) bool) {}
 // address notes that a host is reached.
 func (a *analysis) address(w arg, least Zone) {
 	if !w.known {
-		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "it cannot be told where this leads", opaque: true})
+		a.add(Finding{Kind: KindURL, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine where this leads", opaque: true})
 		return
 	}
 	if r := judgeURL(w.text); r.file != "" {

@@ -24,7 +24,7 @@ const (
 	ZoneNetwork
 	// ZoneExternal changes something elsewhere: pushes, publishes, posts.
 	ZoneExternal
-	// ZoneMachine reaches the machine beyond the project, or cannot be told.
+	// ZoneMachine reaches the machine beyond the project, or is unknown.
 	ZoneMachine
 	// ZoneNever is ruinous. It does not run, whoever approves.
 	ZoneNever
@@ -54,7 +54,7 @@ func (z Zone) Means() string {
 	case ZoneExternal:
 		return "changes something elsewhere: pushes, publishes, posts"
 	case ZoneMachine:
-		return "reaches the machine beyond the project, or cannot be told"
+		return "reaches the machine beyond the project, or is unknown"
 	case ZoneNever:
 		return "is ruinous and never runs, whoever approves"
 	default:

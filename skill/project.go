@@ -97,7 +97,7 @@ var (
 )
 
 // Detect returns the language of a project and its framework, from the files that
-// package tools and compilers want in its directory. What cannot be told is empty.
+// package tools and compilers want in its directory. What cannot be determined is empty.
 func Detect(project fs.FS) (language, frame string) {
 	entries, err := fs.ReadDir(project, ".")
 	if err != nil {

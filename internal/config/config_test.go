@@ -296,7 +296,7 @@ func TestMistakes(t *testing.T) {
 		{"a project's rules do not allow", "", "permit:\n  rules:\n    - ask shell(ls)\n    - allow shell(ls)\n", []string{`belay.yaml:4: permit.rules: "allow shell(ls)": a project may ask and deny, and not allow: put it into the user's belay.yaml`}},
 		{"a rule in an object does not either", "", "permit: {rules: [{rule: allow shell, reason: why not}]}\n", []string{`belay.yaml:1: permit.rules: "allow shell": a project may ask and deny`}},
 		{"a rule that cannot be read", "", "permit:\n  rules:\n    - dney shell\n", []string{`belay.yaml:3: permit.rules: rule "dney shell": it begins with "dney"`, `did you mean "deny"`}},
-		{"a rule whose pattern cannot be read", "permit:\n  rules:\n    - allow shell(ls)\n    - allow deploy(prod)\n", "", []string{`belay.yaml:4: permit.rules: rule "allow deploy(prod)": it cannot be told what "prod" is about`}},
+		{"a rule whose pattern cannot be read", "permit:\n  rules:\n    - allow shell(ls)\n    - allow deploy(prod)\n", "", []string{`belay.yaml:4: permit.rules: rule "allow deploy(prod)": cannot determine what "prod" is about`}},
 		{"its pattern is read when all tools are known", "permit:\n  rules:\n    - allow deploy(prod/*)\n  tools: {deploy: {zone: 4, writes: [to]}}\n", "", nil},
 		{"a rule of another kind", "", "permit: {rules: [3]}\n", []string{"belay.yaml:1: permit.rules: expected a rule"}},
 		{"rules that are no list", "", "permit: {rules: deny shell}\n", []string{"belay.yaml:1: permit.rules: expected a list"}},

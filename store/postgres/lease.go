@@ -84,7 +84,7 @@ func (s *Store) beat() {
 		switch {
 		case err != nil && lost.IsZero():
 			lost = began
-			s.opts.Logger.WarnContext(ctx, "the store is lost: the server cannot be told that this process lives, and others may take its sessions over", "store", s.name, "error", s.explain(err))
+			s.opts.Logger.WarnContext(ctx, "the store is lost: the server cannot be reached, and other processes may take over the sessions", "store", s.name, "error", s.explain(err))
 		case err == nil && !lost.IsZero():
 			s.opts.Logger.InfoContext(ctx, "the store is back", "store", s.name, "away", time.Since(lost).Round(time.Millisecond))
 			lost = time.Time{}

@@ -14,7 +14,7 @@ import (
 )
 
 // otherAgent is the page about what is written for another agent.
-const otherAgent = "docs/claude.md"
+const otherAgent = "docs/coming-from-claude-code.md"
 
 // unheeded are warnings about what looks as if it would stop or judge something, and does
 // not: hooks where none are read, and the hooks and permissions of another agent. One of

@@ -209,7 +209,7 @@ func (c *invoked) writeAll(args []arg) {
 func (c *invoked) touchAll(args []arg) {
 	for i, a := range args {
 		if i > mostFindings {
-			c.unknown("it does too much to be told")
+			c.unknown("it does too much to check")
 			return
 		}
 		if a.known && strings.HasPrefix(a.text, "-") {

@@ -101,7 +101,7 @@ func (c *invoked) patch(text arg, strip string) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(text.text) {
 		if len(seen) > mostFindings/2 {
-			c.unknown("the patch changes too much to be told")
+			c.unknown("the patch changes too much to check")
 			return
 		}
 		name, ok := patchedName(line)

@@ -45,7 +45,7 @@ const mostOfMany = 64
 // few are the first of many words. If there are more, it says so.
 func (c *invoked) few(words []arg) []arg {
 	if len(words) > mostOfMany {
-		c.unknown("it does too much to be told")
+		c.unknown("it does too much to check")
 		return words[:mostOfMany]
 	}
 	return words

@@ -117,8 +117,8 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 	}
 	a.funcs = cloned(a.funcs)
 	if a.funcs[c.Name.Value] = c.Body; len(a.funcs) > mostFunctions {
-		a.doubt(c.Name.Value, "there are too many functions to be told")
-		a.lose("there are too many functions to be told")
+		a.doubt(c.Name.Value, "there are too many functions to check")
+		a.lose("there are too many functions to check")
 		a.funcs = nil
 	}
 	a.maybe = a.maybe.without(c.Name.Value)

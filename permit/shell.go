@@ -64,7 +64,7 @@ func (f *Floor) analyseIn(command string, confined bool) []Finding {
 	a.reachesOwn()
 	a.keepApart()
 	if len(a.found) > mostFindings {
-		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command does too much to be told"})
+		a.found = append(a.found[:mostFindings:mostFindings], Finding{Kind: KindUnknown, Subject: "the rest", Zone: ZoneMachine, Why: "the command does too much to check"})
 	}
 	return a.found
 }
@@ -146,7 +146,7 @@ func (a *analysis) text(script arg) {
 // deeper does something one level down, or says that it is too deep.
 func (a *analysis) deeper(what string, do func()) {
 	if a.depth >= deepest || len(a.found) > mostFindings {
-		a.doubt(what, "it is nested too deeply to be told")
+		a.doubt(what, "it is nested too deeply to check")
 		return
 	}
 	src, line := a.src, a.line
@@ -183,7 +183,7 @@ func (a *analysis) parse(script string) {
 // unreadable says why a text is not looked at, or nothing.
 func unreadable(script string) string {
 	if len(script) > longestScript {
-		return "it is too long to be told"
+		return "it is too long to check"
 	}
 	brackets := 0
 	for i := range len(script) {
@@ -195,7 +195,7 @@ func unreadable(script string) string {
 		}
 	}
 	if brackets > mostBrackets {
-		return "it is nested too deeply to be told"
+		return "it is nested too deeply to check"
 	}
 	return ""
 }
@@ -215,7 +215,7 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 	a.line = s.Pos().Line()
 	if a.steps++; a.steps > mostSteps {
 		if a.steps == mostSteps+1 {
-			a.doubt("the rest", "the command does too much to be told")
+			a.doubt("the rest", "the command does too much to check")
 		}
 		return
 	}

@@ -166,7 +166,7 @@ func isPipe(n syntax.Node) bool {
 func (a *analysis) substitute(stmts []*syntax.Stmt) {
 	a.depth++
 	if a.depth > deepest {
-		a.doubt("a substitution", "it is nested too deeply to be told")
+		a.doubt("a substitution", "it is nested too deeply to check")
 	} else {
 		a.apart(func() { a.statements(stmts) })
 	}

@@ -282,7 +282,7 @@ func (m *model) questionKeys() []string {
 	case d.typing == draftPattern:
 		return []string{"enter allows all such calls in this session · esc goes back"}
 	}
-	keys := []string{"y allow once · s what " + visible.All(d.waiting[0].question.By) + " asks of " + visible.Clean(d.waiting[0].question.Tool) + " in this session"}
+	keys := []string{"y allow once · s allow for this session"}
 	if pattern := d.waiting[0].advice.Pattern; pattern != "" {
 		keys = append(keys, "p all like "+visible.All(pattern)+" in this session")
 	}

@@ -63,7 +63,7 @@ func askedBy(q belay.Question, advice *chat.Advice) string {
 // answer reads the answer. If not all lines of the input were shown, they can be.
 func (v approver) answer(ctx context.Context, q belay.Question, advice *chat.Advice, lines []string) (belay.Decision, error) {
 	a := v.p.a
-	choice := fmt.Sprintf("[y] once, [s] what %s asks of %s in this session, ", oneLine(q.By), oneLine(q.Tool))
+	choice := "[y] once, [s] for this session, "
 	if advice.Pattern != "" {
 		choice += fmt.Sprintf("[p] all like %s, ", oneLine(advice.Pattern))
 	}

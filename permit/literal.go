@@ -10,9 +10,20 @@ import (
 
 // plainWord is the text of a word that holds nothing but text and quotes.
 func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
-	if len(w.Parts) == 1 {
-		if lit, isLit := w.Parts[0].(*syntax.Lit); isLit && !strings.ContainsAny(lit.Value, `\*?[`) {
-			return lit.Value, false, true
+	if len(w.Parts) == 1 { // most words, which need no copy
+		switch p := w.Parts[0].(type) {
+		case *syntax.Lit:
+			if !strings.ContainsAny(p.Value, `\*?[`) {
+				return p.Value, false, true
+			}
+		case *syntax.SglQuoted:
+			return p.Value, false, !p.Dollar
+		case *syntax.DblQuoted:
+			if len(p.Parts) == 1 && !p.Dollar {
+				if lit, isLit := p.Parts[0].(*syntax.Lit); isLit && !strings.Contains(lit.Value, `\`) {
+					return lit.Value, false, true
+				}
+			}
 		}
 	}
 	var b strings.Builder

@@ -13,7 +13,11 @@ import (
 func (a *analysis) words(list []*syntax.Word) []arg {
 	args := make([]arg, 0, len(list))
 	for _, w := range list {
-		args = append(args, a.fields(w)...)
+		if text, pattern, ok := simpleField(w); ok {
+			args = append(args, arg{text: text, known: true, pattern: pattern})
+		} else {
+			args = append(args, a.fields(w)...)
+		}
 	}
 	for i := range args {
 		if args[i].pattern || args[i].below {
@@ -26,9 +30,15 @@ func (a *analysis) words(list []*syntax.Word) []arg {
 	return args
 }
 
+// simpleField returns the text of a word that stands for itself. Most words do.
+func simpleField(w *syntax.Word) (text string, pattern, ok bool) {
+	text, pattern, ok = plainWord(w)
+	return text, pattern, ok && !strings.Contains(text, "{") && !strings.HasPrefix(text, "~")
+}
+
 // fields resolves a word that may stand for several.
 func (a *analysis) fields(w *syntax.Word) []arg {
-	if text, pattern, ok := plainWord(w); ok && !strings.Contains(text, "{") && !strings.HasPrefix(text, "~") {
+	if text, pattern, ok := simpleField(w); ok {
 		return []arg{{text: text, known: true, pattern: pattern}}
 	}
 	if braces := braceWords(w); braces != nil {

@@ -18,7 +18,7 @@ import (
 func permitPromises() []promise {
 	return []promise{
 		{"permit-file-us", 5, inProject(fileCall)},
-		{"permit-shell", 10, inProject(shellCall)},
+		{"permit-shell", 4, inProject(shellCall)},
 		{"permit-1000-rules", 3, inProject(manyRules)},
 	}
 }

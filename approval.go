@@ -19,7 +19,7 @@ type Approval struct {
 	Call    string `json:"call"`
 	Tool    string `json:"tool"`
 	// Hash is the canonical hash of the final input. If the floor says where the paths of the
-	// call lead, a hash of that follows, after a plus sign.
+	// call lead, hashes of those places follow, after a plus sign.
 	Hash string `json:"hash"`
 	// Reason is why a person is asked, in the asker's words.
 	Reason string `json:"reason"`

@@ -24,9 +24,10 @@ type Authorization struct {
 	// of the call: a yes that reaches further than one call answers the questions
 	// of that name.
 	By string
-	// Places identifies where the paths of the call lead now. If it is different when an
-	// approved call is about to run, the call is asked about again. It is opaque, and a
-	// hash of it is stored. Defaults to nothing: the paths are not compared.
+	// Places identifies where the paths of the call lead now: one word for each place. If
+	// an approved call is about to run and has a place that it did not have when it was
+	// approved, it is asked about again. Hashes of the words are stored. Defaults to
+	// nothing: the paths are not compared.
 	Places string
 }
 

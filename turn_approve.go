@@ -33,6 +33,7 @@ func (t *turn) askApproval(c *call, a Authorization) {
 		ID: approvalPrefix + strings.ToLower(rand.Text()), Session: t.scope.Session, Turn: t.scope.Turn, Call: c.ID, Tool: c.Tool,
 		Hash: approvalHash(c.Input, c.places), Reason: who.reason, By: who.by, Floor: who.floor, Asked: now, Expires: now.Add(t.agent.opts.ApprovalExpiry),
 	}
+	c.askedNow = true
 	if granted {
 		t.decidedUnasked(c, asGranted(by))
 		return

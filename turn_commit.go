@@ -63,6 +63,9 @@ func (t *turn) store() (err error) {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
 	stored, t.write.usage = true, t.state.Usage
+	if c.State.Turn != nil { // it may count more, of children
+		t.write.usage = c.State.Turn.Usage
+	}
 	s.last += int64(len(messages))
 	if c.Amended != nil { // a copy, because others may read the old slice
 		s.messages = slices.Clone(s.messages)

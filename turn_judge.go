@@ -40,6 +40,7 @@ type call struct {
 	askers   []asker
 	places   string // where its paths lead, as the floor said when it was last asked
 	approval *Approval
+	askedNow bool   // the approval was made after the last resume
 	grant    *Grant // made of the approval's decision, and not yet stored
 	tooLate  string // what the approver said otherwise, when somebody else had decided
 	// Resumes is the name under which its tool parked it.

@@ -4,24 +4,46 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // A person approves a call as it was shown, and its paths may lead elsewhere by the time it
 // runs: a link was swapped, or a directory was replaced by a link. So the floor says where
-// the paths lead (Authorization.Places). That is kept with the approval, as a part of its
-// hash, and compared when the call is about to run.
+// the paths lead (Authorization.Places). Hashes of the places are kept with the approval, as
+// a part of its hash, and compared when the call is about to run. A call that reaches fewer
+// places than were approved may run.
 
-// placesMark stands between the hash of the input and that of the places.
-const placesMark = "+"
+const (
+	// placesMark stands between the hash of the input and those of the places.
+	placesMark = "+"
+	// mostPlaces is how many places are kept one by one. Of more, one hash is kept, and all
+	// of them must be the same.
+	mostPlaces = 16
+)
 
 // approvalHash identifies what is approved: an input, and where its paths lead.
 func approvalHash(input json.RawMessage, places string) string {
 	hash := canonicalHash(input)
 	if places != "" {
-		hash += placesMark + strings.TrimPrefix(textHash(places), "sha256:")[:32]
+		hash += placesMark + strings.Join(placeHashes(places), ".")
 	}
 	return hash
+}
+
+// placeHashes returns a short hash of each place, sorted.
+func placeHashes(places string) []string {
+	short := func(text string) string { return strings.TrimPrefix(textHash(text), "sha256:")[:16] }
+	all := strings.Fields(places)
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > mostPlaces {
+		return []string{short(strings.Join(all, " "))}
+	}
+	for i, place := range all {
+		all[i] = short(place)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // isAbout reports whether an approval is about an input, wherever its paths lead.
@@ -35,14 +57,19 @@ func (c *call) approved() bool {
 	return c.approval != nil && c.approval.Decided != nil && c.approval.Decided.Allow
 }
 
-// moved reports whether a path of an approved call leads elsewhere than when it was shown,
-// as far as the floor said when it was last asked.
+// moved reports whether an approved call reaches a place that was not shown when it was
+// approved, as far as the floor said when it was last asked.
 func (c *call) moved() bool {
-	return c.approved() && c.approval.Hash != approvalHash(c.Input, c.places)
+	if !c.approved() {
+		return false
+	}
+	_, kept, _ := strings.Cut(c.approval.Hash, placesMark)
+	approved := strings.Split(kept, ".")
+	return slices.ContainsFunc(placeHashes(c.places), func(place string) bool { return !slices.Contains(approved, place) })
 }
 
-// askAgain is what becomes of an approved call whose paths lead elsewhere, after the floor
-// was asked about it again.
+// askAgain returns the new question about an approved call whose paths lead elsewhere now,
+// or the floor's denial.
 func (c *call) askAgain(floor Authorization) Authorization {
 	if toolSeverity[floor.Decision] > toolSeverity[ToolAsk] {
 		return floor
@@ -60,8 +87,8 @@ func (c *call) askAgain(floor Authorization) Authorization {
 	return Authorization{Decision: ToolAsk, Reason: reason, By: by}
 }
 
-// mostAsked is how often a call is asked about again because its paths moved. After that it
-// is denied: something changes them all the time.
+// mostAsked limits how many times the user is asked about one call because its paths moved.
+// After that the call is denied.
 const mostAsked = 3
 
 // approveHere asks about calls, and asks again about those whose paths have moved meanwhile.
@@ -70,14 +97,20 @@ func (t *turn) approveHere(b *batch) error {
 		if err := t.approve(b); err != nil || !t.reconsider(b) {
 			return err
 		}
+		t.applyHalt(b)
 		t.gather(b)
-		if err := t.commit(nil, b.records(false), b.approvals()); err != nil { // a question is on record before it is asked
+		for _, c := range b.calls { // it waits for the question, and has not started
+			if c.state == CallStarted && c.result == nil && !c.begun && c.Resumes == "" {
+				c.state = CallJudged
+			}
+		}
+		if err := t.commit(nil, b.records(true), b.approvals()); err != nil { // a question is on record before it is asked
 			return err
 		}
 	}
 	for _, c := range b.calls {
 		if c.result == nil && c.state == CallParked && c.approval != nil && c.approval.Decided == nil {
-			t.decided(c, Decision{By: "belay", Reason: "the paths of the call lead elsewhere each time it is approved"})
+			t.decided(c, Decision{By: "belay", Reason: "the paths of this call changed after each approval"})
 		}
 	}
 	return nil
@@ -106,7 +139,7 @@ func (t *turn) reconsider(b *batch) bool {
 
 // hasPlaces reports whether the call was approved with places that can be compared.
 func (c *call) hasPlaces() bool {
-	return c.approved() && c.tool != nil && (c.places != "" || strings.Contains(c.approval.Hash, placesMark))
+	return c.approved() && c.tool != nil && strings.Contains(c.approval.Hash, placesMark)
 }
 
 // askFloorAgain asks the floor, and nobody else, about a call.
@@ -127,10 +160,11 @@ func (t *turn) stillThere(c *call) bool {
 	case c.result != nil:
 		return false
 	case toolSeverity[floor.Decision] > toolSeverity[ToolAsk]:
+		c.halted = floor.Decision == ToolHalt
 		t.deny(c, floor.By, floor.Reason)
 		return false
 	case c.moved():
-		t.deny(c, cmp.Or(floor.By, "floor"), "a path of this call leads elsewhere than when it was approved, so the approval does not cover it. Make the call again if it is still needed: it will be asked about again")
+		t.deny(c, cmp.Or(floor.By, "floor"), "a path of this call now leads to a place that the approval does not cover")
 		return false
 	default:
 		return true

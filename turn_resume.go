@@ -140,9 +140,11 @@ func (t *turn) unanswered() *batch {
 }
 
 // commitResumed stores what is about to run, as commitResponse does: if this
-// process ends too, it is not run once more.
+// process ends too, it is not run once more. It also stores new questions: a decision
+// about a question that is not stored is refused.
 func (t *turn) commitResumed(b *batch) error {
-	if !slices.ContainsFunc(b.calls[:b.free()], func(c *call) bool { return c.result == nil && c.state != CallParked }) {
+	runs := slices.ContainsFunc(b.calls[:b.free()], func(c *call) bool { return c.result == nil && c.state != CallParked })
+	if !runs && !slices.ContainsFunc(b.calls, func(c *call) bool { return c.askedNow }) {
 		return nil
 	}
 	t.gather(b)

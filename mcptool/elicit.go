@@ -284,15 +284,21 @@ func (one *field) read(said string) (any, error) {
 	return value, nil
 }
 
-// choose finds an option by its text, its value or its number.
+// choose finds an option by its text, its number or its value, in this order: the user sees
+// texts and numbers.
 func (one *field) choose(said string) (any, error) {
 	for _, o := range one.options {
-		if strings.EqualFold(o.words, said) || strings.EqualFold(fmt.Sprint(o.value), said) {
+		if strings.EqualFold(o.words, said) {
 			return o.value, nil
 		}
 	}
 	if n, err := strconv.Atoi(said); err == nil && n >= 1 && n <= len(one.options) {
 		return one.options[n-1].value, nil
+	}
+	for _, o := range one.options {
+		if strings.EqualFold(fmt.Sprint(o.value), said) {
+			return o.value, nil
+		}
 	}
 	return nil, errors.New("choose one of the options by its text or its number")
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -58,11 +59,12 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 		transport = f.pipe
 		defer context.AfterFunc(ctx, func() { f.pipe.stop(context.Cause(ctx)) })()
 	}
+	var remembers atomic.Bool // the SDK remembers lists of tools, in newer versions of the protocol
 	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler),
 		Capabilities: &mcp.ClientCapabilities{},
-		ToolListChangedHandler: func(_ context.Context, r *mcp.ToolListChangedRequest) {
-			if r.Session.InitializeResult().ProtocolVersion > lastInitialize {
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { // perhaps before the handshake is done
+			if remembers.Load() {
 				l.announce() // again: until now the SDK may have listed what it remembered
 			}
 		},
@@ -81,6 +83,7 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 		}
 		return nil, refused, httpReason(err)
 	}
+	remembers.Store(session.InitializeResult().ProtocolVersion > lastInitialize)
 	f.session = session
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	go f.watch() // ends with the session

@@ -7,20 +7,16 @@ import (
 	"strings"
 )
 
-// Places returns a text that identifies what the call names, and where its paths lead now,
-// with links followed. Two judgements of the same call have the same text unless a path
-// leads elsewhere. It says nothing about links below a directory that the call goes through.
-// It is the Places of [belay.Authorization].
+// Places returns what the call names and where its paths lead now, with links followed: a
+// hash for each, sorted, with spaces between. It says nothing about links below a directory
+// that the call goes through. It is the Places of [belay.Authorization].
 func (e *Explanation) Places() string {
-	var places []string
+	places := make([]string, 0, len(e.Findings))
 	for i := range e.Findings {
 		f := &e.Findings[i]
-		places = append(places, strings.Join([]string{string(f.Kind), f.Subject, f.tree}, "\x00"))
-	}
-	if len(places) == 0 {
-		return ""
+		sum := sha256.Sum256([]byte(strings.Join([]string{string(f.Kind), f.Subject, f.tree}, "\x00")))
+		places = append(places, hex.EncodeToString(sum[:12]))
 	}
 	slices.Sort(places)
-	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(places), "\x01")))
-	return hex.EncodeToString(sum[:16])
+	return strings.Join(slices.Compact(places), " ")
 }

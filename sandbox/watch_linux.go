@@ -48,6 +48,21 @@ type watcher struct {
 	// made. They tell who belongs to it when a parent has ended.
 	groups map[int]bool
 	known  map[process]bool // who belonged to it at the last look
+	// stderr is the file that the program began with as its standard error. Only to that a
+	// message is written: the program may have put any file that it can read in its place.
+	stderr fileID
+}
+
+// fileID identifies a file.
+type fileID struct{ device, inode uint64 }
+
+// idOf identifies the file of a descriptor. Without an answer it is no file's.
+func idOf(fd int) fileID {
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		return fileID{}
+	}
+	return fileID{s.Dev, s.Ino}
 }
 
 func newWatcher(b Bounds, root process, contained bool) *watcher {
@@ -281,12 +296,13 @@ func (w *watcher) arguments() []string {
 	return []string{
 		"belay-sandbox", watchMarker, strconv.Itoa(w.root.pid), strconv.FormatUint(w.root.start, 10), strconv.FormatBool(w.contained),
 		strconv.FormatInt(w.bounds.Memory, 10), strconv.Itoa(w.bounds.Processes), w.bounds.CPUTime.String(), w.bounds.Settings,
+		strconv.FormatUint(w.stderr.device, 10), strconv.FormatUint(w.stderr.inode, 10),
 	}
 }
 
 // parseWatcher reads what follows the marker.
 func parseWatcher(args []string) (*watcher, error) {
-	if len(args) != 7 {
+	if len(args) != 9 {
 		return nil, fmt.Errorf("%d arguments", len(args))
 	}
 	pid, err1 := strconv.Atoi(args[0])
@@ -295,10 +311,14 @@ func parseWatcher(args []string) (*watcher, error) {
 	memory, err4 := strconv.ParseInt(args[3], 10, 64)
 	processes, err5 := strconv.Atoi(args[4])
 	cpu, err6 := time.ParseDuration(args[5])
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	device, err7 := strconv.ParseUint(args[7], 10, 64)
+	inode, err8 := strconv.ParseUint(args[8], 10, 64)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return nil, err
 	}
-	return newWatcher(Bounds{Memory: memory, Processes: processes, CPUTime: cpu, Settings: args[6]}, process{pid, start}, contained), nil
+	w := newWatcher(Bounds{Memory: memory, Processes: processes, CPUTime: cpu, Settings: args[6]}, process{pid, start}, contained)
+	w.stderr = fileID{device, inode}
+	return w, nil
 }
 
 // runWatcher is what a watcher that is a process of its own does.
@@ -313,7 +333,7 @@ func runWatcher(args []string) error {
 	}
 	// It holds none of the program's files open, so that whoever reads them sees their end.
 	stderr, err := os.OpenFile("/proc/"+strconv.Itoa(w.root.pid)+"/fd/2", os.O_WRONLY|os.O_APPEND|unix.O_NONBLOCK, 0)
-	if s, gone := readStat(w.root.pid); err == nil && gone == nil && s.process == w.root {
+	if s, gone := readStat(w.root.pid); err == nil && gone == nil && s.process == w.root && w.stderr != (fileID{}) && idOf(int(stderr.Fd())) == w.stderr {
 		fmt.Fprintln(stderr, why)
 	}
 	w.kill()
@@ -325,7 +345,7 @@ func runWatcher(args []string) error {
 func (w *watcher) detach() error {
 	argv, err := syscall.SlicePtrFromStrings(w.arguments())
 	if err != nil {
-		return fmt.Errorf("start the process that counts: %w", err)
+		return fmt.Errorf("start the resource watcher: %w", err)
 	}
 	env, err := syscall.SlicePtrFromStrings(nil)
 	if err != nil {
@@ -357,7 +377,7 @@ func (w *watcher) detach() error {
 	runtime.KeepAlive(s)
 	_ = theirs.Close() // the watcher has it
 	if errno != 0 {
-		return fmt.Errorf("start the process that counts: %w", errno)
+		return fmt.Errorf("start the resource watcher: %w", errno)
 	}
 	if err != nil {
 		return err
@@ -365,7 +385,7 @@ func (w *watcher) detach() error {
 	reap(int(child))
 	var f [12]byte
 	if n, _ := report.Read(f[:]); n > 0 { // it closes when the watcher runs
-		return errors.New("start the process that counts: it could not be started")
+		return errors.New("start the resource watcher: it could not be started")
 	}
 	return nil
 }
@@ -397,7 +417,9 @@ func watchThis(o order) error {
 	}
 	self, err := readStat(os.Getpid())
 	if err != nil {
-		return fmt.Errorf("start the process that counts: %w", err)
+		return fmt.Errorf("start the resource watcher: %w", err)
 	}
-	return newWatcher(o.policy.Bounds, self.process, o.kind == Bubblewrap).detach() // all of bwrap ends with its first process
+	w := newWatcher(o.policy.Bounds, self.process, o.kind == Bubblewrap) // all of bwrap ends with its first process
+	w.stderr = idOf(2)
+	return w.detach()
 }

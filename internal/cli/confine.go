@@ -47,14 +47,14 @@ func (a *app) foundSandbox(ctx context.Context) *sandbox.Sandbox {
 func (f *floor) confine(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
 	if f.box == nil {
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
-			return fmt.Errorf("%s wants commands confined, and this machine has no sandbox: install bubblewrap, or use a Linux with Landlock; `belay doctor` says what was tried", f.settings.From("sandbox.mode"))
+			return fmt.Errorf("%s requires a sandbox, and this machine has none: install bubblewrap, or use a Linux with Landlock; `belay doctor` says what was tried", f.settings.From("sandbox.mode"))
 		}
 		return nil
 	}
 	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)})
 	if e == nil { // it was judged too long ago, or elsewhere
 		e = f.of(nil).Explain(ctx, call.Tool, call.Input)
-		e.Findings = nil // and so it gets neither network nor a way out
+		e.Findings, e.Zone = nil, permit.ZoneSafe // and so it gets neither network nor a way out, and changes nothing
 	}
 	if f.outside(e) {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -165,14 +166,16 @@ func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (bela
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
-// remember keeps what was found about a call. Of one that was judged before, as when
-// its turn is resumed, that is kept which lets it do less: a person may have said yes
-// to what was found first.
+// remember keeps what was found about a call. If the call was judged before, as when its
+// turn is resumed, the stricter judgement is kept: a person may have approved that one. If
+// it reaches another place now, the new judgement is kept, because the person is asked
+// about the call again.
 func (f *floor) remember(c judgedCall, e *permit.Explanation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if before := f.judged[c]; before != nil {
-		if f.outside(before) && !f.outside(e) || before.Network() && !e.Network() || readsOnly(e) && !readsOnly(before) {
+		stricter := f.outside(before) && !f.outside(e) || before.Network() && !e.Network() || readsOnly(e) && !readsOnly(before)
+		if stricter && (f.outside(before) || !f.outside(e)) || !allAmong(e.Places(), before.Places()) {
 			f.judged[c] = e
 		}
 		return
@@ -182,6 +185,12 @@ func (f *floor) remember(c judgedCall, e *permit.Explanation) {
 		delete(f.judged, f.order[0])
 		f.order = f.order[1:]
 	}
+}
+
+// allAmong reports whether all places are among others.
+func allAmong(places, others string) bool {
+	among := strings.Fields(others)
+	return !slices.ContainsFunc(strings.Fields(places), func(place string) bool { return !slices.Contains(among, place) })
 }
 
 // recall is what was found about a call, or nil.

@@ -64,6 +64,7 @@ func changes() []change {
 		{"a link is made anew and leads where it led", "write", write("to/f"), func(t testing.TB, w *world) { w.swap(t, "to", "docs") }, "same"},
 		{"a link is replaced by a longer way to the same place", "write", write("to/f"), func(t testing.TB, w *world) { w.swap(t, "to", "src/../docs") }, "same"},
 		{"a link beside the path of a command", "shell", run("cp src/a.go docs/f"), func(t testing.TB, w *world) { w.swap(t, "to", "src") }, "same"},
+		{"the directory that a command goes to comes into being", "shell", run("cd later && echo x > f"), func(t testing.TB, w *world) { w.write(t, "later/g", "x") }, "same"},
 		{"a command without paths", "shell", run("git commit -m x"), func(t testing.TB, w *world) { w.swap(t, "to", "src") }, "same"},
 	}
 }
@@ -174,46 +175,62 @@ func TestPathsThatMoveAreAskedAboutAgain(t *testing.T) {
 func TestPathsThatMoveAreAskedAboutAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := newMover(t)
-			path := filepath.Join(t.TempDir(), "belay.db")
-			steps := []scripted.Step{{Calls: []scripted.Call{{Tool: c.tool, Input: string(input(t, c.input))}}}}
-			for begun := false; ; begun = true {
-				store, err := sqlite.Open(t.Context(), path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				session := s.agent(t, &c, store, steps, belay.Options{OnAsk: belay.AskPark}).Session("s")
-				var turn *belay.Turn
-				if begun {
-					turn, err = belay.Await(session.Resume(t.Context()))
-				} else {
-					turn, err = session.Turn(t.Context(), "go")
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, q := range turn.Waits {
-					s.asks(&q)
-					if _, err := store.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: true, By: "ann"}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := store.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if len(turn.Waits) == 0 {
-					break
-				}
-				if !begun {
-					c.happens(t, s.world)
-				}
-				steps = []scripted.Step{{Text: "done"}}
-			}
-			s.expectNotes(t, &c, "")
-		})
+		for _, resumed := range []belay.AskMode{belay.AskPark, belay.AskWait} {
+			t.Run(c.name+", and then "+string(resumed), func(t *testing.T) {
+				t.Parallel()
+				c.restarts(t, resumed)
+			})
+		}
 	}
+}
+
+// restarts has a call approved by one process and run by the next, in which a person is
+// asked in another way.
+func (c change) restarts(t *testing.T, resumed belay.AskMode) {
+	t.Helper()
+	s := newMover(t)
+	path := filepath.Join(t.TempDir(), "belay.db")
+	steps := []scripted.Step{{Calls: []scripted.Call{{Tool: c.tool, Input: string(input(t, c.input))}}}}
+	decide := func(q *belay.Question) belay.Decision {
+		s.asks(q)
+		return belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: true, By: "ann"}
+	}
+	for begun := false; ; begun = true {
+		store, err := sqlite.Open(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := belay.Options{OnAsk: belay.AskPark}
+		if begun && resumed == belay.AskWait {
+			opts = belay.Options{OnAsk: belay.AskWait, Approver: approver(func(q belay.Question) belay.Decision { return decide(&q) })}
+		}
+		session := s.agent(t, &c, store, steps, opts).Session("s")
+		var turn *belay.Turn
+		if begun {
+			turn, err = belay.Await(session.Resume(t.Context()))
+		} else {
+			turn, err = session.Turn(t.Context(), "go")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range turn.Waits {
+			if _, err := store.Decide(t.Context(), decide(&q)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(turn.Waits) == 0 {
+			break
+		}
+		if !begun {
+			c.happens(t, s.world)
+		}
+		steps = []scripted.Step{{Text: "done"}}
+	}
+	s.expectNotes(t, &c, "")
 }
 
 // A call that runs before an approved one of the same response may move its paths. The

@@ -51,7 +51,7 @@ func (f *floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 		}
 		return nil
 	}
-	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)})
+	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)}).strictest
 	if e == nil { // it was judged too long ago, or elsewhere
 		e = f.of(nil).Explain(ctx, call.Tool, call.Input)
 		e.Findings, e.Zone = nil, permit.ZoneSafe // and so it gets neither network nor a way out, and changes nothing

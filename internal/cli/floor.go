@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -34,7 +33,7 @@ type floor struct {
 	box      *sandbox.Sandbox // nil if there is none, or none is wanted
 
 	mu     sync.Mutex
-	judged map[judgedCall]*permit.Explanation
+	judged map[judgedCall]judgements
 	order  []judgedCall // the oldest first
 }
 
@@ -50,7 +49,7 @@ const mostJudged = 1_000
 // newFloor makes the floor of the project, with what the settings say and the machine
 // can do. Results that are too long are in spill, where they can be read.
 func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*floor, error) {
-	f := &floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]*permit.Explanation)}
+	f := &floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]judgements)}
 	a.defaultMode(ctx, s)
 	o := s.FloorOptions()
 	o.Roots = append(present(o.Roots), spill)
@@ -166,35 +165,32 @@ func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (bela
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
-// remember keeps what was found about a call. If the call was judged before, as when its
-// turn is resumed, the stricter judgement is kept: a person may have approved that one. If
-// it reaches another place now, the new judgement is kept, because the person is asked
-// about the call again.
+// judgements are what was found about a call: the last time, which is what a person is
+// shown, and the strictest of all times, which is how the call is confined. A link that
+// appeared after an approval does not let the call out of the sandbox.
+type judgements struct{ last, strictest *permit.Explanation }
+
+// remember keeps what was found about a call.
 func (f *floor) remember(c judgedCall, e *permit.Explanation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if before := f.judged[c]; before != nil {
-		stricter := f.outside(before) && !f.outside(e) || before.Network() && !e.Network() || readsOnly(e) && !readsOnly(before)
-		if stricter && (f.outside(before) || !f.outside(e)) || !allAmong(e.Places(), before.Places()) {
-			f.judged[c] = e
+	if before, known := f.judged[c]; known {
+		kept := before.strictest
+		if f.outside(kept) && !f.outside(e) || f.outside(kept) == f.outside(e) && (kept.Network() && !e.Network() || readsOnly(e) && !readsOnly(kept)) {
+			kept = e
 		}
+		f.judged[c] = judgements{e, kept}
 		return
 	}
-	f.judged[c] = e
+	f.judged[c] = judgements{e, e}
 	if f.order = append(f.order, c); len(f.order) > mostJudged {
 		delete(f.judged, f.order[0])
 		f.order = f.order[1:]
 	}
 }
 
-// allAmong reports whether all places are among others.
-func allAmong(places, others string) bool {
-	among := strings.Fields(others)
-	return !slices.ContainsFunc(strings.Fields(places), func(place string) bool { return !slices.Contains(among, place) })
-}
-
-// recall is what was found about a call, or nil.
-func (f *floor) recall(c judgedCall) *permit.Explanation {
+// recall returns what was found about a call. It is empty if that was forgotten.
+func (f *floor) recall(c judgedCall) judgements {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.judged[c]
@@ -202,7 +198,7 @@ func (f *floor) recall(c judgedCall) *permit.Explanation {
 
 // advise says what whoever is asked about a call is told beside it.
 func (f *floor) advise(ctx context.Context, q belay.Question) chat.Advice {
-	e := f.recall(judgedCall{q.Session, q.Turn, q.Call, string(q.Input)})
+	e := f.recall(judgedCall{q.Session, q.Turn, q.Call, string(q.Input)}).last
 	if e == nil {
 		e = f.of(nil).Explain(ctx, q.Tool, q.Input)
 	}

@@ -169,14 +169,14 @@ func TestJudgementsAreRemembered(t *testing.T) {
 	link := filepath.Join(f.settings.Project, "link")
 	call := toolCall(t, "1", "shell", input)
 	name := judgedCall{"s", "t", "1", string(call.Input())}
-	judge := func() *permit.Explanation {
+	judge := func() judgements {
 		t.Helper()
 		if _, err := f.Authorize(t.Context(), call); err != nil {
 			t.Fatal(err)
 		}
 		return f.recall(name)
 	}
-	if judge().Outside(nil) {
+	if judge().strictest.Outside(nil) {
 		t.Fatal("it is in the project")
 	}
 	if err := os.Symlink("/usr", link); err != nil {
@@ -185,13 +185,16 @@ func TestJudgementsAreRemembered(t *testing.T) {
 	if e := f.Explain(t.Context(), "shell", input); !e.Outside(nil) {
 		t.Fatal("the link leads outside")
 	}
-	if judge().Outside(nil) {
+	switch now := judge(); {
+	case now.strictest.Outside(nil):
 		t.Error("the link was made after the call was judged, and lets it out")
+	case !now.last.Outside(nil):
+		t.Error("a person who is asked again is shown the first judgement")
 	}
 	for i := range mostJudged + 1 {
 		f.remember(judgedCall{id: fmt.Sprint("other", i)}, new(permit.Explanation))
 	}
-	if len(f.judged) > mostJudged || f.recall(name) != nil {
+	if len(f.judged) > mostJudged || f.recall(name) != (judgements{}) {
 		t.Errorf("%d calls are remembered, the oldest too", len(f.judged))
 	}
 }

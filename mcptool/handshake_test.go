@@ -99,6 +99,11 @@ func serveRaw(how string) int {
 				say("%s", notification)
 			}
 			result(rawResult)
+		case how == "announces early" && m.Method == "initialize":
+			for range 100 { // while the handshake is under way
+				say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			}
+			result(rawInitialized)
 		case m.Method == "initialize":
 			result(rawInitialized)
 		case m.Method == "tools/list" && added:
@@ -126,7 +131,7 @@ func serveRaw(how string) int {
 // SPEC E-09
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"ignores discover", "exits on discover", "knows discover alone"} {
+	for _, how := range []string{"ignores discover", "exits on discover", "knows discover alone", "announces early"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			e := open(t, quick(mcptool.Options{Start: 2 * patience}), child(t, "raw", "raw "+how, nil))

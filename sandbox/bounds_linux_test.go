@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,6 +148,28 @@ func TestBoundsHold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The message about a bound goes to the standard error that the program was given, and into
+// no file that the program has put in its place.
+//
+// SPEC P-13
+func TestAProgramDoesNotChooseWhereItsEndIsReported(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
+		p := newPlace(t)
+		file := filepath.Join(t.TempDir(), "settings")
+		if err := os.WriteFile(file, []byte("mine\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.policy.Bounds = sandbox.Bounds{Processes: 20}
+		if exit, output := p.run(t, s, "sh", "-c", "exec 2<"+file+"; "+bomb); exit.Code == 0 {
+			t.Errorf("exit = %+v, output = %q, want it killed", exit, output)
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != "mine\n" {
+			t.Errorf("the file that the program can only read is %q, %v", text, err)
+		}
+	})
 }
 
 // Programs that stay within their bounds see nothing of them.

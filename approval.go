@@ -69,7 +69,7 @@ func (a *Approval) expired(now time.Time) bool {
 	return !a.Expires.IsZero() && !now.Before(a.Expires)
 }
 
-// What is wrong with a Decision, for errors.Is.
+// Errors of an invalid Decision, for errors.Is.
 var (
 	ErrDecided   = errors.New("belay: the approval has been decided")
 	ErrWrongHash = errors.New("belay: the decision is about another input")

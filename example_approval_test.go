@@ -15,7 +15,7 @@ import (
 // AskFirst leaves every deployment to a person.
 var AskFirst = belay.ToolPre.On("ask-first",
 	func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
-		return belay.Ask("deployments need a person's word"), nil
+		return belay.Ask("deployments need approval"), nil
 	}, &hook.Options{Match: hook.Match{Tools: []string{"deploy"}}})
 
 // docs:end ask
@@ -68,7 +68,7 @@ func ExampleSession_Resume() {
 	// docs:end park
 
 	// Output:
-	// ask-first asks: deploy {"env": "staging"}? deployments need a person's word
+	// ask-first asks: deploy {"env": "staging"}? deployments need approval
 	// the turn is parked
 	// another turn is refused: true
 	// deploying to staging

@@ -113,7 +113,7 @@ func Example_http() {
 	post("/sessions/demo/decisions", belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true})
 
 	// Output:
-	// approval_requested deploy - deployments need a person's word
+	// approval_requested deploy - deployments need approval
 	// turn_end parked ""
 	// deploying to staging
 	// turn_end end_turn "It is out."

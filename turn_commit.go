@@ -24,8 +24,8 @@ func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) e
 	return t.store()
 }
 
-// store writes t.commitment: the rest of it is filled in here. The session's state is
-// stored unless the commitment has one of its own.
+// store writes t.write.commit and fills in the rest of it. The state of the session is
+// stored unless the commit has one of its own.
 func (t *turn) store() (err error) {
 	s := t.session
 	c := &t.write.commit // it is ours again when Commit returns

@@ -85,7 +85,7 @@ func (t *turn) park(b *batch) EndReason {
 	if err := t.commit(nil, b.records(false), b.approvals()); err != nil {
 		return t.fail(err)
 	}
-	t.end.err = t.childMissing() // it waits for nobody to decide
+	t.end.err = t.childMissing() // it does not wait for a decision
 	return EndParked
 }
 

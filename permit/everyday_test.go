@@ -124,7 +124,7 @@ func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {
 	for command, want := range map[string]string{
 		"cat /etc/hosts":   "it would not ask about a directory that permit.roots names",
 		"rm -rf src":       "it would not ask if the user's settings relaxed destructive.files",
-		"git fetch":        "it would not ask with a rule that allows it",
+		"git fetch":        "to stop asking, add a rule that allows it",
 		`cat "$UNKNOWN"`:   "it would not ask if the command said plainly what it does",
 		"git reset --hard": "it would not ask if the user's settings relaxed destructive.reset",
 	} {

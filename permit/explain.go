@@ -114,7 +114,7 @@ func (e *Explanation) way() string {
 			return "it would not ask if the command said plainly what it does"
 		}
 	}
-	return "it would not ask with a rule that allows it"
+	return "to stop asking, add a rule that allows it"
 }
 
 // Network reports whether the call was understood to use the network, or might: what

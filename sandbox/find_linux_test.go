@@ -197,7 +197,7 @@ func TestBadOrdersAreRefused(t *testing.T) {
 		"no end":              good,
 		"no program":          append(slices.Clone(good[:4]), command...),
 		"no kind":             append(slices.Clone(good[1:]), command...),
-		"an unknown kind":     append([]string{"kind=bubblewrap", "abi=1", "program=/bin/sh"}, command...),
+		"an unknown kind":     append([]string{"kind=cage", "abi=1", "program=/bin/sh"}, command...),
 		"no version":          append([]string{"kind=landlock", "program=/bin/sh"}, command...),
 		"a bad version":       append([]string{"kind=landlock", "abi=x", "program=/bin/sh"}, command...),
 		"a bad switch":        append([]string{"kind=landlock", "abi=1", "network=maybe", "program=/bin/sh"}, command...),

@@ -102,7 +102,7 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{"asks.yaml": asks})
 	answer := func(seen string) string { // they come in any order
-		if strings.LastIndex(seen, "shell wants") > strings.LastIndex(seen, "write wants") {
+		if strings.LastIndex(seen, "shell needs") > strings.LastIndex(seen, "write needs") {
 			return "y\n"
 		}
 		return "rather not\n"

@@ -57,7 +57,8 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, spec: l.spec}, l.grace)
 		f.pipe.announced = l.announce
 		transport = f.pipe
-		defer context.AfterFunc(ctx, func() { f.pipe.stop(context.Cause(ctx)) })()
+		pipe := f.pipe // f is a result, and is set when this function returns
+		defer context.AfterFunc(ctx, func() { pipe.stop(context.Cause(ctx)) })()
 	}
 	var remembers atomic.Bool // the SDK remembers lists of tools, in newer versions of the protocol
 	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{

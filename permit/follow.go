@@ -12,12 +12,6 @@ import (
 // errLooks is the reason why a directory is not searched for links.
 var errLooks = errors.New("there are too many files below to look for links")
 
-// following is a path for a command that follows the links below it.
-func following(a arg) arg {
-	a.follows = true
-	return a
-}
-
 // readFollowing says that the command reads all that is below some directories, and
 // follows the links there: grep -R, tar -h and cp -rL do.
 func (c *invoked) readFollowing(args []arg, follows bool) {

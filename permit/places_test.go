@@ -55,7 +55,7 @@ func changes() []change {
 		{"the file has another content", "write", write("docs/page"), func(t testing.TB, w *world) { w.write(t, "docs/page", "other") }, "same"},
 		{"the file comes into being", "write", write("docs/new"), func(t testing.TB, w *world) { w.write(t, "docs/new", "x") }, "same"},
 		{"the file is replaced by another file", "write", write("docs/page"), func(t testing.TB, w *world) {
-			if err := os.Remove(filepath.Join(w.project, "docs/page")); err != nil {
+			if err := os.Remove(filepath.Join(w.project, "docs", "page")); err != nil {
 				t.Fatal(err)
 			}
 			w.write(t, "docs/page", "x")
@@ -85,7 +85,7 @@ func newMover(t testing.TB) *mover {
 	return &mover{world: w, floor: w.floor(t, permit.Options{Mode: permit.Strict, Sandboxed: true})}
 }
 
-func (s *mover) note(format string, args ...any) {
+func (s *mover) notef(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
@@ -95,7 +95,7 @@ func (s *mover) agent(t testing.TB, c *change, store belay.Store, steps []script
 	tool := func(name string) belay.Tool {
 		return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: name, InputSchema: json.RawMessage(`{"type":"object"}`)},
 			func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
-				s.note("ran %s", call.Tool)
+				s.notef("ran %s", call.Tool)
 				return belay.Result{Text: "done"}, nil
 			}, &belay.ToolTraits{Serial: true})
 	}
@@ -134,9 +134,9 @@ func (s *mover) expectNotes(t *testing.T, c *change, result string) {
 // asks notes a question.
 func (s *mover) asks(q *belay.Question) {
 	if strings.Contains(q.Reason, "leads elsewhere than when it was approved") {
-		s.note("asked again")
+		s.notef("asked again")
 	} else {
-		s.note("asked")
+		s.notef("asked")
 	}
 }
 

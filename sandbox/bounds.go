@@ -47,7 +47,7 @@ type usage struct {
 
 // exceeded says which bound a usage exceeds, or returns "".
 func (b *Bounds) exceeded(u usage) string {
-	text, name := "", ""
+	var text, name string
 	switch {
 	case b.Processes > 0 && u.processes > b.Processes:
 		text, name = fmt.Sprintf("it had more than %d processes and threads", b.Processes), "processes"

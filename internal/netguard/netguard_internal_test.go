@@ -79,7 +79,7 @@ func TestTargets(t *testing.T) {
 // nameserver answers each question for an IPv4 address with the next of some addresses.
 func nameserver(t *testing.T, addresses ...string) *net.Resolver {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestNamesThatMoveAreCheckedWhenConnecting(t *testing.T) {
 	get := func(o *Options) error {
 		transport := Transport(o)
 		defer transport.CloseIdleConnections()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://moves.example.com.:"+port+"/", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://moves.example.com.:"+port+"/", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestRedirectsAreChecked(t *testing.T) {
 	t.Cleanup(front.Close)
 	for _, private := range [][]string{nil, {"inside.example.com"}} {
 		transport := Transport(&Options{Resolver: nameserver(t, "127.0.0.1"), Private: private})
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

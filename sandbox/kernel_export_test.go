@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 // KernelSince reports whether the kernel is of a version or a later one.

@@ -22,7 +22,8 @@ func archiveCommands(t table) {
 func compressCommand(c *invoked) {
 	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=! files=?! files0=?! output-dir-flat=> output-dir-mirror=> "+
 		"p= processes= b= block-size= m= q= quality= w= lgwin=")
-	if o.has("c", "stdout", "to-stdout", "t", "test", "l", "list") {
+	shows := o.has("t", "test", "list") || o.has("l") && oneOf(c.name, "gzip gunzip xz unxz lzma unlzma zstd unzstd pigz unpigz lzip") // -l is something else for others
+	if o.has("c", "stdout", "to-stdout") || shows && !o.has("d", "decompress", "uncompress", "z", "compress") {                        // the last one counts
 		c.readAll(o.rest)
 		return
 	}
@@ -144,6 +145,7 @@ func cpioCommand(c *invoked) {
 // arCommand is ar: letters, an archive, members.
 func arCommand(c *invoked) {
 	c.known(c.args)
+	c.optionFiles()
 	if c.name == "ranlib" {
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(c.options(c.args, "*").rest)

@@ -28,11 +28,30 @@ func compressCommand(c *invoked) {
 		return
 	}
 	c.zone(ZoneWorkspace, "")
+	elsewhere := o.has("o", "output", "output-dir-flat", "output-dir-mirror")
 	for _, a := range o.rest {
 		c.read(a)
-		if !o.has("o", "output", "output-dir-flat", "output-dir-mirror") {
+		if !elsewhere {
 			c.write(a)
 		}
+	}
+	for _, suffix := range o.values("S", "suffix") {
+		c.writeJoined(o.rest, suffix)
+	}
+	if !o.may("d", "decompress", "uncompress") && !strings.HasPrefix(c.name, "un") && !oneOf(c.name, "gunzip bunzip2") {
+		return
+	}
+	if o.may("N", "name", "r", "recursive") {
+		c.unknown("cannot determine which files it writes")
+	}
+	suffix, given := o.value("S", "suffix")
+	if !elsewhere {
+		c.writeNamed(o.rest, func(name string) string {
+			if given {
+				return strings.TrimSuffix(name, suffix.text)
+			}
+			return strings.TrimSuffix(name, path.Ext(name))
+		})
 	}
 }
 
@@ -128,7 +147,7 @@ func cpioCommand(c *invoked) {
 	o := c.options(c.args, "* I=< F= file= O=> E=< pattern-file=< D= directory= R= owner= H= format= C= M= message= rsh-command=$ to-stdout")
 	if o.has("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
 		c.unknown("cannot determine which files it reads")
-	} else if o.has("L", "dereference") {
+	} else if o.may("L", "dereference") {
 		c.readFollowing([]arg{c.searched()}, true)
 	}
 	switch {

@@ -29,9 +29,7 @@ func sedCommand(c *invoked) {
 		return
 	}
 	for _, suffix := range o.values("i", "in-place", "I") {
-		if strings.Contains(suffix.text, "/") {
-			c.unknown("the copies it makes go elsewhere")
-		}
+		c.writeJoined(files, arg{text: suffix.text, known: suffix.known || suffix == (arg{})})
 	}
 	c.zone(ZoneWorkspace, "")
 	c.writeAll(files)

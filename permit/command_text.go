@@ -261,6 +261,22 @@ func splitCommand(c *invoked) {
 			c.read(a)
 		} else {
 			c.write(a)
+			c.beginsNames(a)
+		}
+	}
+	if suffix, ok := o.value("additional-suffix"); ok && (!suffix.known || oneOf(path.Ext(suffix.text), ".yaml .yml .json")) {
+		c.unknown("cannot determine which files it writes")
+	}
+}
+
+// beginsNames says that the command writes files whose names begin so. One of them may be
+// a file that steers something: their names begin with a dot, or they are in a directory
+// whose name does.
+func (c *invoked) beginsNames(prefix arg) {
+	for part := range strings.SplitSeq(prefix.text, "/") {
+		if strings.HasPrefix(part, ".") && part != "." && part != ".." || !prefix.known {
+			c.unknown("cannot determine which files it writes")
+			return
 		}
 	}
 }
@@ -268,6 +284,14 @@ func splitCommand(c *invoked) {
 func contextSplitCommand(c *invoked) {
 	o := c.options(c.args, "* f=> prefix=> b= n= suffix-format= digits=")
 	c.zone(ZoneWorkspace, "")
+	for _, prefix := range o.values("f", "prefix") {
+		c.beginsNames(prefix)
+	}
+	for _, format := range o.values("b", "suffix-format") {
+		if !strings.Contains(format.text, "%") || strings.Contains(format.text, "/") {
+			c.unknown("cannot determine which files it writes")
+		}
+	}
 	if len(o.rest) > 0 {
 		c.read(o.rest[0])
 	}

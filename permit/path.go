@@ -97,10 +97,8 @@ func (a *analysis) path(w arg, do effect) {
 		}
 		seen[s.path] = true
 		s.tree, s.below = s.tree || w.tree, s.below || w.below
-		if a.misled(w, s, do) {
-			continue
-		}
-		if f := a.floor.judgePath(s, do, false); i < mostMatches || f.Zone > ZoneWorkspace {
+		misled := a.misled(w, s, do)
+		if f := a.floor.judgePath(s, do, false); !misled && i < mostMatches || f.Zone > ZoneWorkspace {
 			a.add(f)
 		}
 	}

@@ -22,8 +22,9 @@ func archiveCommands(t table) {
 func compressCommand(c *invoked) {
 	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=! files=?! files0=?! output-dir-flat=> output-dir-mirror=> "+
 		"p= processes= b= block-size= m= q= quality= w= lgwin=")
-	shows := o.has("t", "test", "list") || o.has("l") && oneOf(c.name, "gzip gunzip xz unxz lzma unlzma zstd unzstd pigz unpigz lzip") // -l is something else for others
-	if o.has("c", "stdout", "to-stdout") || shows && !o.has("d", "decompress", "uncompress", "z", "compress") {                        // the last one counts
+	// -l lists only with some of them. If there is more than one operation, the last counts.
+	shows := o.has("t", "test", "list") || o.has("l") && oneOf(c.name, "gzip gunzip xz unxz lzma unlzma zstd unzstd pigz unpigz lzip")
+	if o.has("c", "stdout", "to-stdout") || shows && !o.may("d", "decompress", "uncompress", "z", "compress") {
 		c.readAll(o.rest)
 		return
 	}
@@ -79,7 +80,7 @@ func zipCommand(c *invoked) {
 		}
 		a.follows = a.follows || !o.has("y", "symlinks") // zip follows links unless it is told not to
 		c.readTree(a)
-		if o.has("m", "move") {
+		if o.may("m", "move") {
 			c.protect(destroyFiles, "removes what it packs")
 			c.remove(a)
 		}
@@ -145,7 +146,7 @@ func sevenCommand(c *invoked) {
 
 func cpioCommand(c *invoked) {
 	o := c.options(c.args, "* I=< F= file= O=> E=< pattern-file=< D= directory= R= owner= H= format= C= M= message= rsh-command=$ to-stdout")
-	if o.has("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
+	if o.may("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
 		c.unknown("cannot determine which files it reads")
 	} else if o.may("L", "dereference") {
 		c.readFollowing([]arg{c.searched()}, true)

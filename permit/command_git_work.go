@@ -28,7 +28,7 @@ func gitWorking(add func(string, func(*git))) {
 		}
 	})
 	add("read-tree", func(g *git) {
-		if o := g.changes("* prefix= index-output=> exclude-per-directory="); o.has("u", "reset") {
+		if o := g.changes("* prefix= index-output=> exclude-per-directory="); o.may("u", "reset") {
 			g.protect(destroyReset, "overwrites files of the working tree")
 		}
 	})
@@ -130,7 +130,7 @@ func gitMergeFile(g *git) {
 func gitApply(g *git) {
 	o := g.options(g.args, "* p= directory= exclude= include= C= whitespace= inaccurate-eof build-fake-ancestor=> cached index stat numstat summary check unsafe-paths! 3 3way R reverse")
 	strip, _ := o.value("p")
-	if o.has("stat", "numstat", "summary", "check") && !o.has("apply") {
+	if o.has("stat", "numstat", "summary", "check") && !o.may("apply") {
 		g.readAll(o.rest)
 		return
 	}

@@ -71,6 +71,9 @@ func (d *declaration) option(w arg) bool {
 	if w.text[0] == '-' {
 		d.flags += w.text[1:]
 	}
+	if strings.Contains(d.flags, "f") && (d.variant == "export" || strings.Contains(d.flags, "x")) {
+		d.doubt(d.variant+" "+w.text, "shells that are started from here on have the function too")
+	}
 	return true
 }
 

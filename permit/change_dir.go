@@ -10,6 +10,7 @@ import (
 // changeDirectory is cd and pushd. The shell stays where it is if there is no such
 // directory, and the line may make one meanwhile: both count then.
 func changeDirectory(c *invoked) {
+	c.disturb()
 	o := c.options(c.args, "L P e @ n")
 	switch {
 	case len(o.rest) == 0 && c.name == "cd":
@@ -67,4 +68,7 @@ func (c *invoked) destinations(to arg, physical bool) []string {
 }
 
 // popDirectory is popd: where it leads is not followed.
-func popDirectory(c *invoked) { c.dirs = nil }
+func popDirectory(c *invoked) {
+	c.disturb()
+	c.dirs = nil
+}

@@ -22,16 +22,37 @@ func archiveCommands(t table) {
 func compressCommand(c *invoked) {
 	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=! files=?! files0=?! output-dir-flat=> output-dir-mirror=> "+
 		"p= processes= b= block-size= m= q= quality= w= lgwin=")
-	if o.has("c", "stdout", "to-stdout", "t", "test", "l", "list") {
+	// -l lists only with some of them. If there is more than one operation, the last counts.
+	shows := o.has("t", "test", "list") || o.has("l") && oneOf(c.name, "gzip gunzip xz unxz lzma unlzma zstd unzstd pigz unpigz lzip")
+	if o.has("c", "stdout", "to-stdout") || shows && !o.may("d", "decompress", "uncompress", "z", "compress") {
 		c.readAll(o.rest)
 		return
 	}
 	c.zone(ZoneWorkspace, "")
+	elsewhere := o.has("o", "output", "output-dir-flat", "output-dir-mirror")
 	for _, a := range o.rest {
 		c.read(a)
-		if !o.has("o", "output", "output-dir-flat", "output-dir-mirror") {
+		if !elsewhere {
 			c.write(a)
 		}
+	}
+	for _, suffix := range o.values("S", "suffix") {
+		c.writeJoined(o.rest, suffix)
+	}
+	if !o.may("d", "decompress", "uncompress") && !strings.HasPrefix(c.name, "un") && !oneOf(c.name, "gunzip bunzip2") {
+		return
+	}
+	if o.may("N", "name", "r", "recursive") {
+		c.unknown("cannot determine which files it writes")
+	}
+	suffix, given := o.value("S", "suffix")
+	if !elsewhere {
+		c.writeNamed(o.rest, func(name string) string {
+			if given {
+				return strings.TrimSuffix(name, suffix.text)
+			}
+			return strings.TrimSuffix(name, path.Ext(name))
+		})
 	}
 }
 
@@ -59,7 +80,7 @@ func zipCommand(c *invoked) {
 		}
 		a.follows = a.follows || !o.has("y", "symlinks") // zip follows links unless it is told not to
 		c.readTree(a)
-		if o.has("m", "move") {
+		if o.may("m", "move") {
 			c.protect(destroyFiles, "removes what it packs")
 			c.remove(a)
 		}
@@ -125,9 +146,9 @@ func sevenCommand(c *invoked) {
 
 func cpioCommand(c *invoked) {
 	o := c.options(c.args, "* I=< F= file= O=> E=< pattern-file=< D= directory= R= owner= H= format= C= M= message= rsh-command=$ to-stdout")
-	if o.has("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
+	if o.may("o", "create", "p", "pass-through") && !c.readsNames(o.has("0", "null")) {
 		c.unknown("cannot determine which files it reads")
-	} else if o.has("L", "dereference") {
+	} else if o.may("L", "dereference") {
 		c.readFollowing([]arg{c.searched()}, true)
 	}
 	switch {
@@ -144,6 +165,7 @@ func cpioCommand(c *invoked) {
 // arCommand is ar: letters, an archive, members.
 func arCommand(c *invoked) {
 	c.known(c.args)
+	c.optionFiles()
 	if c.name == "ranlib" {
 		c.zone(ZoneWorkspace, "")
 		c.writeAll(c.options(c.args, "*").rest)

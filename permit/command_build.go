@@ -18,7 +18,10 @@ func compileCommands(t table) {
 		compile(c)
 	})
 	t.add("ldd", builder("may run the program it looks at", "*"))
-	t.add("pkg-config", harmless)
+	t.add("pkg-config pkgconf", func(c *invoked) {
+		c.options(c.args, "* log-file=>")
+		c.usesAll()
+	})
 	t.add("clang-format", func(c *invoked) {
 		if o := c.options(c.args, "* i style= assume-filename= files=!"); o.has("i") {
 			c.zone(ZoneWorkspace, "")

@@ -4,7 +4,8 @@ import "strings"
 
 // builtinCommands are those of the shell itself that set variables, or steer it.
 func builtinCommands(t table) {
-	t.add("exit return break continue shift logout times type help caller jobs fg bg disown umask ulimit dirs compopt suspend", harmless)
+	t.add("exit return break continue shift logout times type help caller fg bg disown umask ulimit dirs compopt suspend", harmless)
+	t.add("jobs", jobsCommand)
 	t.add("set", setCommand)
 	t.add("shopt setopt unsetopt", shoptCommand)
 	t.add("read", func(c *invoked) {
@@ -72,6 +73,19 @@ func builtinCommands(t table) {
 	})
 }
 
+// jobsCommand is jobs, which lists what runs in the background. With -x it runs a command.
+func jobsCommand(c *invoked) {
+	o := c.options(c.args, "+l n p r s x")
+	if !o.has("x") {
+		c.usesAll()
+		return
+	}
+	c.unknown("it runs a command with the numbers of processes")
+	if len(o.rest) > 0 {
+		c.call(o.rest, c.stdin, c.piped)
+	}
+}
+
 // setCommand is set. What is behind the options are the words of the text.
 func setCommand(c *invoked) {
 	defer c.usesAll()
@@ -113,7 +127,7 @@ func (c *invoked) shellOption(a arg) {
 	case long && oneOf(name, plainSetNames), !long && strings.Contains(plainSetLetters, name) && len(name) == 1:
 		return
 	case a.text == "-a" || a.text == "-o allexport":
-		c.exported = "a variable"
+		c.exported = everything
 		return
 	case oneOf(a.text, "-B +a +f +k +H +P +t -p") || strings.HasPrefix(a.text, "+o ") && oneOf(name, "allexport noglob keyword histexpand history physical onecmd posix"):
 		return // as it is from the start

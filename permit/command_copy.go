@@ -72,8 +72,8 @@ func sources(o *options) []arg {
 func copyCommand(c *invoked) {
 	o := c.options(c.args, "* t= target-directory= S= suffix= reflink=? sparse= backup=? preserve=? no-preserve= context=? update=?")
 	c.zone(ZoneWorkspace, "")
-	deep := o.has("r", "R", "a", "recursive", "archive")
-	follows := o.has("L", "dereference") || runtime.GOOS != "linux" && o.has("r") // elsewhere cp -r is cp -RL
+	deep := o.may("r", "R", "a", "recursive", "archive")
+	follows := o.may("L", "dereference") || runtime.GOOS != "linux" && o.has("r") // elsewhere cp -r is cp -RL
 	for _, a := range sources(o) {
 		if deep {
 			a.follows = a.follows || follows
@@ -81,11 +81,12 @@ func copyCommand(c *invoked) {
 		} else {
 			c.read(a)
 		}
-		if o.has("l", "link", "s", "symbolic-link") {
+		if o.may("l", "link", "s", "symbolic-link") {
 			c.leads(a)
 		}
 	}
 	targets := c.targets(o.rest, o)
+	c.backups(o, targets)
 	if deep {
 		c.becomes(sources(o), targets)
 	}
@@ -99,7 +100,7 @@ func copyCommand(c *invoked) {
 	if len(o.rest) == 2 {
 		c.merges(o.rest[0], o.rest[1], o.has("T", "no-target-directory"))
 	}
-	if !follows && (deep || o.has("P", "no-dereference", "d")) {
+	if !follows && (deep || o.may("P", "no-dereference", "d")) {
 		c.bringsCopies(sources(o))
 	}
 }
@@ -127,6 +128,7 @@ func moveCommand(c *invoked) {
 		c.remove(a)
 	}
 	c.writeAll(to)
+	c.backups(o, to)
 	c.becomes(sources(o), to)
 	c.bringsCopies(sources(o))
 }
@@ -140,17 +142,81 @@ func linkCommand(c *invoked) {
 	if len(o.rest) == 1 && !o.has("t", "target-directory") { // a link of that name, here
 		from, to = o.rest, c.inside(literal("."), o.rest[0])
 	}
-	c.writeAll(to)
-	c.becomes(from, to)
 	holder := literal(".") // of the links: all are in one directory
 	if len(to) > 0 {
 		holder = arg{text: path.Dir(to[0].text), known: to[0].known}
 	}
+	symbolic := o.may("s", "symbolic")
+	misleads := symbolic && slices.ContainsFunc(c.few(from), func(a arg) bool { return !c.isFile(a, holder) })
+	c.writeAll(to)
+	c.becomes(from, to)
 	for _, a := range c.few(from) {
-		if o.has("s", "symbolic") && !o.has("r", "relative") && a.known && !path.IsAbs(a.text) && !a.pattern {
+		if symbolic && !o.has("r", "relative") && a.known && !path.IsAbs(a.text) && !a.pattern {
 			a = under(holder, a) // what a link says is relative to it
 		}
 		c.leads(a)
+	}
+	c.backups(o, to)
+	switch {
+	case misleads:
+		c.bringsLinks(c.name) // .. behind the link leads elsewhere
+	case !symbolic:
+		c.bringsCopies(from)
+	}
+}
+
+// isFile reports whether what a link in a directory leads to is a plain file. There is no ..
+// behind it.
+func (c *invoked) isFile(a, holder arg) bool {
+	if !a.isText() || c.ranBefore() {
+		return false
+	}
+	if !path.IsAbs(a.text) {
+		a = under(holder, a)
+	}
+	spots := c.entries(a)
+	return len(spots) > 0 && !slices.ContainsFunc(spots, func(s spot) bool {
+		info, err := os.Lstat(filepath.FromSlash(s.path))
+		return err != nil || !info.Mode().IsRegular()
+	})
+}
+
+// backups says that the command keeps what it replaces under names with a suffix.
+func (c *invoked) backups(o *options, to []arg) {
+	for _, suffix := range o.values("S", "suffix") {
+		c.writeJoined(to, suffix)
+	}
+}
+
+// plainSuffixes are suffixes that make no name of a file which other programs run.
+const plainSuffixes = ".bak .backup .orig .old .tmp .save ~ .gz .bz2 .xz .zst .lz4"
+
+// writeJoined says that the command writes files whose names are others with a suffix.
+func (c *invoked) writeJoined(files []arg, suffix arg) {
+	switch {
+	case suffix.known && (suffix.text == "" || oneOf(suffix.text, plainSuffixes)):
+		return
+	case !suffix.known || strings.ContainsAny(suffix.text, "/*"):
+		c.unknown("cannot determine which files it writes")
+		return
+	}
+	c.writeNamed(files, func(name string) string { return name + suffix.text })
+}
+
+// writeNamed says that the command writes files whose names it makes of others.
+func (c *invoked) writeNamed(files []arg, name func(string) string) {
+	for _, a := range c.few(files) {
+		switch {
+		case a.pipe:
+		case a.isText():
+			c.write(literal(name(a.text)))
+		case !a.known || a.tree || a.below:
+			c.unknown("cannot determine which files it writes")
+		default:
+			for _, s := range c.spots(a, removes) {
+				c.write(literal(name(s.path)))
+			}
+		}
 	}
 }
 
@@ -163,6 +229,7 @@ func installCommand(c *invoked) {
 	}
 	c.readAll(sources(o))
 	c.writeAll(c.targets(o.rest, o))
+	c.backups(o, c.targets(o.rest, o))
 }
 
 // rsyncCommand is rsync. A word with a colon in front of any slash is on another

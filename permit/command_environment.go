@@ -67,6 +67,8 @@ func hazardousVariable(name string, value arg) (why string, bad bool) {
 		return "programs run it to show their output", !value.known || !isPlainPager(value.text)
 	case name == "EDITOR" || name == "VISUAL" || strings.HasSuffix(name, "_EDITOR"):
 		return "programs run it to edit texts", !value.known || !isPlainEditor(value.text)
+	case name == "LESS":
+		return "less runs, or writes to, what it names", !value.known || strings.Trim(value.text, "- RFXSiIMNEeqQrsJgGwW") != "" || strings.Contains(value.text, "--")
 	case isProxy(name):
 		return "it sends what programs fetch through another machine", !plain
 	case name == "NODE_OPTIONS":

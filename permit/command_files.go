@@ -88,7 +88,7 @@ func modeCommand(c *invoked) {
 // writeTrees says that files are changed, and with -R all that is below.
 func (c *invoked) writeTrees(files []arg, o *options) {
 	for _, a := range files {
-		if o.has("R", "recursive") {
+		if o.may("R", "recursive") {
 			a.follows = a.follows || o.has("L")
 			c.writeTree(a)
 		} else {

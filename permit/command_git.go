@@ -221,7 +221,7 @@ func gitReading(add func(string, func(*git))) {
 		}
 	})
 	add("fsck", func(g *git) {
-		if o := g.options(g.args, "*"); o.has("lost-found") {
+		if o := g.options(g.args, "*"); o.may("lost-found") {
 			g.zone(ZoneWorkspace, "")
 		}
 	})

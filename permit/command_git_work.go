@@ -28,12 +28,17 @@ func gitWorking(add func(string, func(*git))) {
 		}
 	})
 	add("read-tree", func(g *git) {
-		if o := g.changes("* prefix= index-output=> exclude-per-directory="); o.has("u", "reset") {
+		if o := g.changes("* prefix= index-output=> exclude-per-directory="); o.may("u", "reset") {
 			g.protect(destroyReset, "overwrites files of the working tree")
 		}
 	})
 	add("checkout-index", func(g *git) {
 		o := g.changes("* prefix=> stage= f force a all")
+		for _, prefix := range o.values("prefix") {
+			if !strings.HasSuffix(prefix.text, "/") {
+				g.unknown("cannot determine which files it writes")
+			}
+		}
 		g.writeAll(o.rest)
 		if o.has("f", "force") {
 			g.protect(destroyReset, "overwrites files of the working tree")
@@ -46,6 +51,11 @@ func gitWorking(add func(string, func(*git))) {
 			"signature-file=< cover-from-description= description-file=< interdiff= range-diff=")
 		if !o.has("stdout") {
 			g.zone(ZoneWorkspace, "")
+		}
+		for _, suffix := range o.values("suffix") {
+			if strings.Contains(suffix.text, "/") {
+				g.unknown("cannot determine which files it writes")
+			}
 		}
 	})
 	add("bundle", gitBundle)
@@ -80,6 +90,7 @@ func gitMove(g *git) {
 		g.remove(a)
 	}
 	g.writeAll(g.targets(o.rest, o))
+	g.bringsCopies(o.rest[:len(o.rest)-1])
 }
 
 func gitRemove(g *git) {
@@ -119,7 +130,7 @@ func gitMergeFile(g *git) {
 func gitApply(g *git) {
 	o := g.options(g.args, "* p= directory= exclude= include= C= whitespace= inaccurate-eof build-fake-ancestor=> cached index stat numstat summary check unsafe-paths! 3 3way R reverse")
 	strip, _ := o.value("p")
-	if o.has("stat", "numstat", "summary", "check") && !o.has("apply") {
+	if o.has("stat", "numstat", "summary", "check") && !o.may("apply") {
 		g.readAll(o.rest)
 		return
 	}
@@ -134,6 +145,7 @@ func gitApply(g *git) {
 	}
 	if dir, ok := o.value("directory"); ok {
 		g.write(under(dir, literal("{}")))
+		g.beginsNames(dir)
 	}
 	judge()
 }
@@ -146,6 +158,10 @@ func gitMailbox(g *git) {
 		return
 	}
 	strip, _ := o.value("p")
+	for _, dir := range o.values("directory") {
+		g.write(under(dir, literal("{}")))
+		g.beginsNames(dir)
+	}
 	for _, f := range o.rest {
 		g.patchFile(f, strip.text)
 	}

@@ -5,9 +5,14 @@ import "strings"
 // javaCommands are those of the Java platform.
 func javaCommands(t table) {
 	t.add("java", javaCommand)
-	t.add("javac javap javadoc jdeps kotlinc scalac groovyc", builder("compiles the project", "*- d=> h=> s=> cp= classpath= sourcepath= processorpath= J!"))
+	compile := builder("compiles the project", "*- d=> h=> s=> cp= classpath= sourcepath= processorpath= J!")
+	t.add("javac javap javadoc jdeps kotlinc scalac groovyc", func(c *invoked) {
+		c.optionFiles()
+		compile(c)
+	})
 	t.add("jar", func(c *invoked) {
 		c.known(c.args)
+		c.optionFiles()
 		c.zone(ZoneWorkspace, "")
 		c.touchAll(c.args)
 	})

@@ -212,7 +212,7 @@ func ruinCommands(t table) {
 	t.add("wipefs", func(c *invoked) {
 		o := c.options(c.args, "* o= offset= t= types= n no-act")
 		c.zone(ZoneMachine, "looks at disks")
-		if o.has("a", "all", "o", "offset", "f", "force") && !o.has("n", "no-act") {
+		if o.may("a", "all", "o", "offset", "f", "force") && !o.has("n", "no-act") {
 			c.never("it erases a disk")
 		}
 	})

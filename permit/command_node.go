@@ -239,7 +239,26 @@ func npxCommand(c *invoked) {
 	}
 	o := c.options(c.args, "+p= package= c= call= no-install no n node-arg=! shell=! script-shell=! userconfig=! cache=> prefix= q quiet y yes ignore-existing w= workspace= ws workspaces offline prefer-offline "+
 		"always-spawn bun verbose silent")
+	c.fromOutside(o.rest)
 	c.runPackage(o, o.rest, o.has("no-install", "no", "offline") || !o.has("p", "package", "ignore-existing", "prefix") && c.isInstalled(o.rest))
+}
+
+// fromOutside says so if the program that the words name is a link that leads out of the
+// project, or a path.
+func (c *invoked) fromOutside(words []arg) {
+	name := word(words, 0)
+	if name == "" {
+		return
+	}
+	if strings.Contains(name, "..") || strings.HasPrefix(name, "/") {
+		c.unknown("runs a program from outside the project")
+		return
+	}
+	for _, s := range c.spots(literal("node_modules/.bin/"+name), reads) {
+		if !s.inside && !s.extra || s.err != nil {
+			c.unknown("runs a program from outside the project")
+		}
+	}
 }
 
 // isInstalled reports whether the program that the words name is there among the
@@ -268,6 +287,7 @@ func pnpmCommand(c *invoked) {
 	case "":
 	case "exec":
 		c.zone(ZoneBuild, "runs a program of the project's packages")
+		c.fromOutside(words)
 		c.exec(words)
 	case "dlx", "create":
 		c.runPackage(o, words, false)

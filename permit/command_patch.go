@@ -12,8 +12,13 @@ func patchCommands(t table) { t.add("patch gpatch", patchCommand) }
 
 // patchCommand is patch. What it changes is in the patch.
 func patchCommand(c *invoked) {
-	o := c.options(c.args, "* p= strip= i= input= d= directory= o=> output=> r=> reject-file=> B= prefix= z= suffix= V= version-control= F= fuzz= D= ifdef= g= get= Y= "+
-		"basename-prefix= l E N R f s t u c n e! ed! b dry-run")
+	o := c.options(c.args, "* p= strip= i= input= d= directory= o=> output=> r=> reject-file=> B=! prefix=! z= suffix= V= version-control= F= fuzz= D= ifdef= g= get= Y=! "+
+		"basename-prefix=! l E N R f s t u c n e! ed! b dry-run")
+	for _, suffix := range o.values("z", "suffix") {
+		if !suffix.known || !oneOf(suffix.text, plainSuffixes) {
+			c.unknown("cannot determine which files it writes")
+		}
+	}
 	strip, _ := o.value("p", "strip")
 	from, given := o.value("i", "input")
 	if len(o.rest) > 1 {

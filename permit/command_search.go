@@ -38,9 +38,9 @@ func grepCommand(patterns, list string) judge {
 		if o.has(given...) {
 			files = o.rest
 		}
-		follows := o.has("R", "dereference-recursive") && !oneOf(c.name, "rg ag ack ack-grep") || o.has("follow") ||
+		follows := o.may("R", "dereference-recursive") && !oneOf(c.name, "rg ag ack ack-grep") || o.may("follow") ||
 			c.name == "rg" && o.has("L") || c.name == "ag" && o.has("f")
-		deep := oneOf(c.name, "rg ag ack ack-grep rgrep") || o.has("r", "R", "recursive", "dereference-recursive")
+		deep := oneOf(c.name, "rg ag ack ack-grep rgrep") || o.may("r", "R", "recursive", "dereference-recursive")
 		if how, ok := o.value("d", "directories"); ok && how.text == "recurse" && c.name != "rg" {
 			deep = true
 		}

@@ -23,22 +23,20 @@ func sedCommand(c *invoked) {
 			scripts, files = append(scripts, files[0]), files[1:]
 		}
 	}
-	c.sedScript(scripts, o.has("sandbox"))
+	c.sedScript(scripts, o.has("sandbox"), o.has("posix"))
 	if !o.has("i", "in-place", "I") {
 		c.readAll(files)
 		return
 	}
 	for _, suffix := range o.values("i", "in-place", "I") {
-		if strings.Contains(suffix.text, "/") {
-			c.unknown("the copies it makes go elsewhere")
-		}
+		c.writeJoined(files, arg{text: suffix.text, known: suffix.known || suffix == (arg{})})
 	}
 	c.zone(ZoneWorkspace, "")
 	c.writeAll(files)
 }
 
 // sedScript says what a script does beside editing.
-func (c *invoked) sedScript(parts []arg, sandbox bool) {
+func (c *invoked) sedScript(parts []arg, sandbox, posix bool) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		if !p.known {
@@ -47,7 +45,7 @@ func (c *invoked) sedScript(parts []arg, sandbox bool) {
 		}
 		texts[i] = p.text
 	}
-	s := sedReader{text: strings.Join(texts, "\n")}
+	s := sedReader{text: strings.Join(texts, "\n"), posix: posix}
 	s.commands()
 	if sandbox {
 		return // it refuses to
@@ -77,6 +75,7 @@ type sedReader struct {
 	runs          bool
 	command       string // that it runs, if it is given
 	lost          bool   // it is not understood
+	posix         bool   // a label may have a semicolon in it
 }
 
 func (s *sedReader) more() bool { return s.at < len(s.text) && !s.lost }
@@ -176,12 +175,8 @@ func (s *sedReader) one() {
 	case '{', '}', '=', 'd', 'D', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z', 'F':
 	case '#':
 		s.line()
-	case ':', 'b', 't', 'T', 'v': // a label: GNU ends it at a semicolon, others do not
-		end := strings.IndexAny(s.text[s.at:], "\n;}")
-		if end < 0 {
-			end = len(s.text) - s.at
-		}
-		s.at += end
+	case ':', 'b', 't', 'T', 'v':
+		s.label()
 	case 'q', 'Q', 'l', 'L':
 		s.skip(" \t0123456789")
 	case 'a', 'i', 'c':
@@ -199,6 +194,24 @@ func (s *sedReader) one() {
 		s.at++
 		s.delimited(end, false)
 		s.delimited(end, false)
+	default:
+		s.lost = true
+	}
+}
+
+// label moves behind a label. GNU sed ends it at a blank too, and takes what follows for a
+// command. Other seds take the rest of the line for the label. A script where this makes a
+// difference is not understood.
+func (s *sedReader) label() {
+	s.skip(" \t")
+	for s.at < len(s.text) && s.text[s.at] > ' ' && s.text[s.at] != ';' && s.text[s.at] != '}' {
+		s.at++
+	}
+	s.skip(" \t")
+	switch c := s.peek(); c {
+	case 0, '\n', '}', '#':
+	case ';':
+		s.lost = s.lost || s.posix
 	default:
 		s.lost = true
 	}

@@ -153,6 +153,7 @@ func trapCommand(c *invoked) {
 		c.vars, c.patterns, c.params, c.fileParam, c.soiled = nil, nil, nil, fileParam{}, true
 		c.text(args[0])
 	})
+	c.trapped = true
 	if len(args) != 2 || !oneOf(word(args, 1), "EXIT 0") {
 		c.lose("a trap may run at any time")
 	}

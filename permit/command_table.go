@@ -83,7 +83,7 @@ func dirReader(list, follow string) judge {
 			o.rest = []arg{literal(".")}
 		}
 		for _, a := range o.rest {
-			a.follows = a.follows || o.has(follows...)
+			a.follows = a.follows || o.may(follows...)
 			c.read(a)
 		}
 	}
@@ -93,7 +93,7 @@ func dirReader(list, follow string) judge {
 // not to, they follow links.
 func differ(list string) judge {
 	return func(c *invoked) {
-		if o := c.options(c.args, list); o.has("r", "recursive") {
+		if o := c.options(c.args, list); o.may("r", "recursive") {
 			c.readFollowing(o.rest, !o.has("no-dereference"))
 		} else {
 			c.readAll(o.rest)

@@ -27,11 +27,11 @@ func tarCommand(c *invoked) {
 	}
 	dirs := o.values("C", "directory")
 	switch {
-	case o.has("t", "list", "d", "diff", "compare", "test-label"):
-		c.readAll(archives)
-	case o.has("x", "extract", "get"):
+	case o.may("x", "extract", "get"):
 		c.readAll(archives)
 		c.unpack(o, dirs)
+	case o.has("t", "list", "d", "diff", "compare", "test-label"):
+		c.readAll(archives)
 	default: // c, r, u, A, delete
 		c.zone(ZoneWorkspace, "")
 		for _, a := range archives {
@@ -45,7 +45,7 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 	if o.has("O", "to-stdout") {
 		return
 	}
-	if o.has("P", "absolute-names", "absolute-paths", "recursive-unlink", "U", "unlink-first", "keep-directory-symlink") {
+	if o.may("P", "absolute-names", "absolute-paths", "recursive-unlink", "U", "unlink-first", "keep-directory-symlink") {
 		c.unknown("it may write outside the directory it unpacks to")
 	}
 	c.zone(ZoneWorkspace, "")
@@ -58,14 +58,14 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 }
 
 func (c *invoked) pack(o *options, dirs []arg) {
-	follows := o.has("h", "dereference") || c.name == "bsdtar" && o.has("L", "H")
+	follows := o.may("h", "dereference") || c.name == "bsdtar" && o.has("L", "H")
 	if len(dirs) == 0 {
 		c.readFollowing(o.rest, follows)
 	}
 	for _, dir := range c.few(dirs)[:min(len(dirs), mostDirectories)] { // which member is in which depends on the order: all in all
 		c.in(dir, func() { c.readFollowing(o.rest, follows) })
 	}
-	if o.has("remove-files") {
+	if o.may("remove-files") {
 		c.protect(destroyFiles, "removes what it packs")
 		for _, a := range o.rest {
 			c.remove(a)

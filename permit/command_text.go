@@ -1,7 +1,10 @@
 package permit
 
 import (
+	"path"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -36,10 +39,10 @@ func textCommands(t table) {
 	// does no harm if a number is taken for a file, and much if a file is taken for a
 	// number.
 	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 "+
-		"zcat gzcat bzcat xzcat zstdcat lz4cat lzcat readelf objdump c++filt addr2line hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
+		"zcat gzcat bzcat xzcat zstdcat lz4cat lzcat hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
 	t.add("ls dir vdir gls lsattr", dirReader("*", "L dereference"))
 	t.add("eza exa lsd", dirReader("*", "follow-symlinks L dereference"))
-	t.add("nm size", reader("* plugin=!"))
+	t.add("nm size readelf objdump c++filt addr2line", objectReader("* plugin=!"))
 	t.add("cloc tokei scc", dirReader("* o=> output=> out=> report-file=> write-lang-def=> sql=> ignored=> counted=> found=> categorized=> list-file=! vcs=! config=! extract-with=$ diff-alignment=>", "follow-links"))
 	t.add("shasum cksum", reader("* a= algorithm="))
 	t.add("tac gtac", reader("* s= separator="))
@@ -59,7 +62,7 @@ func textCommands(t table) {
 	t.add("diff3", reader("* diff-program=$ L= label="))
 	t.add("od", reader("* A= j= N= S= t= w=?"))
 	t.add("hexdump hd", reader("* e= f=< n= s="))
-	t.add("strings", reader("* n= t= e= T= s= U="))
+	t.add("strings", objectReader("* n= t= e= T= s= U="))
 	t.add("base64 base32 basenc gbase64", reader("* w= wrap= b= i=< o=> input=< output=>"))
 	t.add("stat gstat", reader("* c= printf= format="))
 	t.add("file", reader("* f=! files-from=! m=< magic-file=< F= separator= P= e= exclude= C! compile!"))
@@ -75,7 +78,11 @@ func textCommands(t table) {
 		"terminal-width= tabs= file-name= diff-context= decorations="))
 	t.add("man", manCommand)
 	t.add("info", reader("* o=> output=> f=< file=< d= n= init-file=! restore=! dribble=>"))
-	t.add("whatis apropos tldr", harmless)
+	t.add("whatis apropos", func(c *invoked) {
+		c.options(c.args, "* C=! config-file=! M= L= s= m= sections= manpath= locale= systems=")
+		c.usesAll()
+	})
+	t.add("tldr", harmless)
 	t.add("bc", reader("*"))
 	t.add("dc", deskCommand)
 	t.add("look", func(c *invoked) { c.readAll(c.options(c.args, "* t=").from(1)) })
@@ -154,10 +161,39 @@ func dateCommand(c *invoked) {
 	}
 }
 
+// objectReader judges readers of GNU binutils.
+func objectReader(list string) judge {
+	return func(c *invoked) {
+		c.optionFiles()
+		c.readAll(c.options(c.args, list).rest)
+	}
+}
+
+// optionFiles says that the command takes more words from a file whose name is behind an @.
+// They may have it load a library.
+func (c *invoked) optionFiles() {
+	for _, a := range c.args {
+		file, ok := strings.CutPrefix(a.text, "@")
+		if a.pattern && a.text != "" && strings.IndexByte("*?[", a.text[0]) >= 0 {
+			ok = slices.ContainsFunc(c.matches(filepath.FromSlash(a.text), removes), func(s spot) bool { return strings.HasPrefix(path.Base(s.path), "@") })
+			file = a.text
+		}
+		if ok {
+			c.read(arg{text: file, known: a.known, pattern: a.pattern})
+			c.unknown("it takes options from the file " + shown(file))
+		}
+	}
+}
+
 // pagerCommand is less. Without a terminal it copies, but the commands that it is
 // given to begin with may run others.
 func pagerCommand(c *invoked) {
-	o := c.options(c.args, "* o=> O=> log-file=> LOG-FILE=> k=< lesskey-file=< lesskey-src=< lesskey-content=! T=< p= P= x= y= z= b= h= j= D= t= tag=")
+	o := c.options(c.args, "* o=> O=> log-file=> LOG-FILE=> k=! lesskey-file=! lesskey-src=! lesskey-content=! cmd=! T=< p= P= x= y= z= b= h= j= D= t= tag=")
+	for _, a := range c.args {
+		if strings.HasPrefix(strings.ToLower(a.text), "--less") { // in any case of letters
+			c.unknown("its keys run commands")
+		}
+	}
 	for _, a := range o.rest {
 		if to, ok := strings.CutPrefix(a.text, "+"); ok {
 			if to != "F" && to != "G" && to != "g" && !isNumber(to) && (!strings.HasPrefix(to, "/") || strings.ContainsAny(to, "\n\r!|")) {
@@ -170,7 +206,7 @@ func pagerCommand(c *invoked) {
 }
 
 func manCommand(c *invoked) {
-	o := c.options(c.args, "* P=$ pager=$ H! html! X! C=< config-file=< M= L= S= s= e= m= p= E= preprocessor=$ extension= sections= manpath=")
+	o := c.options(c.args, "* P=$ pager=$ H! html! X! C=! config-file=! M= L= S= s= e= m= p= E= preprocessor=$ extension= sections= manpath=")
 	for _, a := range o.rest {
 		if strings.Contains(a.text, "/") {
 			c.read(a)
@@ -225,6 +261,22 @@ func splitCommand(c *invoked) {
 			c.read(a)
 		} else {
 			c.write(a)
+			c.beginsNames(a)
+		}
+	}
+	if suffix, ok := o.value("additional-suffix"); ok && (!suffix.known || oneOf(path.Ext(suffix.text), ".yaml .yml .json")) {
+		c.unknown("cannot determine which files it writes")
+	}
+}
+
+// beginsNames says that the command writes files whose names begin so. One of them may be
+// a file that steers something: their names begin with a dot, or they are in a directory
+// whose name does.
+func (c *invoked) beginsNames(prefix arg) {
+	for part := range strings.SplitSeq(prefix.text, "/") {
+		if strings.HasPrefix(part, ".") && part != "." && part != ".." || !prefix.known {
+			c.unknown("cannot determine which files it writes")
+			return
 		}
 	}
 }
@@ -232,6 +284,14 @@ func splitCommand(c *invoked) {
 func contextSplitCommand(c *invoked) {
 	o := c.options(c.args, "* f=> prefix=> b= n= suffix-format= digits=")
 	c.zone(ZoneWorkspace, "")
+	for _, prefix := range o.values("f", "prefix") {
+		c.beginsNames(prefix)
+	}
+	for _, format := range o.values("b", "suffix-format") {
+		if !strings.Contains(format.text, "%") || strings.Contains(format.text, "/") {
+			c.unknown("cannot determine which files it writes")
+		}
+	}
 	if len(o.rest) > 0 {
 		c.read(o.rest[0])
 	}

@@ -86,6 +86,7 @@ func (a *analysis) bringsLinks(what string) { a.bringsLinksTo(what, "") }
 // bringsLinksTo is bringsLinks for files that are all below a directory of the project,
 // which the command makes.
 func (a *analysis) bringsLinksTo(what, dir string) {
+	a.disturb()
 	if a.moved == "" {
 		a.moved, a.movedIn = what, dir
 	} else if a.movedIn != dir {

@@ -115,6 +115,10 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 		a.doubt(a.written(c), "it is not understood")
 		return
 	}
+	if a.exported == everything {
+		a.doubt(c.Name.Value, "shells that are started from here on have the function too")
+	}
+	a.disturb()
 	a.funcs = cloned(a.funcs)
 	if a.funcs[c.Name.Value] = c.Body; len(a.funcs) > mostFunctions {
 		a.doubt(c.Name.Value, "there are too many functions to check")
@@ -126,6 +130,7 @@ func (a *analysis) define(c *syntax.FuncDecl) {
 
 // undefine takes a function away, if it is one.
 func (a *analysis) undefine(name string) {
+	a.disturb()
 	a.funcs = cloned(a.funcs)
 	delete(a.funcs, name)
 }

@@ -18,7 +18,7 @@ func (c *invoked) isBuildOutput(a arg) bool {
 	if !a.isText() || !buildOutput[path.Base(path.Clean(a.text))] || c.moved != "" || c.ranBefore() {
 		return false
 	}
-	spots := c.entries(literal(path.Clean(a.text)))
+	spots := c.entries(a) // with a slash at the end what a link leads to is removed
 	for i := range spots {
 		if s := &spots[i]; !s.inside || s.err != nil || !c.floor.ignores(s.rel) {
 			return false

@@ -10,6 +10,7 @@ type option struct {
 	name  string // without dashes
 	kind  string // what the list says behind its name
 	value arg    // the zero arg if it has none
+	short bool   // it may be the beginning of a longer name
 }
 
 // options are the words of a command, taken apart.
@@ -28,6 +29,16 @@ type options struct {
 func (o *options) has(names ...string) bool {
 	for i := range o.given {
 		if slices.Contains(names, o.given[i].name) {
+			return true
+		}
+	}
+	return false
+}
+
+// may is has for options that do harm: one may be shortened to the beginning of its name.
+func (o *options) may(names ...string) bool {
+	for i := range o.given {
+		if g := &o.given[i]; slices.ContainsFunc(names, func(n string) bool { return n == g.name || g.short && strings.HasPrefix(n, g.name) }) {
 			return true
 		}
 	}
@@ -58,7 +69,7 @@ func (o *options) value(names ...string) (arg, bool) {
 func (o *options) from(n int) []arg { return o.rest[min(n, len(o.rest)):] }
 
 func (o *options) put(name, kind string, value arg) {
-	o.given = append(o.given, option{name, kind, value})
+	o.given = append(o.given, option{name: name, kind: kind, value: value})
 }
 
 // parser takes the words of a command apart.
@@ -130,6 +141,7 @@ func (p *parser) long(a arg) {
 	if len(names) != 1 || !exact && p.anything {
 		p.odd(a.text)
 		p.put(name, "", value)
+		p.given[len(p.given)-1].short = name != "" && !p.words
 		for i := range names { // any of them may be meant: what is behind stays a word too
 			if !joined && strings.HasPrefix(kinds[i], "=") && !strings.HasPrefix(kinds[i], "=?") && p.at+1 < len(p.args) {
 				value = p.args[p.at+1]

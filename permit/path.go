@@ -97,10 +97,8 @@ func (a *analysis) path(w arg, do effect) {
 		}
 		seen[s.path] = true
 		s.tree, s.below = s.tree || w.tree, s.below || w.below
-		if a.misled(w, s, do) {
-			continue
-		}
-		if f := a.floor.judgePath(s, do, false); i < mostMatches || f.Zone > ZoneWorkspace {
+		misled := a.misled(w, s, do)
+		if f := a.floor.judgePath(s, do, false); !misled && i < mostMatches || f.Zone > ZoneWorkspace {
 			a.add(f)
 		}
 	}
@@ -130,7 +128,7 @@ func (a *analysis) spots(w arg, do effect) []spot {
 		return a.matches(text, do)
 	}
 	if filepath.IsAbs(text) {
-		return []spot{a.floor.locate(text)}
+		return []spot{a.floor.locateFrom("", text)}
 	}
 	spots := make([]spot, len(a.dirs))
 	for i, dir := range a.dirs {
@@ -159,9 +157,13 @@ func (a *analysis) entries(w arg) []spot {
 	return holders
 }
 
-// locateFrom follows a path that is relative to a directory. Its .. are taken behind
-// links, as the kernel does.
+// locateFrom follows a path that is relative to a directory, or absolute if that is empty.
+// Its .. are taken behind links, as the kernel does.
 func (f *Floor) locateFrom(dir, path string) spot {
+	if dir == "" {
+		dir = filepath.VolumeName(path) + string(filepath.Separator)
+		path = path[len(dir)-1:]
+	}
 	if !strings.Contains(path, "..") {
 		return f.locate(filepath.Join(dir, path))
 	}
@@ -169,6 +171,9 @@ func (f *Floor) locateFrom(dir, path string) spot {
 	for part := range strings.SplitSeq(path, string(filepath.Separator)) {
 		if part == ".." {
 			direct, err := follow(at)
+			if err == nil && isMagic(direct) {
+				err = errMagic
+			}
 			if err != nil {
 				return spot{path: filepath.ToSlash(filepath.Join(dir, path)), err: err}
 			}
@@ -266,7 +271,7 @@ func (m *matching) hit(dir, name string, link bool) {
 func (a *analysis) fixed(pattern string) []string {
 	part := fixedPart(pattern)
 	if filepath.IsAbs(part) {
-		return []string{a.floor.locate(part).path}
+		return []string{filepath.FromSlash(a.floor.locateFrom("", part).path)}
 	}
 	dirs := make([]string, len(a.dirs))
 	for i, dir := range a.dirs {

@@ -108,7 +108,10 @@ func (f *Floor) entry(dir *spot, name string) spot {
 // mostLinks is how many symbolic links a path may lead through.
 const mostLinks = 40
 
-var errLinks = errors.New("it leads through too many symbolic links")
+var (
+	errLinks = errors.New("it leads through too many symbolic links")
+	errMagic = errors.New("it leads through a path that the kernel makes up")
+)
 
 // follow follows the symbolic links of an absolute path as far as it exists. What
 // the kernel makes up for the process that looks, such as /proc/self, is left as it
@@ -132,6 +135,9 @@ func follow(path string) (string, error) {
 			continue
 		}
 		next := filepath.Join(done, name)
+		if isMagic(next) && slices.Contains(todo, "..") {
+			return next, errMagic
+		}
 		if isMagic(next) {
 			return filepath.Join(append([]string{next}, todo...)...), nil
 		}
@@ -176,6 +182,13 @@ func isMagic(path string) bool {
 		return true
 	}
 	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/dev/fd/")
+}
+
+// isStream reports whether a path is an open file of the process itself. That was judged
+// when it was opened. What is below it was not: it may be a directory.
+func isStream(path string) bool {
+	number, ok := strings.CutPrefix(path, "/dev/fd/")
+	return ok && isNumber(number) || oneOf(path, "/dev/stdin /dev/stdout /dev/stderr")
 }
 
 // harmlessDevices can be read and written by anyone to no effect.
@@ -429,7 +442,8 @@ func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding {
 		if do != reads {
 			found.Zone = max(found.Zone, ZoneWorkspace)
 		}
-	case !strict && (slices.Contains(harmlessDevices, s.path) || strings.HasPrefix(s.path, "/dev/fd/")):
+	case !strict && slices.Contains(harmlessDevices, s.path) && !(isStream(s.path) && (s.tree || s.below || do >= rewrites)):
+	case !strict && isStream(s.path) && !s.tree && !s.below && do < rewrites:
 	case !strict && do == reads && isHarmlessSystem(s.path):
 	case !strict && s.temp:
 		if found.Zone < ZoneWorkspace {

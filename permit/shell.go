@@ -249,10 +249,13 @@ func (a *analysis) statement(s *syntax.Stmt, stdin arg, piped bool) {
 // not what it did to files.
 func (a *analysis) apart(do func()) {
 	before, exits := a.state, a.exits
-	a.exits = nil
+	a.exits, a.trapped = nil, false // no other shell has the traps of this one
 	do()
+	moved := a.moved != before.moved
 	before.moved, before.movedIn = a.moved, a.movedIn
-	a.state, a.exits = before, exits
+	if a.state, a.exits = before, exits; moved {
+		a.disturb()
+	}
 }
 
 func (a *analysis) plain(s *syntax.Stmt, stdin arg, piped bool) {

@@ -50,10 +50,15 @@ type state struct {
 	moved string
 	// movedIn is the directory of the project that they are all in, if they are in one.
 	movedIn string
+	// trapped says that a trap may still run. It was judged when it was set.
+	trapped bool
 	// lost says that commands may mean anything: PATH was changed, or a text was run
 	// that is not known.
 	lost string
 }
+
+// everything is the value of state.exported if all variables and functions are exported.
+const everything = "a variable"
 
 // fileParam is a parameter that stands for files below a directory.
 type fileParam struct {
@@ -83,9 +88,10 @@ func (s *state) join(other *state) (less bool) {
 	if s.lost == "" {
 		s.lost = other.lost
 	}
-	if s.exported == "" {
+	if s.exported == "" || other.exported == everything {
 		s.exported = other.exported
 	}
+	s.trapped = s.trapped || other.trapped
 	switch {
 	case s.moved == "":
 		s.moved, s.movedIn = other.moved, other.movedIn
@@ -93,7 +99,7 @@ func (s *state) join(other *state) (less bool) {
 		s.movedIn = ""
 	}
 	return more || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.soiled != before.soiled ||
-		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved || s.movedIn != before.movedIn ||
+		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved || s.trapped != before.trapped || s.movedIn != before.movedIn ||
 		changed(s, &before) || (s.params == nil) != (before.params == nil)
 }
 
@@ -177,6 +183,14 @@ func (a *analysis) forget(names ...arg) {
 func (a *analysis) lose(why string) {
 	a.darken()
 	a.params, a.fileParam, a.dirs, a.lost = nil, fileParam{}, nil, why
+}
+
+// disturb says that a trap which was set before may do something else now: a function, the
+// directory, or what paths lead to changes.
+func (a *analysis) disturb() {
+	if a.trapped {
+		a.doubt("trap", "the trap may do something else because of what comes after it")
+	}
 }
 
 func changed(a, b *state) bool {

@@ -51,7 +51,7 @@ func TestWhatAServerPrintsIsBounded(t *testing.T) {
 	e := open(t, opts, server)
 	select {
 	case <-enough: // and all of both lives is logged
-	case <-time.After(patience):
+	case <-time.After(4 * patience): // the race detector slows the search for secrets down
 		t.Fatal("it was not started again")
 	}
 	if s := e.Servers()[0]; s.Err == nil || s.Err.Error() != "it ended with exit code 3: the last word" {

@@ -10,20 +10,9 @@ import (
 
 // plainWord is the text of a word that holds nothing but text and quotes.
 func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
-	if len(w.Parts) == 1 { // most words, which need no copy
-		switch p := w.Parts[0].(type) {
-		case *syntax.Lit:
-			if !strings.ContainsAny(p.Value, `\*?[`) {
-				return p.Value, false, true
-			}
-		case *syntax.SglQuoted:
-			return p.Value, false, !p.Dollar
-		case *syntax.DblQuoted:
-			if len(p.Parts) == 1 && !p.Dollar {
-				if lit, isLit := p.Parts[0].(*syntax.Lit); isLit && !strings.Contains(lit.Value, `\`) {
-					return lit.Value, false, true
-				}
-			}
+	if len(w.Parts) == 1 {
+		if text, ok := onePart(w.Parts[0]); ok { // most words, which need no copy
+			return text, false, true
 		}
 	}
 	var b strings.Builder
@@ -52,6 +41,27 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 		}
 	}
 	return b.String(), pattern, true
+}
+
+// onePart returns the text of a part that stands for itself as it is written.
+func onePart(part syntax.WordPart) (text string, ok bool) {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		return p.Value, !strings.ContainsAny(p.Value, `\*?[`)
+	case *syntax.SglQuoted:
+		return p.Value, !p.Dollar
+	case *syntax.DblQuoted:
+		if len(p.Parts) != 1 || p.Dollar {
+			return "", false
+		}
+		lit, isLit := p.Parts[0].(*syntax.Lit)
+		if !isLit {
+			return "", false
+		}
+		return lit.Value, !strings.Contains(lit.Value, `\`)
+	default:
+		return "", false
+	}
 }
 
 // unescape writes text that is not quoted. It reports whether it has a pattern.

@@ -403,7 +403,7 @@ func isASCII(s string) bool {
 // judgePath says what it means that a command does something to a path, or with
 // strict that a file tool does. Several protections may be about one path: the first
 // that is not relaxed is the one that holds it.
-func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding {
+func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:gocognit // one case for each kind of place, in order
 	found := Finding{Kind: KindRead, Subject: s.name(), does: do}
 	switch {
 	case s.below:

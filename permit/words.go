@@ -66,7 +66,7 @@ func (a *analysis) value(w *syntax.Word) arg {
 }
 
 // resolve works out a word. It returns one at least, unless split is set.
-func (a *analysis) resolve(w *syntax.Word, split bool) []arg {
+func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit // one case for each kind of word, in order
 	unknown := []arg{{text: a.written(w)}}
 	ran, pipe := a.inner(w)
 	if pipe {

@@ -127,7 +127,7 @@ func (w *watcher) look() ([]stat, error) {
 	names, err := dir.Readdirnames(-1)
 	_ = dir.Close() // it was only read
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list the processes: %w", err)
 	}
 	children := map[int][]int{} // places in all, by parent
 	var all []stat
@@ -349,7 +349,7 @@ func (w *watcher) detach() error {
 	}
 	env, err := syscall.SlicePtrFromStrings(nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("start the resource watcher: %w", err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

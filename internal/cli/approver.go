@@ -46,7 +46,7 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 		if len(lines) <= mostShown {
 			lines = nil
 		}
-		d, err = v.answer(ctx, q, &advice, lines)
+		d, err = v.answer(ctx, &advice, lines)
 	})
 	return d, err
 }
@@ -61,7 +61,7 @@ func askedBy(q belay.Question, advice *chat.Advice) string {
 }
 
 // answer reads the answer. If not all lines of the input were shown, they can be.
-func (v approver) answer(ctx context.Context, q belay.Question, advice *chat.Advice, lines []string) (belay.Decision, error) {
+func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []string) (belay.Decision, error) {
 	a := v.p.a
 	choice := "[y] once, [s] for this session, "
 	if advice.Pattern != "" {
@@ -88,7 +88,7 @@ func (v approver) answer(ctx context.Context, q belay.Question, advice *chat.Adv
 		for _, line := range lines {
 			a.remarkf("    %s", line)
 		}
-		return v.answer(ctx, q, advice, nil)
+		return v.answer(ctx, advice, nil)
 	case word == "" || word == "n" || word == "no" || word == "p" || word == "v":
 		d.Reason = "the user said no"
 	default:

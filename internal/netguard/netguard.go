@@ -98,7 +98,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		}
 		return nil
 	}}
-	return dialer.DialContext(ctx, network, address)
+	return dialer.DialContext(ctx, network, address) //nolint:wrapcheck // the HTTP client says what it was about
 }
 
 // check returns why a host must not be reached at an address, or nil.

@@ -284,7 +284,7 @@ func TestSandboxIsRequired(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "sandbox: {mode: require}\n", nil)
 	r.floor.box = nil
-	if _, result := r.run("echo x > made.txt"); result.Class != belay.ClassDenied || !strings.Contains(result.Text, "wants commands confined, and this machine has none: install bubblewrap") {
+	if _, result := r.run("echo x > made.txt"); result.Class != belay.ClassDenied || !strings.Contains(result.Text, "requires a sandbox, and this machine has none: install bubblewrap") {
 		t.Errorf("%s: %s", result.Class, result.Text)
 	}
 	if _, err := os.Stat(filepath.Join(r.floor.settings.Project, "made.txt")); err == nil {
@@ -370,7 +370,7 @@ func TestNetworkIsForAPurpose(t *testing.T) {
 		}
 	}
 	if r.floor.box == nil {
-		t.Skip("this machine has none")
+		t.Skip("this machine has no sandbox")
 	}
 	cache, err := privateCache(r.floor.settings.Project)
 	if err != nil {

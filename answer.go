@@ -14,8 +14,8 @@ const finalAnswer = "final_answer"
 var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was asked for")
 
 // Answer takes a turn whose final answer is a T. Its schema is made from T as for
-// [NewTool], and what the model gives is validated against it: a model that gives
-// something else is told what is wrong, and goes on. It needs a model that can
+// [NewTool], and what the model gives is validated against it: if the answer is
+// invalid, the model gets the errors and may try again. It needs a model that can
 // call tools, of any provider: the answer is the input of a tool, final_answer,
 // and where T is not a struct its property "answer". A turn that parks cannot be
 // resumed to an answer.

@@ -15,7 +15,7 @@ type approvalAsked struct {
 	Call   string  `json:"call" jsonschema:"the call's id"`
 	Tool   string  `json:"tool" jsonschema:"the tool's name"`
 	Input  rawJSON `json:"input" jsonschema:"the final input"`
-	Hash   string  `json:"hash" jsonschema:"the canonical hash of the final input"`
+	Hash   string  `json:"hash" jsonschema:"identifies the final input and where its paths lead"`
 	Reason string  `json:"reason" jsonschema:"why a person is asked"`
 	By     string  `json:"by" jsonschema:"who asked"`
 	Floor  bool    `json:"floor,omitempty" jsonschema:"whether the floor asked, and not a hook"`
@@ -39,7 +39,8 @@ func (a ApprovalAsked) Input() json.RawMessage { return json.RawMessage(a.data()
 // Decode reads the input into a struct.
 func (a ApprovalAsked) Decode(into any) error { return a.data().Input.decode(into) }
 
-// Hash is the canonical hash of the final input: a decision is for it alone.
+// Hash identifies the final input and where its paths lead, see [Approval]: a
+// decision is for that alone.
 func (a ApprovalAsked) Hash() string { return a.data().Hash }
 
 // Reason is why a person is asked.
@@ -116,7 +117,7 @@ type approvalOutcome struct {
 	ID       string    `json:"id" jsonschema:"the approval's id"`
 	Call     string    `json:"call" jsonschema:"the call's id"`
 	Tool     string    `json:"tool" jsonschema:"the tool's name"`
-	Hash     string    `json:"hash" jsonschema:"the canonical hash of the final input"`
+	Hash     string    `json:"hash" jsonschema:"identifies the final input and where its paths lead"`
 	Decision string    `json:"decision" jsonschema:"allow or deny"`
 	Scope    ScopeKind `json:"scope,omitempty" jsonschema:"how far a yes reaches: session or pattern; without it, for that call alone"`
 	By       string    `json:"by" jsonschema:"who decided: a person, a hook, an expiry or a cancel"`
@@ -135,7 +136,7 @@ func (a ApprovalOutcome) Call() string { return a.data().Call }
 // Tool is the tool's name.
 func (a ApprovalOutcome) Tool() string { return a.data().Tool }
 
-// Hash is the canonical hash of the final input.
+// Hash identifies the final input and where its paths lead, see [Approval].
 func (a ApprovalOutcome) Hash() string { return a.data().Hash }
 
 // Decision is allow or deny.

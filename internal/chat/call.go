@@ -124,7 +124,7 @@ func (m *model) title(c *call) string {
 // openLine shows a call that is not over.
 func (m *model) openLine(c *call) string {
 	if c.waits {
-		return m.line(m.look.warn.Render("?"), m.title(c), "waits for your word")
+		return m.line(m.look.warn.Render("?"), m.title(c), "waits for your answer")
 	}
 	if m.held(c) {
 		return m.line(m.look.dim.Render("∙"), m.title(c), "waits its turn")

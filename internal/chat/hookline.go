@@ -12,7 +12,7 @@ import (
 
 // deeds say what a hook did, by the kind of what it contributed.
 var deeds = map[string]string{
-	"deny": "blocked it", "halt": "halted the turn", "ask": "had you asked", "allow": "approved it",
+	"deny": "blocked it", "halt": "halted the turn", "ask": "asked you", "allow": "approved it",
 	"input": "rewrote the input", "result": "rewrote the result", "prompt": "rewrote the prompt", "answer": "answered in the model's place",
 	"context": "reminded the model", "prompt_context": "added context", "section": "added to the prompt", "policy": "set the turn's policy",
 	"bundle": "added tools", "continue": "made the turn go on", "instruction": "told how to sum up",

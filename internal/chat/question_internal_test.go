@@ -206,7 +206,7 @@ func TestQuestionShowsARewrite(t *testing.T) {
 	b.event(belay.Event{Kind: belay.EventToolUse, Call: part})
 	b.question("1", "shell", string(part.Final))
 	shows(t, "the view", b.view(), "- command: rm -rf /\n", "+ command: rm -rf ./build", "  cwd: .")
-	shows(t, "the view", b.view(), "? shell", "waits for your word")
+	shows(t, "the view", b.view(), "? shell", "waits for your answer")
 }
 
 // Decisions are printed, whoever made them.

@@ -166,7 +166,7 @@ func TestHookLines(t *testing.T) {
 	}
 	shows(t, "the scrollback", strings.ReplaceAll(strings.Join(b.printed, "\n"), "\n  ", " "),
 		"⚑ hook guard at tool.pre: blocked it", "⚑ hook paths at tool.pre: rewrote the input, reminded the model",
-		"⚑ hook slow at model.pre: timed out (hook.timeout)", "⚑ hook try at tool.pre: would have: had you asked")
+		"⚑ hook slow at model.pre: timed out (hook.timeout)", "⚑ hook try at tool.pre: would have: asked you")
 	hides(t, "the screen", b.screen(), "silent")
 	call := &belay.CallPart{ID: "1", Tool: "read", Input: json.RawMessage(`{"path":"x/../a"}`), Final: json.RawMessage(`{"path":"a"}`), RewrittenBy: []string{"paths"}}
 	b.answers(call, belay.Result{Text: "ok"})

@@ -28,7 +28,7 @@ func ExampleNewAnthropic() {
 					fmt.Println(err)
 				case chunk.Response != nil:
 					fmt.Println("stopped:", chunk.Response.StopReason)
-				default:
+				case chunk.Text != "":
 					fmt.Printf("%q\n", chunk.Text)
 				}
 			}

@@ -175,6 +175,11 @@ func (u Usage) add(o Usage) Usage {
 	return Usage{u.In + o.In, u.Out + o.Out, u.CacheRead + o.CacheRead, u.CacheWrite + o.CacheWrite, u.Cost + o.Cost}
 }
 
+// minus is what u has more than o.
+func (u Usage) minus(o Usage) Usage {
+	return Usage{max(u.In-o.In, 0), max(u.Out-o.Out, 0), max(u.CacheRead-o.CacheRead, 0), max(u.CacheWrite-o.CacheWrite, 0), max(u.Cost-o.Cost, 0)}
+}
+
 // Tokens is all tokens, cached ones too.
 func (u Usage) Tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
 

@@ -228,6 +228,9 @@ type TurnState struct {
 	Missed int `json:"missed,omitempty"`
 	// Warned says that the model was told that it goes in circles.
 	Warned bool `json:"warned,omitempty"`
+	// Children is the part of Usage that the turns of subagents have used in the open step, by
+	// their ids. When a process was killed, what a child used and nobody counted is added.
+	Children map[string]Usage `json:"children,omitempty"`
 }
 
 // CallState is where a call stands.

@@ -163,6 +163,10 @@ func (t *turn) useState(state *TurnState) {
 	if state != &t.own { // hooks may have run in it before, and a commit may have failed
 		t.snap.Resumes(state.ID)
 		t.agent.addUnstored(t.session.id, state)
+		t.wishes.recallChildren(state.Children)
+		if t.lineage != nil {
+			t.lineage.catchUp(state)
+		}
 	}
 	t.state = state
 	t.enterStep(state.Step)

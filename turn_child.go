@@ -66,7 +66,7 @@ func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context
 		c.wish(func(w *wishes) { w.waits = append(w.waits, turn.Waits...) })
 	}
 	if turn != nil && !l.counted.Load() {
-		l.charge(turn.Usage)
+		l.charge("", turn.Usage)
 	}
 	c.emitChild(l, EventSubagentCompleted, SubagentEvent{Name: child.Name, Status: status, Message: message})
 	c.stopped(l, status, message)
@@ -302,7 +302,7 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 		}
 	}
 	if r.end != nil && !r.lineage.counted.Load() {
-		r.lineage.charge(r.end.Usage)
+		r.lineage.charge("", r.end.Usage)
 	}
 	return nil, failed
 }

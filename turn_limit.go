@@ -5,22 +5,55 @@ import (
 	"slices"
 )
 
-// spend counts what was taken, here and for all parents.
+// spend counts usage for the turn and for all its parents.
 func (t *turn) spend(u Usage) {
 	t.state.Usage = t.state.Usage.add(u)
 	if t.lineage != nil {
-		t.lineage.charge(u)
+		t.lineage.charge(t.state.ID, u)
 	}
 }
 
-// charge counts what a child took for all its parents.
-func (l *lineage) charge(u Usage) {
-	for ; l != nil; l = l.parent.lineage {
-		w := &l.parent.wishes
-		w.mu.Lock()
-		w.spent = w.spent.add(u)
-		w.mu.Unlock()
+// charge counts the usage of a child's turn for all its parents. A turn without an id is not
+// Belay's: it cannot be resumed, so nobody has to know later what was counted of it.
+func (l *lineage) charge(turn string, u Usage) {
+	for ; l != nil && u != (Usage{}); l = l.parent.lineage {
+		u = l.parent.wishes.count(turn, u)
+		turn = l.parent.state.ID
 	}
+}
+
+// catchUp counts what a child's turn had used before it was resumed or abandoned, as far as the
+// parent has not counted it: the parent's process may have been killed before it stored it.
+func (l *lineage) catchUp(child *TurnState) {
+	w := &l.parent.wishes
+	w.mu.Lock()
+	have := w.children[child.ID]
+	if ahead := have.minus(child.Usage); ahead != (Usage{}) {
+		if w.ahead == nil {
+			w.ahead = make(map[string]Usage)
+		}
+		w.ahead[child.ID] = ahead
+	}
+	w.mu.Unlock()
+	l.charge(child.ID, child.Usage.minus(have))
+}
+
+// count counts the usage of a child's turn, and returns what of it was new: a grandchild that
+// catches up may have been counted here already, and not yet in its own parent.
+func (w *wishes) count(turn string, u Usage) Usage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if turn != "" {
+		if ahead, ok := w.ahead[turn]; ok {
+			u, w.ahead[turn] = u.minus(ahead), ahead.minus(u)
+		}
+		if w.children == nil {
+			w.children = make(map[string]Usage)
+		}
+		w.children[turn] = w.children[turn].add(u)
+	}
+	w.spent = w.spent.add(u)
+	return u
 }
 
 // overspent says which budget is used up: the agent's own, or a parent's.

@@ -2,6 +2,7 @@ package belay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -228,7 +229,7 @@ func (t *turn) commitCalls(b *batch) error {
 	state.Turn = &turn
 	state.Pending, turn.Appended = slices.Clip(state.Pending), slices.Clip(turn.Appended)
 	t.wishes.mu.Lock()
-	turn.Usage = turn.Usage.add(t.wishes.spent)
+	turn.Usage, turn.Children = turn.Usage.add(t.wishes.spent), maps.Clone(t.wishes.children)
 	for _, w := range t.wishes.injected {
 		if b.finished(w.call) {
 			turn.Appended = append(turn.Appended, w.Injection)

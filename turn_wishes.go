@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/belay-run/belay/hook"
@@ -17,6 +18,8 @@ type wishes struct {
 
 	// What children leave behind.
 	spent       Usage
+	children    map[string]Usage // what is counted of each child's turn, in this step
+	ahead       map[string]Usage // the part of children that the child itself has not counted yet
 	waits       []Question
 	missing     error // of a child that could not be resumed
 	pending     []wishedReminder
@@ -59,7 +62,16 @@ func (t *turn) withAppended(messages []*Message) []*Message {
 		messages = append(messages, in.message())
 	}
 	t.state.Appended = nil
+	t.wishes.recallChildren(nil)
+	t.state.Children = nil
 	return messages
+}
+
+// recallChildren sets what is counted of each child's turn.
+func (w *wishes) recallChildren(counted map[string]Usage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.children, w.ahead = maps.Clone(counted), nil
 }
 
 // gatherWishes takes over what tools have added, and what children left behind.
@@ -70,7 +82,7 @@ func (t *turn) gatherWishes() {
 	for _, in := range w.injected {
 		t.state.Appended = append(t.state.Appended, in.Injection)
 	}
-	t.state.Usage = t.state.Usage.add(w.spent)
+	t.state.Usage, t.state.Children = t.state.Usage.add(w.spent), maps.Clone(w.children)
 	t.waits = append(t.waits, w.waits...)
 	for _, p := range w.pending {
 		t.session.state.Pending = append(t.session.state.Pending, p.PendingReminder)

@@ -86,6 +86,14 @@ func (d *differences) compare(path string, want, got reflect.Value) {
 		for i := range want.Len() {
 			d.compare(fmt.Sprintf("%s[%d]", path, i), want.Index(i), got.Index(i))
 		}
+	case reflect.Map:
+		if want.Len() != got.Len() {
+			d.add(path+"'s length", want.Len(), got.Len())
+			return
+		}
+		for key, value := range want.Seq2() {
+			d.compare(fmt.Sprintf("%s[%v]", path, key), value, got.MapIndex(key))
+		}
 	default:
 		if !want.Equal(got) {
 			d.add(path, want.Interface(), got.Interface())

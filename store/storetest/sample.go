@@ -125,6 +125,7 @@ func fullState() belay.SessionState {
 			}}},
 			Model: "test/other", Appended: []belay.Injection{{Parts: fullMessage(1).Parts, IsSkillInjection: true}},
 			Continuations: 1, Warned: true, Ended: belay.EndBudget, Missed: 2, Unjudged: true,
+			Children: map[string]belay.Usage{"2-child": {In: 5, Out: 6, Cost: 0.25}},
 		},
 	}
 }

@@ -56,26 +56,24 @@ func (l *link) called(announced int64) {
 	}
 }
 
-// catchUp waits until the tools that were announced so far are listed, or the server is
-// gone, or catchingUp is over.
-func (l *link) catchUp(over <-chan struct{}) {
+// isCaughtUp reports whether the tools that were announced so far are listed.
+func (l *link) isCaughtUp() bool { return l.listed.Load() >= l.announced.Load() }
+
+// catchUp waits until the tools that were announced so far are listed or the server is gone.
+// It reports false if it is too late for that, or if the extension is closed.
+func (l *link) catchUp(late <-chan time.Time, over <-chan struct{}) bool {
 	announced := l.announced.Load()
-	if l.listed.Load() >= announced {
-		return
-	}
-	timer := time.NewTimer(catchingUp)
-	defer timer.Stop()
 	for {
 		stirs := l.stirs() // before looking
 		if l.listed.Load() >= announced || l.current.Load() == nil {
-			return
+			return true
 		}
 		select {
 		case <-stirs:
-		case <-timer.C:
-			return
+		case <-late:
+			return false
 		case <-over:
-			return
+			return false
 		}
 	}
 }

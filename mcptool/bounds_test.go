@@ -65,7 +65,11 @@ func serveUnfair(kind string) int {
 		case "initialize":
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"unfair","version":"0"}}}`, m.ID)
 		case "tools/list":
-			say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, m.ID, list())
+			next := ""
+			if kind == "repeats" { // the same page again and again
+				next = `,"nextCursor":"` + strconv.Itoa(listed) + `"`
+			}
+			say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]%s}}`, m.ID, list(), next)
 			switch kind {
 			case "restless":
 				say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
@@ -152,7 +156,8 @@ func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 	}{
 		"huge":      {1, 1, "its input schema: it is longer than 64 KiB"},
 		"many":      {1, 39, "are more than 512 KiB together"},
-		"countless": {512, 512, "it has more than 512 tools"},
+		"countless": {512, 512, "it lists more than 512 tools"},
+		"repeats":   {1, 1, "it lists more than 512 tools"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +174,7 @@ func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 			if total > 512<<10 || len(s.Tools) < test.least || len(s.Tools) > test.most {
 				t.Errorf("%d tools of %d bytes, want %d to %d", len(s.Tools), total, test.least, test.most)
 			}
-			if len(s.Left) != 1 || !strings.Contains(s.Left[0].Error(), test.left) {
+			if n := len(s.Left); n == 0 || n > 2 || !strings.Contains(s.Left[n-1].Error(), test.left) {
 				t.Errorf("left out: %v, want %q", s.Left, test.left)
 			}
 		})

@@ -377,9 +377,16 @@ func (e *Extension) StepTools(string) []belay.Tool {
 	e.mu.Lock()
 	mounts := e.mounts
 	e.mu.Unlock()
+	var late <-chan time.Time // one deadline for all servers
 	for _, m := range mounts {
-		if m.link != nil {
-			m.link.catchUp(e.over.Done())
+		if m.link == nil || m.link.isCaughtUp() {
+			continue
+		}
+		if late == nil {
+			late = time.After(catchingUp)
+		}
+		if !m.link.catchUp(late, e.over.Done()) {
+			break
 		}
 	}
 	return e.now.Load().tools

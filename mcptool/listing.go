@@ -27,22 +27,23 @@ func (l *link) list(f *life, within time.Duration) error {
 	}()
 	v := &view{state: StateReady, info: f.session.InitializeResult()}
 	caps := v.info.Capabilities
-	seen, declared := make(map[string]bool), 0
+	seen, twice, entries, declared := make(map[string]bool), make(map[string]bool), 0, 0
 	for tool, err := range toolsOf(ctx, f.session, caps) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
 			return fmt.Errorf("it does not list its tools: %w", err)
-		case len(seen) == mostTools:
-			v.left = append(v.left, fmt.Errorf("it has more than %d tools: the rest are left out", mostTools))
-		case seen[tool.Name]:
-			v.left = append(v.left, fmt.Errorf("tool %q: it is listed twice", tool.Name))
 		}
-		if len(seen) == mostTools {
+		if entries++; entries > mostTools { // one that lists the same tool without end stops here too
+			v.left = append(v.left, fmt.Errorf("it lists more than %d tools: the rest are left out", mostTools))
 			break
 		}
 		if seen[tool.Name] {
+			if !twice[tool.Name] {
+				v.left = append(v.left, fmt.Errorf("tool %q: it is listed twice", tool.Name))
+			}
+			twice[tool.Name] = true
 			continue
 		}
 		seen[tool.Name] = true

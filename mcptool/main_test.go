@@ -77,7 +77,7 @@ func serve(kind string) int {
 		return serveDeafening()
 	case "odd":
 		return serveOdd()
-	case "unfair", "flood", "asks at length", "huge", "many", "countless", "blabs", "errs", "both", "restless":
+	case "unfair", "flood", "asks at length", "huge", "many", "countless", "repeats", "blabs", "errs", "both", "restless":
 		return serveUnfair(kind)
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)

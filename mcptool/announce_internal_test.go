@@ -1,0 +1,29 @@
+package mcptool
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Servers that announce tools and do not list them hold a request up once, not once each.
+//
+// SPEC E-09
+func TestOneDeadlineForAllServers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &Extension{over: t.Context()}
+		e.now.Store(&toolbox{})
+		for range 3 {
+			l := newLink("s", 0, nil, &Options{})
+			l.current.Store(&life{})
+			l.announced.Store(1)
+			e.mounts = append(e.mounts, &mount{link: l})
+		}
+		start := time.Now()
+		e.StepTools("main")
+		if took := time.Since(start); took != catchingUp {
+			t.Errorf("it waited %v, want %v", took, catchingUp)
+		}
+	})
+}

@@ -110,7 +110,7 @@ func (t *turn) approveHere(b *batch) error {
 	}
 	for _, c := range b.calls {
 		if c.result == nil && c.state == CallParked && c.approval != nil && c.approval.Decided == nil {
-			t.decided(c, Decision{By: "belay", Reason: "the paths of this call changed after each approval"})
+			t.decidedUnasked(c, Decision{By: "belay", Reason: "the paths of this call changed after each approval"})
 		}
 	}
 	return nil

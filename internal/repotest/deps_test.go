@@ -37,7 +37,7 @@ type room struct {
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
-	{"internal/diff", levelWords, nil, "texts are compared alike wherever a change is shown"},
+	{"internal/diff", levelWords, []string{"github.com/aymanbagabas/go-udiff"}, "texts are compared alike wherever a change is shown"},
 	{"internal/label", levelWords, nil, "what a call is about is said alike wherever calls are listed"},
 	{"internal/wholefile", levelWords, nil, "files that are there as a whole or not at all are written alike wherever one is"},
 	{"internal/redact", levelWords, nil, "what looks like a secret is said once, for all texts that are kept"},

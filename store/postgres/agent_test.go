@@ -1,17 +1,14 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -20,21 +17,6 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/postgres"
 )
-
-type note struct {
-	Text string `json:"text"`
-}
-
-// noteTool notes a text, and says what it noted.
-func noteTool(ran func(text string)) belay.Tool {
-	return belay.NewTool("note", "Takes a note.", func(_ context.Context, in note) (string, error) {
-		ran(in.Text)
-		return "noted: " + in.Text, nil
-	}, nil)
-}
-
-// pass is a gate that lets everything through.
-var pass = belay.ToolPre.On("pass", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Pass, nil }, nil)
 
 // A turn takes 2 + 2 x tool steps commits, and with nobody else writing each is
 // one transaction.
@@ -82,15 +64,7 @@ func TestCommitsOfATurn(t *testing.T) {
 // SPEC J-02
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	private, err := pgtest.Start(nil) // so that nothing of another test is in the log
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := private.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	private := privateServer(t)
 	hooktest.TestSecrets(t, func(t testing.TB) hooktest.Store {
 		s := openDSN(t, private.Database(t, "template1"), nil)
 		return hooktest.Store{Journal: s.Journal(), Queue: s.Queue(), Dump: func() ([]byte, error) {
@@ -118,163 +92,6 @@ func dumpFiles(s *pgtest.Server) (all []byte, err error) {
 	}
 	return all, err
 }
-
-// A whole turn is searched: prompt, input, output, error, environment and the answer
-// of a model are in the transcript and nowhere else. So are the words of those who ask
-// about a call and of those who decide, which may quote it, and hold no secrets.
-//
-// SPEC J-02, P-18
-func TestSecretsOfATurn(t *testing.T) {
-	ctx, s := t.Context(), open(t, nil)
-	t.Setenv("BELAY_TEST_TOKEN", "planted-environment")
-	asks := belay.ToolPre.On("asks", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
-		return belay.Ask("planted-reason: it notes " + string(call.Input()) + " and sends " + inWords("reason")), nil
-	}, nil)
-	fails := belay.ToolPost.On("fails", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
-		return belay.ToolReaction{}, errors.New("planted-error")
-	}, nil)
-	behind := belay.TurnPostTurn.On("behind", func(context.Context, belay.TurnEnded) (belay.Note, error) { return belay.Note{}, nil },
-		&hook.Options{Execution: hook.Background})
-	model := scripted.New([]scripted.Step{{Text: "planted-answer", Calls: []scripted.Call{{Tool: "note", Input: `{"text": "planted-input, password: secret-of-the-input"}`}}}, {Text: "planted-end"}}, nil)
-	agent, err := belay.New(model, &belay.Options{
-		Store: s, Tools: []belay.Tool{noteTool(func(string) {})}, Hooks: []hook.Subscription{asks, fails, behind}, OnAsk: belay.AskPark,
-		Authorizer: patternFloor{},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session := agent.Session("a")
-	turn, err := session.Turn(ctx, "planted-prompt")
-	if err != nil || len(turn.Waits) != 1 {
-		t.Fatalf("the turn is %+v, %v, want it parked", turn, err)
-	}
-	asked := turn.Waits[0].Approval
-	if _, err := agent.Decide(ctx, belay.Decision{
-		Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "planted-answer " + inWords("answer") + strings.Repeat("é", 600) + "cut off",
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if turn, err := belay.Await(session.Resume(ctx)); err != nil || turn.Reason != belay.EndTurn {
-		t.Fatalf("the turn is %+v, %v", turn, err)
-	}
-	if err := agent.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	tables, rest := dumpTables(t, s), 0
-	for name, text := range tables {
-		switch name {
-		case "sessions", "messages", "calls", "approval_words", "job_inputs": // the transcript, words about it, and what was given to work that waits
-			if name != "job_inputs" && !strings.Contains(text, "planted-") {
-				t.Errorf("the table %s does not hold what was said: %s", name, text)
-			}
-		default:
-			if strings.Contains(text, "planted-") {
-				t.Errorf("the table %s holds what was said: %s", name, text)
-			}
-			rest += len(text)
-		}
-	}
-	for _, name := range []string{"approvals", "approval_words"} {
-		if strings.Contains(tables[name], "secret-of") {
-			t.Errorf("the table %s holds secrets: %s", name, tables[name])
-		}
-	}
-	if rest == 0 || strings.Contains(tables["approval_words"], "cut off") {
-		t.Errorf("the other tables hold %d bytes, and the words %q: what is not for one call is cut at 512 characters", rest, tables["approval_words"])
-	}
-	for name, want := range map[string]string{
-		"approvals": asked.Hash, "approval_words": "planted-reason", "sessions": "planted-pattern", "runs": "behind", "river_job": "behind",
-	} {
-		if !strings.Contains(tables[name], want) {
-			t.Errorf("the table %s does not hold %q: the search did not see everything", name, want)
-		}
-	}
-	for approval, err := range s.Approvals(ctx, belay.ApprovalFilter{}) {
-		if err != nil || !strings.HasPrefix(approval.Reason, "planted-reason") || !strings.HasPrefix(approval.Decided.Reason, "planted-answer") ||
-			approval.Decided.Scope.Pattern != "note(planted-pattern *)" {
-			t.Errorf("the approval is %+v decided as %+v, %v: want it with its words", approval, approval.Decided, err)
-		}
-	}
-}
-
-// inWords is a text as people and rules write it about a call, with secrets of every
-// shape in it. Each says whose it is.
-func inWords(whose string) string {
-	text := "curl -H 'Authorization: Bearer SECRET' --token SECRET -u ann:SECRET https://ann:SECRET@git.example/?access_token=SECRET TOKEN=SECRET " +
-		`{"password":"SECRET"} key: SECRET sk-ant-SECRET ghp_secretofNAME12 AKIASECRETOFNAME eyJhbGciOiJIUzI1NiJ9.secret-of-NAME.x xoxb-SECRET`
-	return strings.NewReplacer("SECRET", "secret-of-the-"+whose, "NAME", whose, "AKIASECRETOFNAME", "AKIASECRETOF"+strings.ToUpper(whose)).Replace(text)
-}
-
-// secretWords are what is left of inWords where nobody looked.
-var secretWords = regexp.MustCompile(`(?i)secret-?of-?[a-z-]+`)
-
-// What is put in words about approvals is searched in the files and in the log of the
-// store, too: whoever asks, whatever is answered, and when it is decided.
-//
-// SPEC J-02, P-18
-func TestSecretsOfApprovals(t *testing.T) {
-	t.Parallel()
-	private, err := pgtest.Start(nil) // so that nothing of another test is in its files
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := private.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	ctx, s := t.Context(), openDSN(t, private.Database(t, "template1"), nil)
-	epoch := hold(t, s, "a").Epoch
-	asked := func(id string) belay.Approval {
-		return belay.Approval{
-			ID: id, Session: "a", Turn: "turn", Call: "call", Tool: "shell", Hash: "sha256:" + id, Asked: time.Now(),
-			Reason: "the reason " + inWords("reason"), By: "rule shell(" + inWords("rule") + ")",
-		}
-	}
-	answered := belay.Decision{
-		Approval: "two", Hash: "sha256:two", Allow: true, By: "ann " + inWords("person"), Reason: "the answer " + inWords("answer"), Time: time.Now(),
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(" + inWords("pattern") + ")"},
-	}
-	decided := asked("two")
-	decided.Decided = &answered
-	commit(t, s, &belay.Commit{Session: "a", Epoch: epoch, Approvals: []belay.Approval{asked("one"), decided}})
-	later := belay.Decision{Approval: "one", Hash: "sha256:one", Allow: true, By: "ann " + inWords("person"), Reason: "the answer " + inWords("answer"), Time: time.Now(), Scope: answered.Scope}
-	if _, err := s.Decide(ctx, later); !errors.Is(err, belay.ErrScope) {
-		t.Errorf("a pattern with a secret gives %v, want that it is refused", err)
-	}
-	later.Scope = belay.Scope{}
-	if _, err := s.Decide(ctx, later); err != nil {
-		t.Fatal(err)
-	}
-	all, err := dumpFiles(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]bool{}
-	for _, word := range secretWords.FindAll(all, -1) {
-		found[string(word)] = true
-	}
-	if len(found) > 0 {
-		t.Errorf("the files hold %v", found)
-	}
-	for _, word := range []string{"the reason curl", "the answer curl", "[REDACTED]"} {
-		if !bytes.Contains(all, []byte(word)) {
-			t.Errorf("the files do not hold %q: the search did not see everything", word)
-		}
-	}
-}
-
-// patternFloor is a floor that takes every pattern and asks about nothing.
-type patternFloor struct{}
-
-func (patternFloor) Authorize(context.Context, belay.ToolCall) (belay.Authorization, error) {
-	return belay.Authorization{}, nil
-}
-
-func (patternFloor) CheckPattern(string) error { return nil }
-
-func (patternFloor) Covers(context.Context, string, belay.ToolCall) (bool, error) { return true, nil }
 
 // dumpTables returns the rows of each table as text.
 func dumpTables(t testing.TB, s *postgres.Store) map[string]string {

@@ -2,18 +2,14 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/pgtest"
+	"github.com/belay-run/belay/store/internal/sqltest"
 	"github.com/belay-run/belay/store/postgres"
 )
 
@@ -88,84 +84,53 @@ func closeStore(t testing.TB, s *postgres.Store) {
 	}
 }
 
-// hold opens a session, which must succeed.
-func hold(t testing.TB, s *postgres.Store, session string) *belay.Stored {
+// What the tests of all SQL stores share.
+var (
+	hold       = sqltest.Hold
+	say        = sqltest.Say
+	commit     = sqltest.Commit
+	texts      = sqltest.Texts
+	run        = sqltest.Run
+	appendRuns = sqltest.AppendRuns
+	states     = sqltest.States
+	wantError  = sqltest.WantError
+	wantStates = sqltest.WantStates
+	held       = sqltest.Held
+	noteTool   = sqltest.NoteTool
+	pass       = sqltest.Pass
+)
+
+// backend makes stores for the shared tests.
+var backend = &sqltest.Backend{
+	Open: func(t testing.TB, opts *sqltest.Options) sqltest.Store { return open(t, own(opts)) },
+	Reopen: func(t testing.TB, s sqltest.Store, opts *sqltest.Options) sqltest.Store {
+		return openDSN(t, s.(*postgres.Store).DSN(), own(opts))
+	},
+	Tables: func(t testing.TB, s sqltest.Store) map[string]string { return dumpTables(t, s.(*postgres.Store)) },
+	Private: func(t testing.TB) (sqltest.Store, func() ([]byte, error)) {
+		private := privateServer(t)
+		return openDSN(t, private.Database(t, "template1"), nil), func() ([]byte, error) { return dumpFiles(private) }
+	},
+}
+
+func own(opts *sqltest.Options) *postgres.Options {
+	if opts == nil {
+		return nil
+	}
+	return &postgres.Options{MaxJobs: opts.MaxJobs, Workers: opts.Workers, JobPoll: opts.JobPoll, Grace: opts.Grace, Logger: opts.Logger}
+}
+
+// privateServer starts a server, so that nothing of another test is in its files and its log.
+func privateServer(t testing.TB) *pgtest.Server {
 	t.Helper()
-	stored, err := s.Open(context.Background(), session)
+	private, err := pgtest.Start(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stored
-}
-
-// say is a commit of a person's message.
-func say(session string, epoch, seq int64, text string) *belay.Commit {
-	return &belay.Commit{Session: session, Epoch: epoch, Messages: []*belay.Message{
-		{Seq: seq, Turn: "turn", Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text)}, Time: time.Now()},
-	}}
-}
-
-// commit commits what must be accepted.
-func commit(t testing.TB, s *postgres.Store, c *belay.Commit) {
-	t.Helper()
-	if err := s.Commit(context.Background(), c); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// texts reads a session.
-func texts(t testing.TB, s *postgres.Store, session string) (all []string) {
-	t.Helper()
-	for m, err := range s.Read(context.Background(), session, 0) {
-		if err != nil {
-			t.Fatal(err)
+	t.Cleanup(func() {
+		if err := private.Stop(); err != nil {
+			t.Error(err)
 		}
-		all = append(all, m.Text())
-	}
-	return all
-}
-
-// run is a record.
-func run(id string, state hook.State) hook.Run {
-	r := hook.Run{
-		ID: id, Subscription: "sample", Phase: "tool.pre", State: state, Scope: hook.Scope{Session: "a", Turn: "turn", Step: 1}, Started: time.Now(),
-	}
-	if state.Final() {
-		r.Ended = r.Started
-	}
-	return r
-}
-
-// appendRuns appends what must be accepted.
-func appendRuns(t testing.TB, s *postgres.Store, runs ...hook.Run) {
-	t.Helper()
-	if err := s.Journal().Append(context.Background(), runs); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// states lists runs as "id state".
-func states(t testing.TB, s *postgres.Store, filter hook.Filter) (all []string) {
-	t.Helper()
-	for r, err := range s.Journal().(hook.ListJournal).List(context.Background(), filter) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, fmt.Sprint(r.ID, " ", r.State))
-	}
-	return all
-}
-
-// wantError asserts what an error is, and what it says.
-func wantError(t testing.TB, what string, err, want error, says ...string) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s gives %v, want an error that is %v", what, err, want)
-		return
-	}
-	for _, word := range says {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%s gives %q, which does not say %q", what, err, word)
-		}
-	}
+	})
+	return private
 }

@@ -296,31 +296,6 @@ func TestKilledAtWork(t *testing.T) {
 	}
 }
 
-// wantStates asserts which runs there are, in any order.
-func wantStates(t testing.TB, s *postgres.Store, want ...string) {
-	t.Helper()
-	got := states(t, s, hook.Filter{})
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("the runs are %q, want %q", got, want)
-	}
-}
-
-// held lists the sessions that somebody has open, the last changed first.
-func held(t testing.TB, s *postgres.Store) (all []string) {
-	t.Helper()
-	for info, err := range s.Sessions(context.Background(), belay.SessionFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Held {
-			all = append(all, info.ID)
-		}
-	}
-	return all
-}
-
 // A store that only claims turns takes over the turn that a killed process had claimed.
 // It works no jobs and opens no session of the other process.
 //

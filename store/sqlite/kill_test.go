@@ -274,31 +274,6 @@ func TestKilledWithAClaim(t *testing.T) {
 	}
 }
 
-// wantStates asserts which runs there are, in any order.
-func wantStates(t testing.TB, s *sqlite.Store, want ...string) {
-	t.Helper()
-	got := states(t, s, hook.Filter{})
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("the runs are %q, want %q", got, want)
-	}
-}
-
-// held lists the sessions that somebody has open.
-func held(t testing.TB, s *sqlite.Store) (all []string) {
-	t.Helper()
-	for info, err := range s.Sessions(context.Background(), belay.SessionFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Held {
-			all = append(all, info.ID)
-		}
-	}
-	return all
-}
-
 // wantLocks asserts how many holders have a lock file.
 func wantLocks(t testing.TB, s *sqlite.Store, want int) {
 	t.Helper()

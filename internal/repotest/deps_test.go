@@ -66,6 +66,7 @@ var rooms = []room{
 	{"toolbox", levelRooms, nil, "the stock tools need the file system and a shell: the standard library does"},
 	{"store/memstore", levelRooms, nil, "the reference store is plain Go"},
 	{"store/storetest", levelRooms, nil, "the suite of the stores is for theirs too, and costs no dependency"},
+	{"store/internal/sqltest", levelHosts, nil, "the tests of the SQL stores share fixtures, suites and a scripted model"},
 	{"store/internal/...", levelShared, nil, "tables, queries and what is done with them are what the stores on SQL databases share; a driver is the store's own"},
 	{"store/sqlite", levelRooms, []string{"github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver", "modernc.org/sqlite"}, "one file, one driver without cgo; the job engine is chosen in internal/riverjobs"},
 	{"store/postgres/...", levelRooms, []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver"}, "one server, one driver; the job engine is chosen in internal/riverjobs"},

@@ -158,6 +158,20 @@ func TestStartedRecordsShareOneCommit(t *testing.T) {
 	})
 }
 
+// SPEC J-04: the end of a run replaces its started record in the journal in memory too, which
+// otherwise takes whole lists of records as they are.
+func TestTheJournalInMemoryHasEachRunOnce(t *testing.T) {
+	t.Parallel()
+	journal := hook.NewMemoryJournal(1000)
+	rt := newRuntime(t, &hook.RuntimeOptions{Journal: journal}, gateNamed("a", outside), gateNamed("b", nil))
+	s := rt.Snapshot()
+	dispatch(t, gatePhase, s, write)
+	if err := s.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "on record", brief(list(t, journal, hook.Filter{})), "a:completed b:completed")
+}
+
 // SPEC J-04: a dispatch that asks only Go handlers, or that an earlier one denies, writes
 // nothing.
 func TestNoStartedRecordForWhatIsNotReached(t *testing.T) {

@@ -1,0 +1,253 @@
+package typeschema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// field is a field of a struct as encoding/json sees it.
+type field struct {
+	reflect.StructField
+
+	name     string
+	optional bool // it may be absent
+	quoted   bool // its value is written within a string
+	tagged   bool // its name comes from its tag
+	depth    int
+}
+
+// fieldsOf returns the fields that encoding/json decodes, those of embedded structs too. Where
+// two have one name the less deep one wins, then the one whose tag names it; else none does.
+func fieldsOf(t reflect.Type) []field {
+	var all []field
+	collect(t, 0, make(map[reflect.Type]bool), &all)
+	var kept []field
+	for i, f := range all {
+		dominant := true
+		for j, other := range all {
+			if i != j && other.name == f.name && (other.depth < f.depth || other.depth == f.depth && (other.tagged || !f.tagged)) {
+				dominant = false
+			}
+		}
+		if dominant {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func collect(t reflect.Type, depth int, above map[reflect.Type]bool, all *[]field) {
+	if above[t] {
+		return
+	}
+	above[t] = true
+	defer delete(above, t)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		if !isName(name) {
+			name = ""
+		}
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer && inner.Name() == "" {
+			inner = inner.Elem()
+		}
+		if f.Anonymous {
+			if !f.IsExported() && inner.Kind() != reflect.Struct {
+				continue
+			}
+			if name == "" && inner.Kind() == reflect.Struct {
+				collect(inner, depth+1, above, all)
+				continue
+			}
+		}
+		if !f.IsExported() {
+			continue
+		}
+		list := strings.Split(options, ",")
+		*all = append(*all, field{
+			StructField: f, name: orElse(name, f.Name), tagged: name != "", depth: depth,
+			optional: slices.Contains(list, "omitempty") || slices.Contains(list, "omitzero") || f.Type.Kind() == reflect.Pointer,
+			quoted:   slices.Contains(list, "string") && quotable(inner.Kind()),
+		})
+	}
+}
+
+// isName reports whether encoding/json takes a name from a tag.
+func isName(name string) bool {
+	for _, r := range name {
+		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func orElse(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// quotable reports whether the option string of a json tag applies.
+func quotable(k reflect.Kind) bool {
+	return k == reflect.Bool || k == reflect.String || k >= reflect.Int && k <= reflect.Float64
+}
+
+// property describes a field, with what its tags say.
+func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error) {
+	t := f.Type
+	if f.optional && t.Kind() == reflect.Pointer {
+		t = t.Elem() // null is absent
+	}
+	s, n, err := b.describe(t, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.quoted {
+		s, n = quotedSchema(t), new(node)
+	}
+	if f.optional {
+		s = withoutNull(s)
+	}
+	if s.Ref != "" && f.Tag != "" { // a reference stands alone
+		s = &jsonschema.Schema{AllOf: []*jsonschema.Schema{s}}
+	}
+	if text := f.Tag.Get("jsonschema"); text != "" {
+		s.Description = text
+	}
+	if err := tags(s, f.Tag); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", at, err)
+	}
+	return s, n, nil
+}
+
+func quotedSchema(t reflect.Type) *jsonschema.Schema {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t.Kind() == reflect.Bool:
+		return &jsonschema.Schema{Type: "string", Enum: []any{"true", "false"}}
+	case t.Kind() == reflect.String:
+		return &jsonschema.Schema{Type: "string", Pattern: `^".*"$`, Description: "a JSON string within a string"}
+	default:
+		return &jsonschema.Schema{Type: "string", Pattern: `^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$`, Description: "a number within a string"}
+	}
+}
+
+// withoutNull takes null away where it means absent.
+func withoutNull(s *jsonschema.Schema) *jsonschema.Schema {
+	if i := slices.Index(s.Types, "null"); i >= 0 {
+		s.Types = slices.Delete(slices.Clone(s.Types), i, i+1)
+		if len(s.Types) == 1 {
+			s.Type, s.Types = s.Types[0], nil
+		}
+	}
+	return s
+}
+
+// tags puts the rules of a field's tags into its schema.
+func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
+	rules := s // of one value: the items of a list
+	if s.Items != nil {
+		rules = s.Items
+	}
+	var problems []error
+	take := func(name string, set func(text string) error) {
+		if text, ok := tag.Lookup(name); ok {
+			if err := set(text); err != nil {
+				problems = append(problems, fmt.Errorf("the tag %s:%q: %w", name, text, err))
+			}
+		}
+	}
+	take("enum", func(text string) error {
+		for word := range strings.SplitSeq(text, ",") {
+			v, err := valueOf(rules, strings.TrimSpace(word))
+			if err != nil {
+				return err
+			}
+			rules.Enum = append(rules.Enum, v)
+		}
+		return nil
+	})
+	float := func(to **float64) func(string) error {
+		return func(text string) error {
+			if !hasType(rules, "integer") && !hasType(rules, "number") {
+				return errors.New("the field is no number")
+			}
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return errors.New("it must be a number")
+			}
+			*to = &v
+			return nil
+		}
+	}
+	count := func(to **int, kind string, of *jsonschema.Schema) func(string) error {
+		return func(text string) error {
+			if !hasType(of, kind) {
+				return fmt.Errorf("the field is no %s", kind)
+			}
+			v, err := strconv.Atoi(text)
+			if err != nil || v < 0 {
+				return errors.New("it must be a whole number from 0")
+			}
+			*to = &v
+			return nil
+		}
+	}
+	take("minimum", float(&rules.Minimum))
+	take("maximum", float(&rules.Maximum))
+	take("minLength", count(&rules.MinLength, "string", rules))
+	take("maxLength", count(&rules.MaxLength, "string", rules))
+	take("minItems", count(&s.MinItems, "array", s))
+	take("maxItems", count(&s.MaxItems, "array", s))
+	text := func(to *string) func(string) error {
+		return func(text string) error {
+			if !hasType(rules, "string") {
+				return errors.New("the field is no string")
+			}
+			*to = text
+			return nil
+		}
+	}
+	take("pattern", text(&rules.Pattern))
+	take("format", text(&rules.Format))
+	take("default", func(text string) error {
+		v, err := valueOf(s, text)
+		if err != nil {
+			return err
+		}
+		s.Default, err = json.Marshal(v)
+		return err
+	})
+	return errors.Join(problems...)
+}
+
+func hasType(s *jsonschema.Schema, name string) bool { return s.Type == name || slices.Contains(s.Types, name) }
+
+// valueOf reads a value from a tag: a string as it is, anything else as JSON.
+func valueOf(s *jsonschema.Schema, text string) (any, error) {
+	if hasType(s, "string") {
+		return text, nil
+	}
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return nil, errors.New("it must be JSON, as the field is no string")
+	}
+	return v, nil
+}

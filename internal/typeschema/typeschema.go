@@ -1,0 +1,380 @@
+// Package typeschema describes Go types as JSON schemas that accept what encoding/json decodes
+// into them.
+package typeschema
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Type is a Go type with its schema.
+type Type struct {
+	// Schema describes the type. It must not be changed.
+	Schema *jsonschema.Schema
+	root   *node
+}
+
+// node is what Prepare has to know about a type.
+type node struct {
+	duration, integer bool
+	decodes           reflect.Type     // it decodes its JSON itself, and may refuse it
+	fields            map[string]*node // of an object
+	required          map[string]bool
+	defaults          map[string]json.RawMessage
+	elem              *node // of the items of a list, or of the values of a map
+	prepares          bool  // something below must be prepared
+}
+
+// For describes a type.
+func For(t reflect.Type) (*Type, error) {
+	b := &builder{defs: make(map[reflect.Type]*definition), names: make(map[string]bool)}
+	s, n, err := b.describe(t, orElse(t.Name(), "the input"))
+	if err != nil {
+		return nil, err
+	}
+	if s.Ref != "" { // the type is recursive: models want to see an object at the top
+		s = b.defs[t].schema.CloneSchemas()
+	}
+	for _, d := range b.defs {
+		if s.Defs == nil {
+			s.Defs = make(map[string]*jsonschema.Schema)
+		}
+		s.Defs[d.name] = d.schema
+	}
+	n.settle(make(map[*node]bool))
+	if _, err := s.CloneSchemas().Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
+		return nil, fmt.Errorf("%s: %w", t, err)
+	}
+	return &Type{s, n}, nil
+}
+
+// builder describes the types below one type.
+type builder struct {
+	defs  map[reflect.Type]*definition
+	names map[string]bool
+}
+
+// definition is a struct type that is being described, or one that refers to itself.
+type definition struct {
+	name   string
+	schema *jsonschema.Schema
+	node   *node
+	used   bool // it refers to itself
+}
+
+var (
+	jsonDecoder = reflect.TypeFor[json.Unmarshaler]()
+	textDecoder = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// describer is a type that says more about itself than its Go type does.
+type describer interface{ JSONSchema() map[string]any }
+
+var durationPattern = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
+
+// known are the types whose JSON form is not that of their kind.
+func known(t reflect.Type) (*jsonschema.Schema, bool) {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}, true
+	case reflect.TypeFor[time.Duration]():
+		return &jsonschema.Schema{Types: []string{"string", "integer"}, Pattern: durationPattern, Description: "a duration such as 90s or 1h30m, or nanoseconds"}, true
+	case reflect.TypeFor[json.RawMessage]():
+		return &jsonschema.Schema{}, true
+	case reflect.TypeFor[json.Number]():
+		return &jsonschema.Schema{Type: "number"}, true
+	case reflect.TypeFor[big.Int]():
+		return &jsonschema.Schema{Type: "integer"}, true
+	default:
+		return nil, false
+	}
+}
+
+// describe returns the schema of a type. At says where it is, for errors.
+func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
+	if t.Kind() == reflect.Pointer {
+		s, n, err := b.describe(t.Elem(), at)
+		if err != nil {
+			return nil, nil, err
+		}
+		return orNull(s), n, nil
+	}
+	s, n, err := b.plain(t, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	more := own(t)
+	if more == nil {
+		if s == nil {
+			return nil, nil, fmt.Errorf("%s: type %s decodes its JSON itself: give it a method JSONSchema() map[string]any, or use NewRawTool", at, t)
+		}
+		return s, n, nil
+	}
+	if s == nil {
+		s = new(jsonschema.Schema)
+	}
+	s, err = extend(s, more)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: the schema that %s.JSONSchema returns: %w", at, t, err)
+	}
+	return s, n, nil
+}
+
+// own asks a type what it says about itself.
+func own(t reflect.Type) map[string]any {
+	value := reflect.New(t)
+	d, ok := value.Elem().Interface().(describer)
+	if !ok {
+		d, ok = value.Interface().(describer)
+	}
+	if !ok {
+		return nil
+	}
+	return d.JSONSchema()
+}
+
+// extend puts keywords into a schema.
+func extend(s *jsonschema.Schema, more map[string]any) (*jsonschema.Schema, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	keywords := make(map[string]any)
+	if string(data) != "true" {
+		if err := json.Unmarshal(data, &keywords); err != nil {
+			return nil, err
+		}
+	}
+	for key, value := range more {
+		keywords[key] = value
+	}
+	if data, err = json.Marshal(keywords); err != nil {
+		return nil, err
+	}
+	out := new(jsonschema.Schema)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, err
+	}
+	out.PropertyOrder = s.PropertyOrder
+	return out, nil
+}
+
+// orNull lets a schema accept null too.
+func orNull(s *jsonschema.Schema) *jsonschema.Schema {
+	switch {
+	case s.Type != "" && s.Enum == nil && s.Ref == "":
+		s.Types, s.Type = []string{s.Type, "null"}, ""
+	case len(s.Types) > 0 && s.Enum == nil:
+		for _, t := range s.Types {
+			if t == "null" {
+				return s
+			}
+		}
+		s.Types = append(s.Types, "null")
+	case s.Enum != nil || s.Ref != "":
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{s, {Type: "null"}}}
+	}
+	return s
+}
+
+// plain describes a type by its kind. The schema is nil if the type decodes itself.
+func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
+	n := new(node)
+	if s, ok := known(t); ok {
+		if n.duration = t == reflect.TypeFor[time.Duration](); !n.duration {
+			n.decodes = t
+		}
+		return s, n, nil
+	}
+	if reflect.PointerTo(t).Implements(jsonDecoder) {
+		n.decodes = t
+		return nil, n, nil
+	}
+	if reflect.PointerTo(t).Implements(textDecoder) {
+		n.decodes = t
+		return &jsonschema.Schema{Type: "string"}, n, nil
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return &jsonschema.Schema{Type: "string"}, n, nil
+	case reflect.Bool:
+		return &jsonschema.Schema{Type: "boolean"}, n, nil
+	case reflect.Float32, reflect.Float64:
+		return &jsonschema.Schema{Type: "number"}, n, nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		n.integer = true
+		return integer(t), n, nil
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return nil, nil, fmt.Errorf("%s: JSON cannot be decoded into the interface %s: use a concrete type, json.RawMessage or any", at, t)
+		}
+		return new(jsonschema.Schema), n, nil
+	case reflect.Slice:
+		if isBytes(t) {
+			n.decodes = t
+			return &jsonschema.Schema{Types: []string{"string", "null"}, ContentEncoding: "base64", Pattern: `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`}, n, nil
+		}
+		return b.list(t, at, n)
+	case reflect.Array:
+		return b.list(t, at, n)
+	case reflect.Map:
+		return b.dictionary(t, at, n)
+	case reflect.Struct:
+		return b.object(t, at)
+	default:
+		return nil, nil, fmt.Errorf("%s: JSON has no form for %s: leave the field out with the tag json:\"-\", or use another type", at, t)
+	}
+}
+
+// integer bounds a number to what fits. Bounds that a float64 does not hold are left out.
+func integer(t reflect.Type) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "integer"}
+	bits := t.Bits()
+	switch t.Kind() {
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		s.Minimum = new(float64)
+		if bits < 64 {
+			s.Maximum = number(math.Ldexp(1, bits) - 1)
+		}
+	default:
+		if bits < 64 {
+			s.Minimum, s.Maximum = number(-math.Ldexp(1, bits-1)), number(math.Ldexp(1, bits-1)-1)
+		}
+	}
+	return s
+}
+
+func number(v float64) *float64 { return &v }
+
+// isBytes reports whether encoding/json writes a slice as base64.
+func isBytes(t reflect.Type) bool {
+	e := t.Elem()
+	if e.Kind() != reflect.Uint8 {
+		return false
+	}
+	p := reflect.PointerTo(e)
+	return !p.Implements(reflect.TypeFor[json.Marshaler]()) && !p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) &&
+		!p.Implements(jsonDecoder) && !p.Implements(textDecoder)
+}
+
+func (b *builder) list(t reflect.Type, at string, n *node) (*jsonschema.Schema, *node, error) {
+	items, elem, err := b.describe(t.Elem(), at+"[]")
+	if err != nil {
+		return nil, nil, err
+	}
+	n.elem = elem
+	s := &jsonschema.Schema{Types: []string{"array", "null"}, Items: items}
+	if t.Kind() == reflect.Array {
+		length := t.Len()
+		s = &jsonschema.Schema{Type: "array", Items: items, MinItems: &length, MaxItems: &length}
+	}
+	return s, n, nil
+}
+
+func (b *builder) dictionary(t reflect.Type, at string, n *node) (*jsonschema.Schema, *node, error) {
+	values, elem, err := b.describe(t.Elem(), at+"{}")
+	if err != nil {
+		return nil, nil, err
+	}
+	n.elem = elem
+	s := &jsonschema.Schema{Types: []string{"object", "null"}, AdditionalProperties: values}
+	switch key := t.Key(); {
+	case key.Kind() == reflect.String, reflect.PointerTo(key).Implements(textDecoder):
+	case key.Kind() >= reflect.Int && key.Kind() <= reflect.Int64:
+		s.PropertyNames = &jsonschema.Schema{Pattern: `^-?[0-9]+$`}
+	case key.Kind() >= reflect.Uint && key.Kind() <= reflect.Uintptr:
+		s.PropertyNames = &jsonschema.Schema{Pattern: `^[0-9]+$`}
+	default:
+		return nil, nil, fmt.Errorf("%s: the keys of a JSON object are strings, and those of %s are not: use a string key", at, t)
+	}
+	return s, n, nil
+}
+
+// object describes a struct. A recursive one is a definition that others refer to.
+func (b *builder) object(t reflect.Type, at string) (*jsonschema.Schema, *node, error) {
+	if d := b.defs[t]; d != nil {
+		d.used = true
+		return d.reference(), d.node, nil
+	}
+	d := &definition{name: b.name(t), node: &node{fields: make(map[string]*node), required: make(map[string]bool)}}
+	b.defs[t] = d
+	s := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, Properties: make(map[string]*jsonschema.Schema)}
+	d.schema = s
+	for _, f := range fieldsOf(t) {
+		where := at + "." + f.name
+		property, n, err := b.property(f, where)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.Properties[f.name] = property
+		s.PropertyOrder = append(s.PropertyOrder, f.name)
+		d.node.fields[f.name] = n
+		switch {
+		case property.Default != nil:
+			if d.node.defaults == nil {
+				d.node.defaults = make(map[string]json.RawMessage)
+			}
+			d.node.defaults[f.name] = property.Default
+		case !f.optional:
+			s.Required = append(s.Required, f.name)
+			d.node.required[f.name] = true
+		}
+	}
+	if d.used {
+		return d.reference(), d.node, nil
+	}
+	delete(b.defs, t)
+	delete(b.names, d.name)
+	return s, d.node, nil
+}
+
+func (d *definition) reference() *jsonschema.Schema {
+	return &jsonschema.Schema{Ref: "#/$defs/" + d.name}
+}
+
+var notName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+// name is a name for the definition of a type. Generic types have paths in theirs.
+func (b *builder) name(t reflect.Type) string {
+	base := t.Name()
+	if i := strings.LastIndexByte(base, '/'); i >= 0 {
+		base = base[:strings.IndexByte(base, '[')+1] + base[i+1:]
+	}
+	base = strings.Trim(notName.ReplaceAllString(base, "_"), "_")
+	if base == "" {
+		base = "object"
+	}
+	name := base
+	for i := 2; b.names[name]; i++ {
+		name = base + strconv.Itoa(i)
+	}
+	b.names[name] = true
+	return name
+}
+
+// settle notes which nodes have something below them that must be prepared.
+func (n *node) settle(seen map[*node]bool) bool {
+	if n == nil {
+		return false
+	}
+	if n.prepares || seen[n] {
+		return n.prepares
+	}
+	seen[n] = true
+	n.prepares = n.duration || len(n.defaults) > 0
+	for _, f := range n.fields {
+		n.prepares = f.settle(seen) || n.prepares
+	}
+	n.prepares = n.elem.settle(seen) || n.prepares
+	return n.prepares
+}

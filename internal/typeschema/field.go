@@ -238,7 +238,9 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 	return errors.Join(problems...)
 }
 
-func hasType(s *jsonschema.Schema, name string) bool { return s.Type == name || slices.Contains(s.Types, name) }
+func hasType(s *jsonschema.Schema, name string) bool {
+	return s.Type == name || slices.Contains(s.Types, name)
+}
 
 // valueOf reads a value from a tag: a string as it is, anything else as JSON.
 func valueOf(s *jsonschema.Schema, text string) (any, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
 )
 
@@ -117,7 +118,7 @@ func (w *WirePhase) handle(ctx context.Context, handler WireHandler, in any) (re
 	}
 	value, err := w.decode(answer)
 	if err != nil {
-		return reflect.Zero(out), &hook.SafeError{Code: hook.CodeOutputInvalid, Message: "the answer does not fit the phase", Err: err}
+		return reflect.Zero(out), &hook.SafeError{Code: codes.OutputInvalid, Message: "the answer does not fit the phase", Err: err}
 	}
 	return value, nil
 }

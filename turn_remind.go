@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // keepAside keeps the context and output of a hook for the next request, and its
@@ -91,7 +92,7 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 	}
 	if dropped > 0 {
 		d.diags = append(d.diags, hook.Diagnostic{
-			Code: hook.CodeReminderDropped, Level: hook.CodeReminderDropped.Level(),
+			Code: codes.ReminderDropped, Level: codes.ReminderDropped.Level(),
 			Message: fmt.Sprintf("%d reminders did not fit into %d characters", dropped, limit),
 		})
 	}

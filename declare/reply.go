@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // codec reads what a hook outside Go answers at a phase.
@@ -56,7 +57,7 @@ func newCodec(wire *belay.WirePhase, execution hook.Execution) (*codec, error) {
 
 // invalid is an answer that makes no sense. What it quotes is not stored.
 func invalid(message string, err error) error {
-	return &hook.SafeError{Code: hook.CodeOutputInvalid, Message: message, Err: err}
+	return &hook.SafeError{Code: codes.OutputInvalid, Message: message, Err: err}
 }
 
 // read reads standard output, or the body of a response. If the run has failed, fault says

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 func codecOf(t testing.TB, phase string) *codec {
@@ -176,7 +177,7 @@ func TestReplies(t *testing.T) {
 			got, err := c.read(outputOf([]byte(test.out)), nil)
 			if test.fails != "" {
 				safe, ok := errors.AsType[*hook.SafeError](err)
-				if !ok || safe.Code != hook.CodeOutputInvalid || !strings.Contains(err.Error(), test.fails) {
+				if !ok || safe.Code != codes.OutputInvalid || !strings.Contains(err.Error(), test.fails) {
 					t.Errorf("answer %s, err = %v, want hook.output_invalid with %q", got, err, test.fails)
 				}
 				if ok && strings.Contains(safe.Message, `"`) {

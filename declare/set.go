@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Options are the options of [New]. A nil *Options is valid.
@@ -262,7 +263,7 @@ func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	if phase.Kind() == hook.Gate && phase.DefaultFailure() == hook.Closed {
 		return h.codec.block(err.Error())
 	}
-	return nil, &hook.SafeError{Code: hook.CodeError, Message: "it is not trusted and did not run", Err: err}
+	return nil, &hook.SafeError{Code: codes.Error, Message: "it is not trusted and did not run", Err: err}
 }
 
 // WorkerError says that a worker did not start.

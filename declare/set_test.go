@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -70,14 +71,14 @@ func TestFailureModes(t *testing.T) {
 func TestCapabilitiesBoundAnswers(t *testing.T) {
 	t.Parallel()
 	const rewrites = `run: 'echo "{\"input\": {\"path\": \"b\"}}"'`
-	if trial := try(t, newPlace(t).set(gate(rewrites), nil), write); trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeCapabilityMissing {
+	if trial := try(t, newPlace(t).set(gate(rewrites), nil), write); trial.Output.Decision != belay.ToolDeny || code(trial) != codes.CapabilityMissing {
 		t.Errorf("%v, want a rewriting that was not declared to fail the run", trial)
 	}
 	trial := try(t, newPlace(t).set(gate(rewrites, "capabilities: [rewrite_input]"), nil), write)
 	if got := string(trial.Input.Input()); len(trial.Diagnostics) > 0 || got != `{"path":"b"}` {
 		t.Errorf("%v, input %s: want it rewritten", trial, got)
 	}
-	if trial := try(t, newPlace(t).set(gate("run: echo hello", "capabilities: []"), nil), write); code(trial) != hook.CodeCapabilityMissing {
+	if trial := try(t, newPlace(t).set(gate("run: echo hello", "capabilities: []"), nil), write); code(trial) != codes.CapabilityMissing {
 		t.Errorf("%v, want an empty list to allow nothing", trial)
 	}
 	p := newPlace(t)

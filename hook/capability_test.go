@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // The names are those that files and grants use.
@@ -126,11 +127,11 @@ func TestAnswerBeyondTheCapabilitiesFailsWhole(t *testing.T) {
 					return
 				}
 				equal(t, "state", run.State, hook.Failed)
-				equal(t, "class", run.Class, hook.CodeCapabilityMissing)
+				equal(t, "class", run.Class, codes.CapabilityMissing)
 				equal(t, "verdict", out.Output.Severity, hook.SeverityPass)
 				equal(t, "context", len(out.Output.Context), 0)
 				equal(t, "contributions on record", len(run.Contributed)+len(run.Audit), 0)
-				same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeCapabilityMissing})
+				same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.CapabilityMissing})
 				if !strings.Contains(out.Diagnostics[0].Message, test.missing) {
 					t.Errorf("the diagnostic does not name %s: %v", test.missing, out.Diagnostics[0])
 				}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"hash/fnv"
 	"maps"
 	"reflect"
@@ -197,7 +198,7 @@ func (def *defined[In, Out]) deniesWhenClosed() (denies bool) {
 			denies = false
 		}
 	}()
-	out, ok := def.Closed(Problem{Phase: def.name, Subscription: "probe", Code: CodeError, Err: errors.New("probe")})
+	out, ok := def.Closed(Problem{Phase: def.name, Subscription: "probe", Code: codes.Error, Err: errors.New("probe")})
 	return ok && answerOf(def.nilable, out).Severity.stops()
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -70,7 +71,7 @@ func testMisbehaviour[In any, Out hook.Output](t *testing.T, phase hook.Phase[In
 	trial.Code(m.Code)
 	inline := opts.Execution == hook.Blocking && !opts.Concurrent
 	switch {
-	case m.Code == hook.CodeGoexit && inline:
+	case m.Code == codes.Goexit && inline:
 		if trial.Err == nil { // it ended the dispatch, so nobody goes on
 			t.Error("a dispatch that was ended by Goexit has no error")
 		}

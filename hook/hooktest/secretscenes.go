@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // secretInput is an input full of secrets.
@@ -64,7 +65,7 @@ func defineSecretPhase(name string, kind hook.Kind) secretPhase {
 		},
 		Reference: func(in secretInput) string { return in.reference },
 		Merge: func(m *hook.Merging, _, answer secretAnswer) secretAnswer {
-			m.Diagnose(hook.CodePolicyConflict, "the earlier stands")
+			m.Diagnose(codes.PolicyConflict, "the earlier stands")
 			return answer
 		},
 		Rewrite: func(in secretInput, answer secretAnswer) (secretInput, error) {
@@ -215,7 +216,7 @@ func secretBehaviours() []secretBehaviour {
 		{name: "schedules-without-key", handle: schedules(hook.Job{Handler: "secrets.ok", Key: "not a key: " + secret("job-key")})},
 		{name: "schedules-wrongly", handle: schedules(hook.Job{Handler: "secrets.ok", Key: "key", Reference: "not a reference: " + secret("job-reference")})},
 	}
-	for _, code := range hook.Codes() { // an error may borrow a code of the runtime, and say nothing safe
+	for _, code := range codes.All() { // an error may borrow a code of the runtime, and say nothing safe
 		name := strings.ReplaceAll(string(code.Code), "_", "-")
 		all = append(all, secretBehaviour{
 			name: "fails-with-" + name, brief: true,

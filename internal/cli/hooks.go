@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
 )
 
@@ -83,7 +83,7 @@ func (a *app) schemaCommand() *cobra.Command {
 
 func codeNames() []string {
 	var names []string
-	for _, c := range hook.Codes() {
+	for _, c := range codes.All() {
 		names = append(names, string(c.Code))
 	}
 	return names
@@ -106,7 +106,7 @@ func (a *app) codesCommand() *cobra.Command {
 			}
 			var t table
 			t.add("CODE", "LEVEL", "MEANING")
-			for _, c := range hook.Codes() {
+			for _, c := range codes.All() {
 				t.add(string(c.Code), fmt.Sprint(c.Level), c.Meaning)
 			}
 			return t.write(a.out, a.onOut.dim)
@@ -115,7 +115,7 @@ func (a *app) codesCommand() *cobra.Command {
 }
 
 func (a *app) explainCode(code string) error {
-	for _, c := range hook.Codes() {
+	for _, c := range codes.All() {
 		if string(c.Code) == code {
 			_, err := fmt.Fprintf(a.out, "%s (%s)\n  %s\n  %s\n", c.Code, c.Level, c.Meaning, c.Remedy)
 			return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
@@ -250,7 +251,7 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 
 // diagnosed is a diagnostic with the hook it is about and its error, which is not stored.
 func diagnosed(d hook.Diagnostic) string {
-	if d.Code == hook.CodeMatchFailed && d.Err != nil {
+	if d.Code == codes.MatchFailed && d.Err != nil {
 		return fmt.Sprintf("%s %s: its condition failed, and at a gate that counts as a match: %v (`has(args.KEY)` tells whether a key is there)", d.Code, d.Subscription, d.Err)
 	}
 	text := d.String()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -93,8 +94,8 @@ func TestEachAnswerNeedsItsCapability(t *testing.T) {
 			}
 			without := test.phase.Capabilities() &^ test.needs
 			run, outcome, err := answerWith(t, test.phase, in, test.answer, without)
-			if err != nil || run.State != hook.Failed || run.Class != hook.CodeCapabilityMissing {
-				t.Errorf("without %s it is %s %s, want failed with %s", test.needs, run.State, run.Class, hook.CodeCapabilityMissing)
+			if err != nil || run.State != hook.Failed || run.Class != codes.CapabilityMissing {
+				t.Errorf("without %s it is %s %s, want failed with %s", test.needs, run.State, run.Class, codes.CapabilityMissing)
 			}
 			if stands(test) {
 				return
@@ -128,7 +129,7 @@ func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
 			answer.Set(reflect.ValueOf(test.answer))
 			answer.FieldByName("Context").Set(reflect.ValueOf(belay.Tell("told besides")))
 			run, outcome, err := answerWith(t, test.phase, fullInput(t, test.phase), answer.Interface(), test.phase.Capabilities()&^test.needs)
-			if err != nil || run.Class != hook.CodeCapabilityMissing || !stands(test) && !reflect.ValueOf(outcome.out).IsZero() {
+			if err != nil || run.Class != codes.CapabilityMissing || !stands(test) && !reflect.ValueOf(outcome.out).IsZero() {
 				t.Errorf("it is %s and merges to %+v, want nothing", run.Class, outcome.out)
 			}
 		})
@@ -169,7 +170,7 @@ func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {
 			for _, capabilities := range allowed {
 				in := fullInput(t, test.phase)
 				run, outcome, err := answerWith(t, test.phase, in, answer.Interface(), capabilities)
-				if err != nil || run.Class != hook.CodeCapabilityMissing || !reflect.DeepEqual(outcome.out, test.answer) || outcome.by != "tried" || outcome.in != in {
+				if err != nil || run.Class != codes.CapabilityMissing || !reflect.DeepEqual(outcome.out, test.answer) || outcome.by != "tried" || outcome.in != in {
 					t.Errorf("with %s it is %s and merges to %+v, want %+v", capabilities, run.Class, outcome.out, test.answer)
 				}
 			}
@@ -191,7 +192,7 @@ func TestExceptionalCapabilitiesMustBeNamed(t *testing.T) {
 	tried := hook.Capability(0)
 	for _, test := range answersByCapability() {
 		run, _, _ := answerWith(t, test.phase, fullInput(t, test.phase), test.answer, 0)
-		if missing := run.Class == hook.CodeCapabilityMissing; missing != exceptional.Has(test.needs) {
+		if missing := run.Class == codes.CapabilityMissing; missing != exceptional.Has(test.needs) {
 			t.Errorf("%s: %s: by default the run is %s %s", test.phase.Name(), test.rule, run.State, run.Class)
 		}
 		tried |= test.needs & exceptional

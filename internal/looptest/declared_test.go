@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -116,10 +117,10 @@ func TestWireFailures(t *testing.T) {
 		}, opts)
 		return hooktest.Try(t, belay.ToolPre, sub, in, nil)
 	}
-	if trial := try(`{"decision": "no"}`, nil, nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != hook.CodeOutputInvalid {
+	if trial := try(`{"decision": "no"}`, nil, nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != codes.OutputInvalid {
 		t.Errorf("an answer that does not fit: %v, want a denial with hook.output_invalid", trial)
 	}
-	if trial := try(``, errors.New("broken"), nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != hook.CodeError {
+	if trial := try(``, errors.New("broken"), nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != codes.Error {
 		t.Errorf("a handler that fails: %v, want a denial", trial)
 	}
 	fallback, err := wire(t, "tool.pre").Fallback(json.RawMessage(`{"decision": "ask", "reason": "the check is broken"}`))

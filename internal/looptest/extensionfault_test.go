@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/belaytest"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // breaking is an extension that panics at one of its methods.
@@ -116,7 +117,7 @@ func TestStepToolsThatPanicInATurn(t *testing.T) {
 	ext.panics = true
 	turn := agent.Say("go")
 	turn.Request(1).Offers("own")
-	if d := turn.Diagnostics; len(d) != 1 || d[0].Code != hook.CodePanic || d[0].Subscription != "moody" {
+	if d := turn.Diagnostics; len(d) != 1 || d[0].Code != codes.Panic || d[0].Subscription != "moody" {
 		t.Errorf("the diagnostics are %+v", d)
 	}
 	ext.panics = false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -185,7 +186,7 @@ func misbehave[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out], in 
 	}
 	trial.Code(m.Code)
 	trial.State(m.State())
-	if m.Code == hook.CodeGoexit && execution == hook.Blocking {
+	if m.Code == codes.Goexit && execution == hook.Blocking {
 		return // it ended the goroutine that would have had the outcome
 	}
 	_, failed := errors.AsType[*hook.FailureError](trial.Err)

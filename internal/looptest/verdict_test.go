@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // verdict is what the verdicts of all gates have in common.
@@ -293,7 +294,7 @@ func TestUnknownDecisionsAreMalformed(t *testing.T) {
 			if got := g.read(outcome.out); got.Decision != want || outcome.by != "hook-00" {
 				t.Errorf("%s: %q became %+v, want %s", g.Name(), word, got, want)
 			}
-			if len(outcome.diagnostics) != 1 || outcome.diagnostics[0].Code != hook.CodeOutputInvalid {
+			if len(outcome.diagnostics) != 1 || outcome.diagnostics[0].Code != codes.OutputInvalid {
 				t.Errorf("%s: %q: diagnostics %v, want hook.output_invalid", g.Name(), word, outcome.diagnostics)
 			}
 		}

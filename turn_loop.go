@@ -250,7 +250,7 @@ func (t *turn) askStop() EndReason {
 			Text: t.text, Continuations: t.state.Continuations, soFar: t.soFar(),
 		})})
 		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
-		if err == nil && outcome.Output.Decision == StopContinue {
+		if err == nil && outcome.Output.Decision == stopContinue {
 			t.continueTurn(outcome.By, outcome.Output.Reason)
 			return ""
 		}

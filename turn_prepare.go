@@ -74,7 +74,7 @@ func (t *turn) submit(said *submitted) EndReason {
 	if err != nil {
 		return t.fail(err)
 	}
-	if outcome.Output.Decision == PromptDeny {
+	if outcome.Output.Decision == promptDeny {
 		t.end.by, t.end.why = outcome.By, outcome.Output.Reason
 		return EndBlocked
 	}

@@ -114,7 +114,7 @@ func (t *turn) emitHeld() {
 // model gets a reminder, and an event is emitted.
 func (t *turn) continueTurn(by, why string) {
 	t.state.Continuations++
-	t.addReminder(ReminderBlocked, by, "the turn does not end yet: "+why)
+	t.addReminder(reminderBlocked, by, "the turn does not end yet: "+why)
 	t.outbox.held.add(Event{Kind: EventTurnContinued, Step: t.scope.Step, Text: why, By: by})
 }
 

@@ -10,11 +10,12 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 func codecOf(t testing.TB, phase string) *codec {
 	t.Helper()
-	wire, err := belay.Wire(phase)
+	wire, err := phasejson.New(phase)
 	if err != nil {
 		t.Fatal(err)
 	}

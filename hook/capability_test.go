@@ -19,7 +19,7 @@ func TestCapabilityNames(t *testing.T) {
 		"block", "ask", "context", "audit", "jobs", "policy", "sections", "tools",
 		"rewrite_input", "rewrite_output", "rewrite_prompt", "answer", "approve",
 	}
-	same(t, "names", hook.AllCapabilities.Names(), want)
+	same(t, "names", hook.DefaultGrants(hook.Origin{}).Names(), want)
 	for i, name := range want {
 		got, err := hook.ParseCapabilities(name)
 		if err != nil || got != 1<<i {
@@ -65,7 +65,7 @@ func TestCapabilitiesAreDeclaredWithinTheGrants(t *testing.T) {
 		{"the operator may rewrite", nil, rewrites(operator), true},
 		{"a project may not", nil, rewrites(project), false},
 		{"a space may not", nil, rewrites(space), false},
-		{"a space with the grant may", only(hook.AllCapabilities), rewrites(space), true},
+		{"a space with the grant may", only(hook.DefaultGrants(hook.Origin{})), rewrites(space), true},
 		{"a project may not schedule jobs", nil, schedules(project), false},
 		{"a project may block", nil, gateWith(hook.Options{Origin: project, Capabilities: hook.CanBlock | hook.CanAsk | hook.CanAddContext | hook.CanAudit}), true},
 		{"a project that declares nothing has what it was granted", nil, gateWith(hook.Options{Origin: project}), true},

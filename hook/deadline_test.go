@@ -183,7 +183,7 @@ func TestRunsShareNothing(t *testing.T) {
 				equal(t, fmt.Sprintf("context %d is over after dispatch %d", k, i), ctx.Err() != nil, true)
 			}
 			last := kept[len(kept)-1]
-			_, late := errors.AsType[*hook.TimeoutError](context.Cause(last))
+			late := errors.Is(context.Cause(last), context.DeadlineExceeded)
 			equal(t, fmt.Sprintf("context of dispatch %d timed out", i), late, step.code == codes.Timeout)
 		}
 		time.Sleep(time.Minute)
@@ -222,9 +222,12 @@ func TestCauseSaysWhy(t *testing.T) {
 				}), &o))
 				dispatch(t, observePhase, snapshot(t, rt), write)
 				cause := <-causes
-				late, ok := errors.AsType[*hook.TimeoutError](cause)
-				if !ok || late.After != time.Second || !errors.Is(cause, context.DeadlineExceeded) || !late.Timeout() {
-					t.Errorf("cause: got %v, want a *TimeoutError after 1s", cause)
+				late, ok := errors.AsType[interface {
+					error
+					Timeout() bool
+				}](cause)
+				if !ok || !late.Timeout() || !strings.Contains(cause.Error(), "1s") || !errors.Is(cause, context.DeadlineExceeded) {
+					t.Errorf("cause: got %v, want a timeout after 1s", cause)
 				}
 				if err := rt.Drain(t.Context()); err != nil {
 					t.Error(err)

@@ -57,7 +57,7 @@ func (r *detached[In, Out]) main(parent context.Context) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	timeout := r.e.sub.opts.Timeout
-	stop := rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })
+	stop := rt.after(timeout, func() { cancel(&timeoutError{timeout}) })
 	defer stop()
 
 	end := bounded(ctx, begin(ctx, r.e.handle, r.in), r.e.abandoned, r.snap.drop)
@@ -177,7 +177,7 @@ func bounded(ctx context.Context, ended <-chan ending, alive *atomic.Int32, rele
 }
 
 func cancelProblem(ctx context.Context) *Problem {
-	if late, ok := errors.AsType[*TimeoutError](context.Cause(ctx)); ok {
+	if late, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok {
 		return &Problem{Code: codes.Timeout, Err: late}
 	}
 	return &Problem{Code: codes.Canceled, Err: errors.New("the work was cancelled")}

@@ -136,7 +136,7 @@ func (d *dispatch[In, Out]) returned(e *entry[In, Out], out Out, err error) {
 // its context and waited for, and a late answer is not used.
 func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	timeout := e.sub.opts.Timeout
-	late := &TimeoutError{timeout}
+	late := &timeoutError{timeout}
 	ctx, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
 	start := d.rt.now() // before the alarm, so that a timeout never looks early
@@ -153,15 +153,15 @@ func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 }
 
 // TimeoutError is the cause of a handler's context when its timeout passed.
-type TimeoutError struct{ After time.Duration }
+type timeoutError struct{ After time.Duration }
 
-func (e *TimeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
+func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
 
 // Is makes it a context.DeadlineExceeded.
-func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Timeout reports that it is one, as net.Error does.
-func (e *TimeoutError) Timeout() bool { return true }
+func (e *timeoutError) Timeout() bool { return true }
 
 // tellFailed tells the host about a failed run that nobody waits for. What was cancelled did not
 // fail.

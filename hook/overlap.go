@@ -252,7 +252,7 @@ func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 		if r.ctx.deadline == 0 || now < r.ctx.deadline || r.told {
 			continue
 		}
-		late := &TimeoutError{r.e.sub.opts.Timeout}
+		late := &timeoutError{r.e.sub.opts.Timeout}
 		if r.e.sub.opts.Execution == Blocking {
 			r.told = true
 			r.ctx.cancel(late)
@@ -321,7 +321,7 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 	if r.state.Load() == abandoned {
 		p := Problem{Code: codes.Canceled, Err: errors.New("the turn was cancelled")}
 		why := r.ctx.why()
-		if late, ok := errors.AsType[*TimeoutError](why); ok && why != context.Cause(d.ctx) { //nolint:errorlint // is it the turn's very cause
+		if late, ok := errors.AsType[*timeoutError](why); ok && why != context.Cause(d.ctx) { //nolint:errorlint // is it the turn's very cause
 			p = Problem{Code: codes.Timeout, Err: late}
 		}
 		d.fail(r.e, r.start, d.rt.now()-r.start, p)
@@ -333,7 +333,7 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 	case r.failed != nil:
 		d.fail(r.e, r.start, took, *r.failed)
 	case r.ctx.deadline != 0 && r.ended >= r.ctx.deadline:
-		d.fail(r.e, r.start, took, Problem{Code: codes.Timeout, Err: &TimeoutError{r.e.sub.opts.Timeout}})
+		d.fail(r.e, r.start, took, Problem{Code: codes.Timeout, Err: &timeoutError{r.e.sub.opts.Timeout}})
 	case d.quick && d.started == nil && r.err == nil && r.out.Answer() == nil:
 		d.room.next().set(r.e.installed, d.scope, d.room.base, d.room.seq(), r.start, took)
 	default:

@@ -59,7 +59,7 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	timeout := e.sub.opts.Timeout
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })()
+	defer rt.after(timeout, func() { cancel(&timeoutError{timeout}) })()
 	answer, err := e.sub.phase.perform(ctx, e, input, job, held)
 	if err != nil {
 		return asProblem(err)
@@ -157,7 +157,7 @@ func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Pr
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer rt.after(h.Timeout, func() { cancel(&TimeoutError{h.Timeout}) })()
+	defer rt.after(h.Timeout, func() { cancel(&timeoutError{h.Timeout}) })()
 	end := bounded(ctx, begin(ctx, func(ctx context.Context, job Job) (notes, error) {
 		audit, err := h.Run(ctx, job)
 		return notes{audit}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 func (a *app) hooksCommand() *cobra.Command {
@@ -67,7 +68,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Args:              arguments(1, 1, "name one PHASE: `belay hooks phases` lists them"),
 		ValidArgsFunction: completePhases,
 		RunE: func(_ *cobra.Command, args []string) error {
-			schema, err := belay.Schema(args[0])
+			schema, err := phasejson.Describe(args[0])
 			if err != nil {
 				return usage("%w%s", err, near.Hint(args[0], phaseNames()))
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 )
@@ -191,7 +192,7 @@ func (a *app) tellTool(v *seen, name string) error {
 
 // explainInput asks hooks about an input.
 func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent string, input json.RawMessage) (x hook.Explanation, err error) {
-	wire, err := belay.Wire(phase)
+	wire, err := phasejson.New(phase)
 	if err != nil {
 		return x, usage("%w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 func main() {
@@ -94,7 +95,7 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	files["docs/hooks.md"] = page
 	for _, p := range belay.Phases() {
-		schema, err := belay.Schema(p.Name())
+		schema, err := phasejson.Describe(p.Name())
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // Whatever the schema of an input allows is read, kept and written again, and
@@ -225,15 +226,15 @@ func TestUnknownDecisionsAreRefused(t *testing.T) {
 // SPEC C-12
 func TestSchemaOfAnUnknownPhase(t *testing.T) {
 	t.Parallel()
-	_, err := belay.Schema("tool.pree")
+	_, err := phasejson.Describe("tool.pree")
 	if err == nil || !strings.Contains(err.Error(), `"tool.pree"`) || !strings.Contains(err.Error(), "belay hooks phases") {
 		t.Errorf("the error %v does not say what is wrong and what to do", err)
 	}
 }
 
-func schemaOf(t testing.TB, p hook.AnyPhase) belay.PhaseSchema {
+func schemaOf(t testing.TB, p hook.AnyPhase) phasejson.Schemas {
 	t.Helper()
-	schema, err := belay.Schema(p.Name())
+	schema, err := phasejson.Describe(p.Name())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -49,7 +50,7 @@ func TestSchemaFilesAreTheCode(t *testing.T) {
 	t.Parallel()
 	var want []string
 	for _, p := range belay.Phases() {
-		schema, err := belay.Schema(p.Name())
+		schema, err := phasejson.Describe(p.Name())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -242,8 +242,8 @@ func (h *hookReading) env(v frontmatter.Value) {
 func (h *hookReading) match(v frontmatter.Value) {
 	m := &h.d.Options.Match
 	labelled := func(label, what string, line int) {
-		if h.wire != nil && !slices.Contains(h.wire.Labels(), label) {
-			h.faultf(line, "%s: inputs of %s have no %s (they have: %s)", what, h.d.Phase, label, strings.Join(h.wire.Labels(), ", "))
+		if h.wire != nil && !slices.Contains(h.wire.Info().Labels, label) {
+			h.faultf(line, "%s: inputs of %s have no %s (they have: %s)", what, h.d.Phase, label, strings.Join(h.wire.Info().Labels, ", "))
 		}
 	}
 	h.mapping(v, "match", map[string]func(frontmatter.Value){
@@ -301,8 +301,8 @@ func (h *hookReading) capabilities(v frontmatter.Value) {
 		switch {
 		case err != nil:
 			h.faultf(v.List[i].Line, "%v", err)
-		case h.wire != nil && !h.wire.Capabilities().Has(one):
-			h.faultf(v.List[i].Line, "capabilities: %s has no use for %s (it takes %s)", h.d.Phase, name, h.wire.Capabilities())
+		case h.wire != nil && !h.wire.Info().Capabilities.Has(one):
+			h.faultf(v.List[i].Line, "capabilities: %s has no use for %s (it takes %s)", h.d.Phase, name, h.wire.Info().Capabilities)
 		}
 		h.d.Options.Capabilities |= one
 	}

@@ -215,7 +215,7 @@ func TestReplyBlocksAtEveryPhase(t *testing.T) {
 		switch {
 		case p.Name() == "turn.stop":
 			want = `"decision":"continue"`
-		case p.Kind() != hook.Gate:
+		case p.Info().Kind != hook.Gate:
 			want = "block_ignored"
 		}
 		if !strings.Contains(string(answer), want) || !strings.Contains(string(answer), "because") {

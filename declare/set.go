@@ -260,7 +260,7 @@ func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMess
 // open by default do harm when they are closed, and fail by their mode.
 func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	phase := h.codec.wire
-	if phase.Kind() == hook.Gate && phase.DefaultFailure() == hook.Closed {
+	if phase.Info().Kind == hook.Gate && phase.Info().Failure == hook.Closed {
 		return h.codec.block(err.Error())
 	}
 	return nil, &hook.SafeError{Code: codes.Error, Message: "it is not trusted and did not run", Err: err}

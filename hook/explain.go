@@ -54,7 +54,7 @@ type Explained struct {
 // dispatch of the input would fail is in the explanation; the error is that it
 // could not be explained.
 func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
-	x := Explanation{Phase: p.Name(), Kind: p.Kind(), Entries: []Explained{}}
+	x := Explanation{Phase: p.Name(), Kind: p.Info().Kind, Entries: []Explained{}}
 	if !p.Active(s) {
 		x.Entries = append(x.Entries, disabledEntries(p.Plan(s))...)
 		return x, nil

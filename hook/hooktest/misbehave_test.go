@@ -34,7 +34,7 @@ func TestMisbehaviours(t *testing.T) {
 // execution.
 func testMisbehaviours[In any, Out hook.Output](t *testing.T, phase hook.Phase[In, Out], in In, answer Out) {
 	executions := []hook.Options{{}, {Timeout: time.Minute}, {Concurrent: true}, {Execution: hook.Deadline, Timeout: time.Minute}}
-	if phase.Kind() != hook.Gate {
+	if phase.Info().Kind != hook.Gate {
 		executions = append(executions, hook.Options{Execution: hook.FireAndRecord}, hook.Options{Execution: hook.Background})
 	}
 	for i, opts := range executions {
@@ -75,7 +75,7 @@ func testMisbehaviour[In any, Out hook.Output](t *testing.T, phase hook.Phase[In
 		if trial.Err == nil { // it ended the dispatch, so nobody goes on
 			t.Error("a dispatch that was ended by Goexit has no error")
 		}
-	case m.Code != "" && phase.Kind() == hook.Gate:
+	case m.Code != "" && phase.Info().Kind == hook.Gate:
 		trial.Denied("") // gates fail closed
 	default:
 		trial.Passed()

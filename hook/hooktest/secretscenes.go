@@ -116,7 +116,7 @@ func secretScenes() []secretScene {
 				if !mergeOptions(&opts, b.opts) || b.brief && !isPlain(run) {
 					continue
 				}
-				id := fmt.Sprintf("%s/%d/%s", phase.Kind(), i, b.name)
+				id := fmt.Sprintf("%s/%d/%s", phase.Info().Kind, i, b.name)
 				opts.Match.Labels = map[string][]string{"scene": {id}, "text": {"*"}}
 				if b.reference == "" {
 					b.reference = "transcript:1/2"
@@ -131,7 +131,7 @@ func secretScenes() []secretScene {
 // secretExecutions are the executions and failure modes of a phase.
 func secretExecutions(phase secretPhase) []hook.Options {
 	modes := []hook.Failure{hook.Open}
-	if phase.Kind() != hook.Observe {
+	if phase.Info().Kind != hook.Observe {
 		modes = append(modes, hook.Closed, phase.Fallback(secretAnswer{context: secret("fallback")}))
 	}
 	var all []hook.Options
@@ -142,7 +142,7 @@ func secretExecutions(phase secretPhase) []hook.Options {
 			hook.Options{Failure: mode, Concurrent: true},
 			hook.Options{Failure: mode, Execution: hook.Deadline, Timeout: time.Minute})
 	}
-	if phase.Kind() != hook.Gate {
+	if phase.Info().Kind != hook.Gate {
 		all = append(all,
 			hook.Options{Failure: hook.Open, Execution: hook.FireAndRecord, Timeout: time.Minute},
 			hook.Options{Failure: hook.Open, Execution: hook.Background, Timeout: time.Minute})

@@ -61,7 +61,7 @@ of a project runs once it is trusted.`,
 			if err != nil {
 				return err
 			}
-			if h.withTool = slices.Contains(wire.Labels(), "tool"); len(h.tools) > 0 && !h.withTool {
+			if h.withTool = slices.Contains(wire.Info().Labels, "tool"); len(h.tools) > 0 && !h.withTool {
 				return usage("--tools: what %s is about has no tool: leave it out, or choose another phase, such as tool.pre", h.phase)
 			}
 			dir := filepath.Join(projectPlace(settings), "hooks")
@@ -224,9 +224,9 @@ func (h *newHook) says() (exit, object string) {
 	switch {
 	case h.phase == belay.TurnStop.Name():
 		return "the turn goes on, for the reason on standard error", `{"decision": "continue", "reason": "…"}`
-	case err == nil && wire.Kind() == hook.Gate:
+	case err == nil && wire.Info().Kind == hook.Gate:
 		return "deny, for the reason on standard error", `{"decision": "deny", "reason": "…"}`
-	case err == nil && wire.Kind() == hook.Collect:
+	case err == nil && wire.Info().Kind == hook.Collect:
 		return "it is recorded, and stops nothing here", `{"context": [{"text": "…"}]}`
 	default:
 		return "it is recorded, and stops nothing here", `{"output": "…"}`

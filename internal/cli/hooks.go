@@ -39,7 +39,7 @@ func (a *app) phasesCommand() *cobra.Command {
 			var t table
 			t.add("PHASE", "KIND", "FAILS", "HANDLER MAY")
 			for _, p := range belay.Phases() {
-				t.add(p.Name(), p.Kind().String(), p.DefaultFailure().String(), p.May())
+				t.add(p.Name(), p.Info().Kind.String(), p.Info().Failure.String(), p.Info().May)
 			}
 			return t.write(a.out, a.onOut.dim)
 		},

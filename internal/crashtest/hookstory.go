@@ -56,7 +56,7 @@ func (s hookStory) hooks() (all []storyHook) {
 		add(kind, hook.Blocking, "concurrent", "concurrent: true")
 		add(kind, hook.Deadline, "deadline", "execution: deadline")
 	}
-	if phase.Kind() == hook.Gate {
+	if phase.Info().Kind == hook.Gate {
 		return all // a gate waits
 	}
 	// They do not keep the others from starting if they come first.

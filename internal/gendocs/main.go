@@ -122,7 +122,7 @@ func phaseTable() string {
 	b.WriteString("| wire name | kind | handler may | fires | fails |\n|---|---|---|---|---|\n")
 	for _, p := range belay.Phases() {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s | %s |\n",
-			p.Name(), strings.ReplaceAll(p.Name(), ".", ""), title(p.Kind()), p.May(), p.Fires(), p.DefaultFailure())
+			p.Name(), strings.ReplaceAll(p.Name(), ".", ""), title(p.Info().Kind), p.Info().May, p.Info().Fires, p.Info().Failure)
 	}
 	return b.String()
 }

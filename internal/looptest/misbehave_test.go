@@ -61,7 +61,7 @@ func misbehaveInTurn[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out
 	t.Helper()
 	answer := withNote(p, belay.Note{Output: saidNevertheless, Audit: []hook.Audit{{Code: "test.said"}}}).(Out)
 	modes := []hook.Failure{hook.Open, p.Fallback(answer)}
-	if p.Kind() != hook.Observe {
+	if p.Info().Kind != hook.Observe {
 		modes = append(modes, hook.Closed)
 	}
 	t.Run(p.Name(), func(t *testing.T) {
@@ -165,7 +165,7 @@ func (m misbehaved[In, Out]) judge(t *testing.T, r *rich, turn *belay.Turn, err 
 	goexit := m.Code == codes.Goexit && m.execution == hook.Blocking
 	failed := m.Code != "" && !goexit
 	closed := failed && m.mode == hook.Closed
-	gate, collect := m.phase.Kind() == hook.Gate, m.phase.Kind() == hook.Collect
+	gate, collect := m.phase.Info().Kind == hook.Gate, m.phase.Info().Kind == hook.Collect
 	want := belay.EndTurn
 	switch {
 	case m.phase.Name() == belay.Error.Name():

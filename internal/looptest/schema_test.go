@@ -172,10 +172,10 @@ func TestAnswersShareTheirKeys(t *testing.T) {
 	}
 	for _, p := range belay.Phases() {
 		want := append([]string{"audit", "jobs", "output"}, own[p.Name()]...)
-		if p.Kind() != hook.Observe {
+		if p.Info().Kind != hook.Observe {
 			want = append(want, "context")
 		}
-		if p.Kind() == hook.Gate {
+		if p.Info().Kind == hook.Gate {
 			want = append(want, "decision", "reason")
 		}
 		slices.Sort(want)
@@ -183,7 +183,7 @@ func TestAnswersShareTheirKeys(t *testing.T) {
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(schema.Properties))); diff != "" {
 			t.Errorf("%s: the answer has other keys (-promised +schema):\n%s", p.Name(), diff)
 		}
-		if p.Kind() == hook.Gate {
+		if p.Info().Kind == hook.Gate {
 			if diff := cmp.Diff(words[p.Name()], schema.Properties["decision"].Enum); diff != "" {
 				t.Errorf("%s: decision has other words (-promised +schema):\n%s", p.Name(), diff)
 			}
@@ -202,7 +202,7 @@ func TestUnknownDecisionsAreRefused(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
 	for _, p := range belay.Phases() {
-		if p.Kind() != hook.Gate {
+		if p.Info().Kind != hook.Gate {
 			continue
 		}
 		_, out := p.Types()

@@ -33,9 +33,9 @@ func TestHooksPageIsTheCode(t *testing.T) {
 		}
 	}
 	for _, p := range belay.Phases() {
-		kind := p.Kind().String()
+		kind := p.Info().Kind.String()
 		want = append(want, fmt.Sprintf("| [%#q](#%s) | %s | %s | %s | %s |", p.Name(), strings.ReplaceAll(p.Name(), ".", ""),
-			strings.ToUpper(kind[:1])+kind[1:], p.May(), p.Fires(), p.DefaultFailure()))
+			strings.ToUpper(kind[:1])+kind[1:], p.Info().May, p.Info().Fires, p.Info().Failure))
 		if !strings.Contains(string(page), "\n### "+p.Name()+"\n") {
 			t.Errorf("docs/hooks.md has no section about %s", p.Name())
 		}

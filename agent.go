@@ -52,7 +52,6 @@ type Agent struct {
 	done     chan struct{} // closed by Close
 	changing sync.Mutex    // serialises changes of the tools and directives
 
-	home         *Registry   // which it is in
 	leaving      atomic.Bool // it is being replaced
 	registration registration
 	endWatching  context.CancelFunc // ends the watching of extensions when they have seen all events
@@ -210,9 +209,8 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 }
 
 // Close closes the agent's sessions, tells its extensions that it is gone, closes them, and
-// ends the streams of those who watch it. Turns under way are waited for: cancel their contexts first
-// to make that quick. A closed agent takes no more turns: ErrClosed. A registry that it is in has it no
-// more.
+// ends the streams of Watch. It waits for running turns: cancel their contexts first to make
+// that quick. A closed agent takes no more turns: ErrClosed.
 func (a *Agent) Close(ctx context.Context) error { return a.end(ctx, a.endExtensions) }
 
 // Retire closes the agent as Close does, and leaves its extensions open: for an agent
@@ -227,9 +225,6 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 		return nil
 	}
 	defer close(a.done)
-	if a.home != nil {
-		a.home.drop(a)
-	}
 	var problems []error
 	for _, s := range a.open() {
 		problems = append(problems, s.Close(ctx))

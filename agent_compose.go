@@ -181,10 +181,9 @@ func (a *Agent) collect(e Extension, name string, g *gathered) {
 		g.hooks = append(g.hooks, h.Hooks()...)
 	}
 	if p, ok := e.(PromptExtension); ok {
-		a.fragments = append(a.fragments, fragment{name, p.Fragment()})
-	}
-	if h, ok := e.(HintExtension); ok {
-		a.hints = append(a.hints, fragment{name, h.Hint(a.config.clone())})
+		text, resources := p.Prompt(a.config.clone())
+		a.fragments = append(a.fragments, fragment{name, text})
+		a.hints = append(a.hints, fragment{name, resources})
 	}
 }
 

@@ -194,9 +194,8 @@ func (a *Agent) open() []*Session {
 	return open
 }
 
-// drain has the agent take no more turns, and waits for those that are under way.
+// drain waits for the running turns of an agent that takes no new ones.
 func (a *Agent) drain(ctx context.Context) error {
-	a.leaving.Store(true)
 	for _, s := range a.open() {
 		select {
 		case s.slot <- struct{}{}:
@@ -208,8 +207,8 @@ func (a *Agent) drain(ctx context.Context) error {
 	return nil
 }
 
-// takesTurns reports whether the agent takes a turn. One that is about to leave takes
-// those of its own children alone: the turns above them are waited for.
+// takesTurns reports whether the agent may begin a turn. An agent that is being replaced
+// begins only turns below its own running turns, because Replace waits for those.
 func (a *Agent) takesTurns(ctx context.Context) bool {
 	if a.closed.Load() {
 		return false

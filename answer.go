@@ -80,6 +80,6 @@ func (t *turn) askForMissing() bool {
 		return false
 	}
 	t.state.Missed++
-	t.addReminder(ReminderRuntime, "belay", text)
+	t.addReminder(reminderRuntime, "belay", text)
 	return true
 }

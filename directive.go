@@ -189,11 +189,10 @@ func (a *Agent) typedNames(reach Reach) []TypedName {
 	}
 	for i := range a.opts.Extensions {
 		extension, binds := a.namesOf(i, reach)
-		lister, ok := extension.(NameListExtension)
-		if !ok {
+		if extension == nil {
 			continue
 		}
-		for _, n := range lister.TypedNames(reach.Agent) {
+		for _, n := range extension.TypedNames(reach.Agent) {
 			if !taken[n.Name] && binds(n.Name) {
 				n.From = a.names[i]
 				names = append(names, n)

@@ -27,7 +27,9 @@ var (
 func (House) Name() string { return "house" }
 
 // Fragment is part of every system prompt.
-func (House) Fragment() string { return "The tool house_rules tells the rules of the house." }
+func (House) Prompt(belay.AgentConfig) (fragment, resources string) {
+	return "The tool house_rules returns the rules of the house.", ""
+}
 
 // Tools brings a tool.
 func (h House) Tools() []belay.Tool {

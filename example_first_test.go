@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -84,7 +85,7 @@ func TestNoProd(t *testing.T) {
 	hooktest.Try(t, belay.ToolPre, NoProd, draft, nil).Passed()
 
 	odd := hooktest.Input(t, belay.ToolPre, `{"tool": "write", "input": {"file": "/srv/prod/db.yaml"}}`)
-	hooktest.Try(t, belay.ToolPre, NoProd, odd, nil).Code(hook.CodeError)
+	hooktest.Try(t, belay.ToolPre, NoProd, odd, nil).Code(codes.Error)
 }
 
 // docs:end first-test

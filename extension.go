@@ -42,11 +42,13 @@ type HookExtension interface {
 	Hooks() []hook.Subscription
 }
 
-// PromptExtension adds a fragment to the system prompt, behind the agent's own
-// instructions, in the order of the extensions. It is asked once, by [New].
+// PromptExtension adds text to the system prompt.
 type PromptExtension interface {
 	Extension
-	Fragment() string
+	// Prompt returns a fragment, which comes after the agent's own instructions, and a
+	// line that lists the agent's resources, such as skills or servers, which comes after
+	// the fragments of all extensions. Both may be empty. [New] calls it once.
+	Prompt(agent AgentConfig) (fragment, resources string)
 }
 
 // RouteExtension runs the tools of bundles that hooks contribute: those whose
@@ -66,20 +68,14 @@ type InputExtension interface {
 	Expand(ctx context.Context, in Submission) (Expansion, error)
 }
 
-// NameExtension answers to names that users type with a slash in front, where no
-// directive does: skills, for one. Without it an extension sees them as text.
+// NameExtension has names that users type with a slash in front, such as the names of
+// skills. Directives come first. The input of other extensions has such names as text.
 type NameExtension interface {
 	InputExtension
-	// Binds reports whether /name in a message to an agent is the extension's.
+	// Binds reports whether /name in a message to an agent belongs to the extension.
 	Binds(agent, name string) bool
-}
-
-// NameListExtension is a NameExtension that can list its names, for those who show
-// people what they can type. Without it they must be known.
-type NameListExtension interface {
-	NameExtension
-	// TypedNames are the names that Binds reports for an agent, in the order in which
-	// people should see them.
+	// TypedNames returns the names that Binds reports for an agent, in the order in which
+	// users see them. Names that users need not see are left out.
 	TypedNames(agent string) []TypedName
 }
 
@@ -164,13 +160,6 @@ type RegisterExtension interface {
 	Register(ctx context.Context, agent AgentConfig) error
 	// Unregister is told of an agent that nobody can use any more.
 	Unregister(ctx context.Context, agent AgentConfig) error
-}
-
-// HintExtension tells the model in a line what resources an agent has by it, such as the
-// names of skills or of servers. It is asked once, by [New].
-type HintExtension interface {
-	Extension
-	Hint(agent AgentConfig) string
 }
 
 // ScopeExtension narrows its own tools for an agent that may use part of what it brings.

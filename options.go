@@ -271,3 +271,6 @@ func (o *Options) sound() error {
 	}
 	return errors.Join(problems...)
 }
+
+// defaultName is the name of an agent whose options have none.
+const defaultName = "main"

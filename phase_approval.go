@@ -53,19 +53,19 @@ func (a ApprovalAsked) By() string { return a.data().By }
 func (a ApprovalAsked) Floor() bool { return a.data().Floor }
 
 // ApprovalDecision is what an ApprovalVerdict says about the call.
-type ApprovalDecision string
+type approvalDecision string
 
 // The decisions at approval.request. The zero value leaves it to a person.
 const (
-	ApprovalPass  ApprovalDecision = ""
-	ApprovalAllow ApprovalDecision = "allow"
-	ApprovalDeny  ApprovalDecision = "deny"
+	approvalPass  approvalDecision = ""
+	approvalAllow approvalDecision = "allow"
+	approvalDeny  approvalDecision = "deny"
 )
 
 // ApprovalVerdict is the answer at approval.request. Its zero value leaves the
 // decision to a person.
 type ApprovalVerdict struct {
-	Decision ApprovalDecision `json:"decision,omitempty" jsonschema:"pass (the default), allow or deny"`
+	Decision approvalDecision `json:"decision,omitempty" jsonschema:"pass (the default), allow or deny"`
 	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
 	Aside
 }
@@ -73,25 +73,25 @@ type ApprovalVerdict struct {
 // Allow approves in a person's place. The subscription must have the capability
 // hook.CanApprove.
 func Allow(reason string) ApprovalVerdict {
-	return ApprovalVerdict{Decision: ApprovalAllow, Reason: reason}
+	return ApprovalVerdict{Decision: approvalAllow, Reason: reason}
 }
 
 // DenyApproval refuses in a person's place.
 func DenyApproval(reason string) ApprovalVerdict {
-	return ApprovalVerdict{Decision: ApprovalDeny, Reason: reason}
+	return ApprovalVerdict{Decision: approvalDeny, Reason: reason}
 }
 
-func (v ApprovalVerdict) decision() ApprovalDecision {
-	return knownDecision(v.Decision, approvalDecisions, ApprovalDeny)
+func (v ApprovalVerdict) decision() approvalDecision {
+	return knownDecision(v.Decision, approvalDecisions, approvalDeny)
 }
 
 // Answer reports what the verdict asks for. Both decisions stand in for a
 // person, so both need the approve capability; a denial outweighs.
 func (v ApprovalVerdict) Answer() *hook.Answer {
 	switch v.decision() {
-	case ApprovalPass:
+	case approvalPass:
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
-	case ApprovalAllow:
+	case approvalAllow:
 		return answer(hook.SeverityAsk, []hook.Part{
 			{Kind: "allow", Needs: hook.CanApprove, Content: v.Reason},
 		}, v.Note, v.Context...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // ToolBundles is the answer at turn.pre_tool_materialization.
@@ -47,9 +48,9 @@ func mergeBundles(m *hook.Merging, merged, b ToolBundles) ToolBundles {
 		bundle.From, bundle.Tools = m.From, slices.Clone(bundle.Tools) // the handler may still hold its own
 		switch owner, tool := conflict(bundles, bundle); {
 		case slices.ContainsFunc(bundles, func(o ToolBundle) bool { return o.ID == bundle.ID }):
-			m.Diagnose(hook.CodeBundleDuplicate, fmt.Sprintf("bundle %q exists already", bundle.ID))
+			m.Diagnose(codes.BundleDuplicate, fmt.Sprintf("bundle %q exists already", bundle.ID))
 		case tool != "":
-			m.Diagnose(hook.CodeToolConflict, fmt.Sprintf("tool %q belongs to bundle %q", tool, owner))
+			m.Diagnose(codes.ToolConflict, fmt.Sprintf("tool %q belongs to bundle %q", tool, owner))
 		default:
 			bundles = append(bundles, bundle)
 		}

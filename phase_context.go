@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // PromptContext is the answer at the two prompt context phases.
@@ -38,14 +39,14 @@ func mergePromptContext(m *hook.Merging, merged, c PromptContext) PromptContext 
 	for i := range more {
 		more[i].From = m.From
 	}
-	merged.Entries = addEntries(merged.Entries, more, m.Limits, func(code hook.Code, _, message string) { m.Diagnose(code, message) })
+	merged.Entries = addEntries(merged.Entries, more, m.Limits, func(code codes.Code, _, message string) { m.Diagnose(code, message) })
 	merged.Aside = mergeAside(m, merged.Aside, c.Aside)
 	return merged
 }
 
 // addEntries adds prompt context as far as the limits allow. What is there
 // already is never cut.
-func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(code hook.Code, from, message string)) []ContextEntry {
+func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(code codes.Code, from, message string)) []ContextEntry {
 	entries = slices.Clone(entries)
 	left := limits.ContextCharacters
 	for _, e := range entries {
@@ -53,12 +54,12 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	}
 	for _, e := range more {
 		if len(entries) >= limits.ContextEntries || left <= 0 {
-			diagnose(hook.CodeContextDropped, e.From, "the limit was reached before this entry")
+			diagnose(codes.ContextDropped, e.From, "the limit was reached before this entry")
 			continue
 		}
 		text, cut := firstCharacters(e.Text, left)
 		if cut {
-			diagnose(hook.CodeContextTruncated, e.From, fmt.Sprintf("an entry was cut to %d characters", left))
+			diagnose(codes.ContextTruncated, e.From, fmt.Sprintf("an entry was cut to %d characters", left))
 		}
 		left -= utf8.RuneCountInString(text)
 		entries = append(entries, ContextEntry{ID: e.ID, Text: text, From: e.From})
@@ -131,7 +132,7 @@ func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
 	if at < 0 && len(sections) >= m.Limits.Sections {
-		m.Diagnose(hook.CodeSectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
+		m.Diagnose(codes.SectionDropped, fmt.Sprintf("there are %d sections already", len(sections)))
 		return sections
 	}
 	room := m.Limits.PromptCharacters
@@ -149,7 +150,7 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 	}
 	room = min(room, m.Limits.SectionCharacters-section.size())
 	if room <= 0 {
-		m.Diagnose(hook.CodeSectionDropped, "the sections before it took all the room there is")
+		m.Diagnose(codes.SectionDropped, "the sections before it took all the room there is")
 		return sections
 	}
 	cutTitle := false
@@ -163,7 +164,7 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 		section.Body += added
 	}
 	if cutBody || cutTitle || cutMore {
-		m.Diagnose(hook.CodeSectionTruncated, fmt.Sprintf("a section was cut to %d characters", section.size()))
+		m.Diagnose(codes.SectionTruncated, fmt.Sprintf("a section was cut to %d characters", section.size()))
 	}
 	if at < 0 {
 		return append(sections, section)

@@ -12,7 +12,7 @@ import (
 // nothing mean the same, and a word that the gate does not know is refused.
 
 // UnmarshalText reads pass or deny.
-func (d *PromptDecision) UnmarshalText(text []byte) error {
+func (d *promptDecision) UnmarshalText(text []byte) error {
 	return parseDecision(d, text, promptDecisions)
 }
 
@@ -20,17 +20,29 @@ func (d *PromptDecision) UnmarshalText(text []byte) error {
 func (d *ToolDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, toolDecisions) }
 
 // UnmarshalText reads pass, allow or deny.
-func (d *ApprovalDecision) UnmarshalText(text []byte) error {
+func (d *approvalDecision) UnmarshalText(text []byte) error {
 	return parseDecision(d, text, approvalDecisions)
 }
 
 // UnmarshalText reads pass or deny.
-func (d *SubagentDecision) UnmarshalText(text []byte) error {
+func (d *subagentDecision) UnmarshalText(text []byte) error {
 	return parseDecision(d, text, subagentDecisions)
 }
 
 // UnmarshalText reads pass or continue.
-func (d *StopDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, stopDecisions) }
+func (d *stopDecision) UnmarshalText(text []byte) error { return parseDecision(d, text, stopDecisions) }
+
+// Words returns the words that the gate knows.
+func (d promptDecision) Words() []string { return promptDecisions }
+
+// Words returns the words that the gate knows.
+func (d approvalDecision) Words() []string { return approvalDecisions }
+
+// Words returns the words that the gate knows.
+func (d subagentDecision) Words() []string { return subagentDecisions }
+
+// Words returns the words that the gate knows.
+func (d stopDecision) Words() []string { return stopDecisions }
 
 // The words of each gate, for decoding and for the schemas.
 var (

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/strictjson"
 )
 
 // input is the inside of every phase input: one pointer to fields that nobody
@@ -87,33 +85,25 @@ type turnPart interface{ merged() *soFar }
 // Where the input belongs is not among them: it is in the envelope.
 func (i input[T]) MarshalJSON() ([]byte, error) { return json.Marshal(i.data()) }
 
-// fieldsType is what the JSON Schema is made of.
-func (i input[T]) fieldsType() reflect.Type { return reflect.TypeFor[T]() }
+// Fields returns the fields as a struct whose JSON names are the wire names, for code
+// that makes schemas or reads single fields by name. Do not change what it holds.
+func (i input[T]) Fields() any { return *i.data() }
 
 // decodeInput reads fields strictly: a key that the phase does not have is an
 // error.
 func decodeInput[T any](scope hook.Scope, data []byte) (input[T], error) {
 	var fields T
-	if err := decodeStrictly(data, &fields); err != nil {
+	if err := strictjson.Decode(data, &fields); err != nil {
 		return input[T]{}, err
 	}
 	return newInput(&scope, fields), nil
 }
 
-func decodeStrictly(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("decode: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something behind the JSON value")
-	}
-	return nil
-}
-
 // rawJSON is JSON text held as a string, which nobody can change.
 type rawJSON string
+
+// AnyJSON marks the type: its schema allows any JSON value.
+func (r rawJSON) AnyJSON() {}
 
 // MarshalJSON writes the text; no text is null.
 func (r rawJSON) MarshalJSON() ([]byte, error) {
@@ -136,44 +126,11 @@ func (r rawJSON) decode(into any) error {
 	if r == "" || r == "null" {
 		return errors.New("input: there is none")
 	}
-	if err := oneReading(json.NewDecoder(strings.NewReader(string(r)))); err != nil {
+	if err := strictjson.CheckKeys([]byte(r)); err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
 	if err := json.Unmarshal([]byte(r), into); err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
 	return nil
-}
-
-// oneReading refuses objects with keys that are the same, or differ only in
-// case, which Go's decoder takes for the same.
-func oneReading(d *json.Decoder) error {
-	token, err := d.Token()
-	if err != nil {
-		return err //nolint:wrapcheck // the caller does
-	}
-	open, ok := token.(json.Delim)
-	if !ok {
-		return nil
-	}
-	seen := make(map[string]bool)
-	for d.More() {
-		if open == '{' {
-			key, err := d.Token()
-			if err != nil {
-				return err //nolint:wrapcheck // the caller does
-			}
-			name, _ := key.(string)
-			folded := strings.ToLower(name)
-			if seen[folded] {
-				return fmt.Errorf("the key %q is there twice", name)
-			}
-			seen[folded] = true
-		}
-		if err := oneReading(d); err != nil {
-			return err
-		}
-	}
-	_, err = d.Token()
-	return err //nolint:wrapcheck // the caller does
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // TurnPolicy is the answer at turn.pre_policy: settings for this turn.
@@ -200,7 +201,7 @@ func mergePolicy(m *hook.Merging, merged, t TurnPolicy) TurnPolicy {
 		}
 		joined, clash := joinSettings(settings[i], later)
 		if clash {
-			m.Diagnose(hook.CodePolicyConflict, fmt.Sprintf("policy key %q is set to values that do not merge; the earlier one that can be read stands", later.key))
+			m.Diagnose(codes.PolicyConflict, fmt.Sprintf("policy key %q is set to values that do not merge; the earlier one that can be read stands", later.key))
 		}
 		settings[i] = joined
 	}

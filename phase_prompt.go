@@ -44,17 +44,17 @@ func (p UserPrompt) rewritten(v PromptVerdict) (UserPrompt, error) {
 }
 
 // PromptDecision is what a PromptVerdict says about the message.
-type PromptDecision string
+type promptDecision string
 
 // The decisions at user.prompt.submit. The zero value passes.
 const (
-	PromptPass PromptDecision = ""
-	PromptDeny PromptDecision = "deny"
+	promptPass promptDecision = ""
+	promptDeny promptDecision = "deny"
 )
 
 // PromptVerdict is the answer at user.prompt.submit. Its zero value passes.
 type PromptVerdict struct {
-	Decision PromptDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
+	Decision promptDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
 	Reason   string         `json:"reason,omitempty" jsonschema:"why"`
 	// Prompt replaces the user's text; empty counts.
 	Prompt *string `json:"prompt,omitempty" jsonschema:"the text to put in the place of the user's, where granted"`
@@ -65,7 +65,7 @@ type PromptVerdict struct {
 
 // DenyPrompt refuses a user message.
 func DenyPrompt(reason string) PromptVerdict {
-	return PromptVerdict{Decision: PromptDeny, Reason: reason}
+	return PromptVerdict{Decision: promptDeny, Reason: reason}
 }
 
 // RewritePrompt replaces the user's text. The subscription must have the
@@ -76,15 +76,15 @@ func RewritePrompt(text string) PromptVerdict { return PromptVerdict{Prompt: &te
 // capability hook.CanAnswer.
 func AnswerPrompt(text string) PromptVerdict { return PromptVerdict{Reply: &text} }
 
-func (v PromptVerdict) decision() PromptDecision {
-	return knownDecision(v.Decision, promptDecisions, PromptDeny)
+func (v PromptVerdict) decision() promptDecision {
+	return knownDecision(v.Decision, promptDecisions, promptDeny)
 }
 
 // Answer reports what the verdict asks for.
 func (v PromptVerdict) Answer() *hook.Answer {
 	severity := hook.SeverityPass
 	var parts []hook.Part
-	if v.decision() != PromptPass {
+	if v.decision() != promptPass {
 		severity = hook.SeverityDeny
 		parts = append(parts, hook.Part{Kind: "deny", Needs: hook.CanBlock, Content: v.Reason})
 	}
@@ -127,33 +127,33 @@ func (s StopAttempt) Text() string { return s.data().Text }
 func (s StopAttempt) Continuations() int { return s.data().Continuations }
 
 // StopDecision is what a StopVerdict says about ending the turn.
-type StopDecision string
+type stopDecision string
 
 // The decisions at turn.stop. The zero value lets the turn end.
 const (
-	StopPass     StopDecision = ""
-	StopContinue StopDecision = "continue"
+	stopPass     stopDecision = ""
+	stopContinue stopDecision = "continue"
 )
 
 // StopVerdict is the answer at turn.stop. Its zero value lets the turn end.
 type StopVerdict struct {
-	Decision StopDecision `json:"decision,omitempty" jsonschema:"pass (the default) or continue"`
+	Decision stopDecision `json:"decision,omitempty" jsonschema:"pass (the default) or continue"`
 	Reason   string       `json:"reason,omitempty" jsonschema:"what is left to do, told to the model"`
 	Aside
 }
 
 // Continue makes the model go on. The reason is told to it.
 func Continue(reason string) StopVerdict {
-	return StopVerdict{Decision: StopContinue, Reason: reason}
+	return StopVerdict{Decision: stopContinue, Reason: reason}
 }
 
-func (v StopVerdict) decision() StopDecision {
-	return knownDecision(v.Decision, stopDecisions, StopContinue)
+func (v StopVerdict) decision() stopDecision {
+	return knownDecision(v.Decision, stopDecisions, stopContinue)
 }
 
 // Answer reports what the verdict asks for.
 func (v StopVerdict) Answer() *hook.Answer {
-	if v.decision() == StopPass {
+	if v.decision() == stopPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
 	}
 	return checked(v.Decision, stopDecisions, answer(hook.SeverityDeny, []hook.Part{

@@ -32,33 +32,33 @@ func (s SubagentCall) Parent() string { return s.data().Parent }
 func (s SubagentCall) Depth() int { return s.data().Depth }
 
 // SubagentDecision is what a SubagentVerdict says about the child run.
-type SubagentDecision string
+type subagentDecision string
 
 // The decisions at subagent.start. The zero value passes.
 const (
-	SubagentPass SubagentDecision = ""
-	SubagentDeny SubagentDecision = "deny"
+	subagentPass subagentDecision = ""
+	subagentDeny subagentDecision = "deny"
 )
 
 // SubagentVerdict is the answer at subagent.start. Its zero value passes.
 type SubagentVerdict struct {
-	Decision SubagentDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
+	Decision subagentDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
 	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
 	Aside
 }
 
 // DenySubagent refuses a child run.
 func DenySubagent(reason string) SubagentVerdict {
-	return SubagentVerdict{Decision: SubagentDeny, Reason: reason}
+	return SubagentVerdict{Decision: subagentDeny, Reason: reason}
 }
 
-func (v SubagentVerdict) decision() SubagentDecision {
-	return knownDecision(v.Decision, subagentDecisions, SubagentDeny)
+func (v SubagentVerdict) decision() subagentDecision {
+	return knownDecision(v.Decision, subagentDecisions, subagentDeny)
 }
 
 // Answer reports what the verdict asks for.
 func (v SubagentVerdict) Answer() *hook.Answer {
-	if v.decision() == SubagentPass {
+	if v.decision() == subagentPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
 	}
 	return checked(v.Decision, subagentDecisions, answer(hook.SeverityDeny, []hook.Part{

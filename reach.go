@@ -61,7 +61,7 @@ type ResourceExtension interface {
 	// Resources returns the kinds that the extension enforces: keys of Options.Resources.
 	Resources() []string
 	// For returns the extension with nothing but what a reach allows. The agent calls the
-	// methods of StepToolExtension and NameListExtension on the returned value, and not on
+	// methods of StepToolExtension and NameExtension on the returned value, and not on
 	// the extension. For is called before each message and each model request, and should
 	// be cheap.
 	For(reach Reach) Extension

@@ -7,21 +7,21 @@ import (
 )
 
 // ReminderKind says why the model is told something.
-type ReminderKind string
+type reminderKind string
 
 // The kinds of reminders.
 const (
-	ReminderContext  ReminderKind = "context"  // a hook adds it
-	ReminderOutput   ReminderKind = "output"   // a hook shows it
-	ReminderBlocked  ReminderKind = "blocked"  // a hook stopped something
-	ReminderRuntime  ReminderKind = "runtime"  // the loop itself has something to say
-	ReminderStanding ReminderKind = "standing" // the session's own, in every request
+	reminderContext  reminderKind = "context"  // a hook adds it
+	reminderOutput   reminderKind = "output"   // a hook shows it
+	reminderBlocked  reminderKind = "blocked"  // a hook stopped something
+	reminderRuntime  reminderKind = "runtime"  // the loop itself has something to say
+	reminderStanding reminderKind = "standing" // the session's own, in every request
 )
 
 // PendingReminder is a reminder that no request has carried yet.
 type PendingReminder struct {
 	Reminder
-	Kind ReminderKind `json:"kind"`
+	Kind reminderKind `json:"kind"`
 }
 
 // ReminderSettings are a session's own. What was blocked or denied is always
@@ -38,11 +38,11 @@ type ReminderSettings struct {
 func (r PendingReminder) render() string {
 	text := strings.TrimSpace(r.Text)
 	switch r.Kind {
-	case ReminderOutput:
+	case reminderOutput:
 		text = fmt.Sprintf("Output of hook %q:\n%s", r.From, text)
-	case ReminderBlocked:
+	case reminderBlocked:
 		text = fmt.Sprintf("Blocked by hook %q: %s", r.From, text)
-	case ReminderContext, ReminderRuntime, ReminderStanding:
+	case reminderContext, reminderRuntime, reminderStanding:
 	}
 	return openReminder + closesReminder.ReplaceAllString(text, `<$1\/$2`) + closeReminder
 }

@@ -16,7 +16,7 @@ type Tool interface {
 	// changes is another tool.
 	Declaration() ToolDeclaration
 	// Call runs the tool on an input that fits its schema. An error is a result
-	// too: the model is told of it. A [*ParkError] puts the call on hold.
+	// too: the model is told of it. An error made by [Park] puts the call on hold.
 	Call(ctx context.Context, call *Invocation) (Result, error)
 }
 
@@ -103,15 +103,15 @@ func Failed(class ResultClass, text string) Result {
 // ParkError puts a call on hold: return it from a tool that has to wait longer
 // than a process should. The turn ends parked. When it is resumed, the tool is
 // called again with the same input and Wait set.
-type ParkError struct {
+type parkError struct {
 	// Wait names what the call waits for.
 	Wait string
 }
 
-func (e *ParkError) Error() string { return "the call waits for " + e.Wait }
+func (e *parkError) Error() string { return "the call waits for " + e.Wait }
 
 // Park makes the error that puts a call on hold.
-func Park(wait string) error { return &ParkError{wait} }
+func Park(wait string) error { return &parkError{wait} }
 
 // AbandonTool is a Tool that keeps something open for a call while it waits, such as the
 // session of a subagent. Without it nobody tells the tool that a call which it parked

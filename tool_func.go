@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/belay-run/belay/internal/strictjson"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
@@ -86,7 +87,7 @@ func inputSchema[In any]() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	tidy(schema, nil)
+	strictjson.DropNull(schema)
 	return json.Marshal(schema)
 }
 

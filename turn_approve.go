@@ -49,8 +49,8 @@ func (t *turn) askApproval(c *call, a Authorization) {
 			c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
 			return
 		}
-		if d := outcome.Output.Decision; d == ApprovalDeny || d == ApprovalAllow && t.mayAllow(outcome.By) {
-			t.decidedUnasked(c, Decision{Allow: d == ApprovalAllow, By: outcome.By, Reason: outcome.Output.Reason})
+		if d := outcome.Output.Decision; d == approvalDeny || d == approvalAllow && t.mayAllow(outcome.By) {
+			t.decidedUnasked(c, Decision{Allow: d == approvalAllow, By: outcome.By, Reason: outcome.Output.Reason})
 			return
 		}
 	}

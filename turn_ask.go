@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // turnRequest is the request that a step sends to the model.
@@ -241,7 +242,7 @@ func hookClass(err error) string {
 	case errors.As(err, &failure):
 		return string(failure.Code)
 	case errors.As(err, &journal):
-		return string(hook.CodeJournal)
+		return string(codes.Journal)
 	default:
 		return "internal"
 	}

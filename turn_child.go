@@ -150,7 +150,7 @@ func (c *Controls) admit(ctx context.Context, l *lineage, child *Child) (by, why
 	})})
 	c.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 	switch {
-	case outcome.Output.decision() == SubagentDeny:
+	case outcome.Output.decision() == subagentDeny:
 		return cmp.Or(outcome.By, "subagent.start"), outcome.Output.Reason
 	case err != nil:
 		return "subagent.start", err.Error()

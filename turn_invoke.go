@@ -153,7 +153,7 @@ func (t *turn) runOne(c *call) {
 	start := time.Now()
 	c.begun = false
 	result, err := t.invoke(c)
-	if park, ok := errors.AsType[*ParkError](err); ok {
+	if park, ok := errors.AsType[*parkError](err); ok {
 		c.state, c.Wait, c.Resumes, c.begun = CallParked, park.Wait, park.Wait, true
 		return
 	}
@@ -264,7 +264,7 @@ func (f *flight) run() {
 
 // classify turns what a tool returned into a result for the model.
 func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Result, error) {
-	_, parks := errors.AsType[*ParkError](r.err)
+	_, parks := errors.AsType[*parkError](r.err)
 	switch {
 	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // it finished, be it while it was being cancelled
 		if r.result.IsError && r.result.Class == "" {

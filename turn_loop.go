@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // turn is a turn that is being run. One goroutine owns it, and owns the session
@@ -200,7 +201,7 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 	case len(b.calls) == 0:
 		if response.StopReason == StopMaxTokens {
 			t.diagnostics = append(t.diagnostics, hook.Diagnostic{
-				Code: hook.CodeAnswerCut, Level: hook.CodeAnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d is cut off: it reached the limit on its length", t.scope.Step),
+				Code: codes.AnswerCut, Level: codes.AnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d is cut off: it reached the limit on its length", t.scope.Step),
 			})
 		}
 		return t.askStop()
@@ -249,7 +250,7 @@ func (t *turn) askStop() EndReason {
 			Text: t.text, Continuations: t.state.Continuations, soFar: t.soFar(),
 		})})
 		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
-		if err == nil && outcome.Output.Decision == StopContinue {
+		if err == nil && outcome.Output.Decision == stopContinue {
 			t.continueTurn(outcome.By, outcome.Output.Reason)
 			return ""
 		}

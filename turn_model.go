@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // PolicyModel is the turn policy that has another model answer the turn, by its
@@ -102,7 +103,7 @@ func (t *turn) modelOrDefault(name string) *namedModel {
 	n, err := t.chosen(name)
 	if err != nil {
 		t.diagnostics = append(t.diagnostics, hook.Diagnostic{
-			Code: hook.CodeModelUnavailable, Level: hook.CodeModelUnavailable.Level(),
+			Code: codes.ModelUnavailable, Level: codes.ModelUnavailable.Level(),
 			Message: "the agent's own model answers: " + err.Error(),
 		})
 		return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // soFar returns what the phases of the turn have collected so far.
@@ -73,7 +74,7 @@ func (t *turn) submit(said *submitted) EndReason {
 	if err != nil {
 		return t.fail(err)
 	}
-	if outcome.Output.Decision == PromptDeny {
+	if outcome.Output.Decision == promptDeny {
 		t.end.by, t.end.why = outcome.By, outcome.Output.Reason
 		return EndBlocked
 	}
@@ -157,12 +158,12 @@ func (t *turn) preflight(said *submitted) (PreflightPlan, error) {
 }
 
 func (t *turn) addContext(phase string, entries []ContextEntry) {
-	t.state.Context = addEntries(t.state.Context, entries, t.agent.hooks.Limits(), func(code hook.Code, from, message string) {
+	t.state.Context = addEntries(t.state.Context, entries, t.agent.hooks.Limits(), func(code codes.Code, from, message string) {
 		t.diagnose(code, phase, from, message)
 	})
 }
 
-func (t *turn) diagnose(code hook.Code, phase, subscription, message string) {
+func (t *turn) diagnose(code codes.Code, phase, subscription, message string) {
 	t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 		Code: code, Level: code.Level(), Phase: phase, Subscription: subscription, Message: message,
 	})
@@ -189,7 +190,7 @@ func (t *turn) bindBundles() {
 	for _, bundle := range t.state.Bundles {
 		route := t.agent.route(bundle.Route)
 		if route == nil {
-			t.diagnose(hook.CodeBundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "no extension runs tools for the bundle's route")
+			t.diagnose(codes.BundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "no extension runs tools for the bundle's route")
 			continue
 		}
 		var bound []*boundTool
@@ -198,10 +199,10 @@ func (t *turn) bindBundles() {
 			b, err := t.agent.bind(&routedTool{d, route}, bundle.Route)
 			switch {
 			case err != nil:
-				t.diagnose(hook.CodeBundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")
+				t.diagnose(codes.BundleUnrouted, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle has a name or a schema that cannot be used")
 				sound = false
 			case t.request.tools.byName[d.Name] != nil:
-				t.diagnose(hook.CodeToolConflict, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle belongs to the agent")
+				t.diagnose(codes.ToolConflict, TurnPreToolMaterialization.Name(), bundle.From, "a tool of the bundle belongs to the agent")
 				sound = false
 			default:
 				bound = append(bound, b)

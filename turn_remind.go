@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // keepAside keeps the context and output of a hook for the next request, and its
@@ -22,7 +23,7 @@ func appendAside(pending []PendingReminder, a Aside) []PendingReminder {
 		for ; next < len(a.shown) && a.shown[next].behind <= i; next++ {
 			pending = append(pending, a.shown[next].pending())
 		}
-		pending = append(pending, PendingReminder{r, ReminderContext})
+		pending = append(pending, PendingReminder{r, reminderContext})
 	}
 	for _, s := range a.shown[next:] {
 		pending = append(pending, s.pending())
@@ -31,12 +32,12 @@ func appendAside(pending []PendingReminder, a Aside) []PendingReminder {
 }
 
 func (s shownAt) pending() PendingReminder {
-	return PendingReminder{Reminder{Text: s.Text, From: s.From}, ReminderOutput}
+	return PendingReminder{Reminder{Text: s.Text, From: s.From}, reminderOutput}
 }
 
 // addReminder adds a reminder from the loop itself, or from a hook that blocked
 // something.
-func (t *turn) addReminder(kind ReminderKind, from, text string) {
+func (t *turn) addReminder(kind reminderKind, from, text string) {
 	t.session.state.Pending = append(t.session.state.Pending, PendingReminder{Reminder{Text: text, From: from}, kind})
 }
 
@@ -64,7 +65,7 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 	room := limit
 	dropped := 0
 	for _, r := range pending {
-		if r.Kind == ReminderOutput && settings.HideOutput || r.Kind == ReminderContext && settings.HideContext {
+		if r.Kind == reminderOutput && settings.HideOutput || r.Kind == reminderContext && settings.HideContext {
 			continue
 		}
 		text := r.render()
@@ -73,7 +74,7 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 		}
 		seen[text] = true
 		size := utf8.RuneCountInString(text)
-		if size > room && r.Kind != ReminderBlocked && r.Kind != ReminderRuntime {
+		if size > room && r.Kind != reminderBlocked && r.Kind != reminderRuntime {
 			dropped++
 			continue
 		}
@@ -86,12 +87,12 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 		}
 	}
 	if settings.Standing != "" {
-		standing := PendingReminder{Reminder{Text: settings.Standing}, ReminderStanding}
+		standing := PendingReminder{Reminder{Text: settings.Standing}, reminderStanding}
 		d.ephemeral = append(d.ephemeral, Part{Type: PartText, Text: standing.render(), IsReminder: true})
 	}
 	if dropped > 0 {
 		d.diags = append(d.diags, hook.Diagnostic{
-			Code: hook.CodeReminderDropped, Level: hook.CodeReminderDropped.Level(),
+			Code: codes.ReminderDropped, Level: codes.ReminderDropped.Level(),
 			Message: fmt.Sprintf("%d reminders did not fit into %d characters", dropped, limit),
 		})
 	}

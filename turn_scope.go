@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/redact"
 )
 
@@ -154,7 +155,7 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 // noteNarrowed records that a decision covers less than it asked for.
 func (t *turn) noteNarrowed(c *call, why string) {
 	c.diagnostics = append(c.diagnostics, hook.Diagnostic{
-		Code: hook.CodeScope, Level: hook.CodeScope.Level(), Message: fmt.Sprintf("the decision of approval %s is for its call alone", c.approval.ID),
+		Code: codes.ApprovalScope, Level: codes.ApprovalScope.Level(), Message: fmt.Sprintf("the decision of approval %s is for its call alone", c.approval.ID),
 	})
 	t.agent.opts.Logger.WarnContext(t.base, "a decision is for its call alone", "session", t.scope.Session, "turn", t.scope.Turn, "approval", c.approval.ID, "reason", why)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // heldEvents are events about hooks that are not emitted yet. A hook answers before the
@@ -70,7 +71,7 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 // hookFailure reports whether a diagnostic says that a hook failed. A hook whose turn was aborted
 // did not.
 func hookFailure(d *hook.Diagnostic) bool {
-	return d.Subscription != "" && d.Err != nil && d.Code != hook.CodeCanceled
+	return d.Subscription != "" && d.Err != nil && d.Code != codes.Canceled
 }
 
 // reportFailures reports hooks that failed outside a turn to the host. There is no
@@ -113,7 +114,7 @@ func (t *turn) emitHeld() {
 // model gets a reminder, and an event is emitted.
 func (t *turn) continueTurn(by, why string) {
 	t.state.Continuations++
-	t.addReminder(ReminderBlocked, by, "the turn does not end yet: "+why)
+	t.addReminder(reminderBlocked, by, "the turn does not end yet: "+why)
 	t.outbox.held.add(Event{Kind: EventTurnContinued, Step: t.scope.Step, Text: why, By: by})
 }
 
@@ -121,7 +122,7 @@ func (t *turn) continueTurn(by, why string) {
 // the turn too often.
 func (t *turn) noteStopLimit() {
 	t.diagnostics = append(t.diagnostics, hook.Diagnostic{
-		Code: hook.CodeStopLimit, Level: hook.CodeStopLimit.Level(), Phase: TurnStop.Name(),
+		Code: codes.StopLimit, Level: codes.StopLimit.Level(), Phase: TurnStop.Name(),
 		Message: fmt.Sprintf("hooks had the turn go on %d times, which is the limit, and were not asked again", t.state.Continuations),
 	})
 }

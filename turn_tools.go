@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // steppedTools is the toolset of a step: the agent's tools, and those that
@@ -23,7 +23,7 @@ type steppedTools struct {
 
 // stepProblem is why a tool that an extension brings is left out.
 type stepProblem struct {
-	code    hook.Code
+	code    codes.Code
 	from    string
 	message string
 	err     error
@@ -94,7 +94,7 @@ func (a *Agent) ask(before *steppedTools, reach Reach) (brought [][]Tool, broke 
 		tools, err := e.tools(reach)
 		if err != nil {
 			a.opts.Logger.Warn("an extension brings no tools", "agent", a.opts.Name, "error", err)
-			broke = append(broke, stepProblem{hook.CodePanic, e.name, "the extension panicked when it was asked for its tools", err})
+			broke = append(broke, stepProblem{codes.Panic, e.name, "the extension panicked when it was asked for its tools", err})
 		}
 		if brought == nil && before != nil && sameTools(before.brought[i], tools) {
 			continue
@@ -143,15 +143,15 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 			if !ok {
 				var err error
 				if b, err = a.bind(tool, from); err != nil {
-					now.refuse(hook.CodeBundleUnrouted, from, "a tool of the extension has a name or a schema that cannot be used", err)
+					now.refuse(codes.BundleUnrouted, from, "a tool of the extension has a name or a schema that cannot be used", err)
 					continue
 				}
 			}
 			switch other, taken := owner[b.name]; {
 			case base.byName[b.name] != nil:
-				now.refuse(hook.CodeToolConflict, from, "a tool of the extension has the name of one of the agent's", fmt.Errorf("tool %q: the agent has another of that name: it is of %s", b.name, ownerText(base.byName[b.name].owner)))
+				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of one of the agent's", fmt.Errorf("tool %q: the agent has another of that name: it is of %s", b.name, ownerText(base.byName[b.name].owner)))
 			case taken:
-				now.refuse(hook.CodeToolConflict, from, "a tool of the extension has the name of another extension's", fmt.Errorf("tool %q: extension %q has another of that name", b.name, other))
+				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of another extension's", fmt.Errorf("tool %q: extension %q has another of that name", b.name, other))
 			default:
 				owner[b.name] = from
 				bound = append(bound, b)
@@ -175,7 +175,7 @@ func (s *steppedTools) noteList(b *boundTool) {
 	}
 	var message string
 	if err := safely(b.name, func() error { message = l.LeftOut(); return nil }); err == nil && message != "" {
-		s.leftOut = append(s.leftOut, stepProblem{code: hook.CodeListingTruncated, from: b.name, message: message})
+		s.leftOut = append(s.leftOut, stepProblem{code: codes.ListingTruncated, from: b.name, message: message})
 	}
 }
 
@@ -226,7 +226,7 @@ func (a *Agent) bringTheSame(last *steppedTools) (same bool) {
 	return true
 }
 
-func (s *steppedTools) refuse(code hook.Code, from, message string, err error) {
+func (s *steppedTools) refuse(code codes.Code, from, message string, err error) {
 	s.problems = append(s.problems, stepProblem{code, from, message, fmt.Errorf("extension %q: %w", from, err)})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Ended asserts how the turn ended.
@@ -232,7 +233,7 @@ func (turn *Turn) HookNotAsked(subscription string) {
 }
 
 // Diagnosed asserts that the turn came with a diagnostic of that code.
-func (turn *Turn) Diagnosed(code hook.Code) {
+func (turn *Turn) Diagnosed(code codes.Code) {
 	turn.t.Helper()
 	var got []string
 	for _, d := range turn.Diagnostics {

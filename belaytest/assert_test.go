@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/belaytest"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 func TestAssertionsHoldAndFail(t *testing.T) {
@@ -164,8 +165,8 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 		},
 		{
 			"Diagnosed wants the code",
-			func(turn *belaytest.Turn) { turn.Diagnosed(hook.CodeError) },
-			func(turn *belaytest.Turn) { turn.Diagnosed(hook.CodeTimeout) },
+			func(turn *belaytest.Turn) { turn.Diagnosed(codes.Error) },
+			func(turn *belaytest.Turn) { turn.Diagnosed(codes.Timeout) },
 			[]string{"want the diagnostic hook.timeout, got hook.error"},
 		},
 		{

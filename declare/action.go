@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // newAction makes a built-in action.
@@ -89,7 +90,7 @@ func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessa
 		return nil, err
 	}
 	if err := appendLine(h.d.Dir, h.d.Action.Text, append(line, '\n')); err != nil {
-		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the file of save_json cannot be written", Err: err}
+		return nil, &hook.SafeError{Code: codes.Error, Message: "the file of save_json cannot be written", Err: err}
 	}
 	return nil, nil
 }

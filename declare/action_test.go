@@ -37,7 +37,7 @@ func TestActionsAnswer(t *testing.T) {
 		}
 	}
 	set := newPlace(t).set("hooks:\n  - { id: a, phase: user.prompt.submit, action: { deny: closed } }\n", nil)
-	if trial := hooktest.Try(t, belay.UserPromptSubmit, only(t, set), hooktest.Input(t, belay.UserPromptSubmit, `{"text": "hi"}`), nil); trial.Output.Decision != belay.PromptDeny {
+	if trial := hooktest.Try(t, belay.UserPromptSubmit, only(t, set), hooktest.Input(t, belay.UserPromptSubmit, `{"text": "hi"}`), nil); trial.Output.Decision != "deny" {
 		t.Errorf("%v, want the prompt denied", trial)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/proc"
 )
 
@@ -75,7 +76,7 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 			if errors.Is(err, exec.ErrNotFound) { // whoever confines looks for the program first
 				return nil, startError(run, err)
 			}
-			return nil, &hook.SafeError{Code: hook.CodeError, Message: "it cannot be confined and did not run", Err: err}
+			return nil, &hook.SafeError{Code: codes.Error, Message: "it cannot be confined and did not run", Err: err}
 		}
 	}
 	if len(run.Argv) == 0 {
@@ -87,7 +88,7 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 // failed is the failure of a program. What it said is shown to people and the model, and is
 // not stored.
 func failed(what, said string) error {
-	e := &hook.SafeError{Code: hook.CodeError, Message: what}
+	e := &hook.SafeError{Code: codes.Error, Message: what}
 	if said != "" {
 		e.Err = errors.New(said)
 	}
@@ -97,13 +98,13 @@ func failed(what, said string) error {
 // exited is a failure by exit code. What the program said is why it denies, at a gate that
 // is closed by failures. A shell has exit codes for programs that it could not start.
 func (h *handler) exited(code int, said string) error {
-	e := &hook.SafeError{Code: hook.CodeError, Message: fmt.Sprintf("exit code %d", code), Reason: said}
+	e := &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("exit code %d", code), Reason: said}
 	if h.d.Argv[0] == "sh" && len(h.d.Argv) == 3 {
 		switch code {
 		case 126:
-			e.Code, e.Message = hook.CodeExecutableMissing, "the program is not executable (exit code 126)"
+			e.Code, e.Message = codes.ExecutableMissing, "the program is not executable (exit code 126)"
 		case 127:
-			e.Code, e.Message = hook.CodeExecutableMissing, "the program was not found (exit code 127)"
+			e.Code, e.Message = codes.ExecutableMissing, "the program was not found (exit code 127)"
 		}
 	}
 	return e
@@ -125,5 +126,5 @@ func startError(run *Execution, err error) error {
 	case errors.Is(err, syscall.ENOEXEC):
 		what = "the program cannot be executed: if it is a script, its first line must name the interpreter, as #!/bin/sh does"
 	}
-	return &hook.SafeError{Code: hook.CodeExecutableMissing, Message: what, Err: err}
+	return &hook.SafeError{Code: codes.ExecutableMissing, Message: what, Err: err}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -71,8 +72,8 @@ func TestCommandAnswers(t *testing.T) {
 		rule   string
 		script string
 		want   belay.ToolDecision
-		reason string    // part of it
-		code   hook.Code // of the failure, "" for none
+		reason string     // part of it
+		code   codes.Code // of the failure, "" for none
 	}{
 		{"nothing is no opinion", "exit 0", belay.ToolPass, "", ""},
 		{"white space is no opinion", "printf ' \\n\\t\\n'", belay.ToolPass, "", ""},
@@ -81,16 +82,16 @@ func TestCommandAnswers(t *testing.T) {
 		{"a halt", `echo '{"decision": "halt", "reason": "stop"}'`, belay.ToolHalt, "stop", ""},
 		{"exit 2 denies, for the reason on standard error", "echo '{}'; echo 'not there' >&2; exit 2", belay.ToolDeny, "not there", ""},
 		{"exit 2 denies whatever standard output says", `echo '{"decision": "pass"} garbage'; exit 2`, belay.ToolDeny, "exit code 2", ""},
-		{"another exit code is a failure", "exit 3", belay.ToolDeny, "gate could not decide: exit code 3", hook.CodeError},
-		{"another exit code denies, for the reason on standard error", "echo broken >&2; exit 3", belay.ToolDeny, "broken", hook.CodeError},
-		{"a failure does not become consent by its output", `echo '{"decision": "pass"}'; exit 1`, belay.ToolDeny, "exit code 1", hook.CodeError},
-		{"killed by a signal", "kill -9 $$", belay.ToolDeny, "killed by a signal", hook.CodeError},
-		{"garbage", "head -c 100 /dev/urandom; printf '\\377'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
-		{"zero bytes", "printf 'a\\000b'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
-		{"a debug line in front of an answer", `echo 'checking...'; echo '{"decision": "ask"}'`, belay.ToolDeny, "JSON among the output", hook.CodeOutputInvalid},
+		{"another exit code is a failure", "exit 3", belay.ToolDeny, "gate could not decide: exit code 3", codes.Error},
+		{"another exit code denies, for the reason on standard error", "echo broken >&2; exit 3", belay.ToolDeny, "broken", codes.Error},
+		{"a failure does not become consent by its output", `echo '{"decision": "pass"}'; exit 1`, belay.ToolDeny, "exit code 1", codes.Error},
+		{"killed by a signal", "kill -9 $$", belay.ToolDeny, "killed by a signal", codes.Error},
+		{"garbage", "head -c 100 /dev/urandom; printf '\\377'", belay.ToolDeny, "neither JSON nor text", codes.OutputInvalid},
+		{"zero bytes", "printf 'a\\000b'", belay.ToolDeny, "neither JSON nor text", codes.OutputInvalid},
+		{"a debug line in front of an answer", `echo 'checking...'; echo '{"decision": "ask"}'`, belay.ToolDeny, "JSON among the output", codes.OutputInvalid},
 		{"null is no opinion", "echo null", belay.ToolPass, "", ""},
-		{"a number is no answer", "echo 42", belay.ToolDeny, "JSON and not an object", hook.CodeOutputInvalid},
-		{"an unknown key", `echo '{"decisio": "deny"}'`, belay.ToolDeny, `decisio`, hook.CodeOutputInvalid},
+		{"a number is no answer", "echo 42", belay.ToolDeny, "JSON and not an object", codes.OutputInvalid},
+		{"an unknown key", `echo '{"decisio": "deny"}'`, belay.ToolDeny, `decisio`, codes.OutputInvalid},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +132,7 @@ func TestCommandThatCannotStart(t *testing.T) {
 			}
 			trial := try(t, p.set(gate(strings.ReplaceAll(test.line, "DIR", p.dir)), nil), write)
 			if trial.Output.Decision != belay.ToolDeny || !strings.Contains(trial.Output.Reason, test.want) && !strings.Contains(trial.Diagnostics[0].Message, test.want) ||
-				code(trial) != hook.CodeExecutableMissing {
+				code(trial) != codes.ExecutableMissing {
 				t.Errorf("%v, want a denial with hook.executable_missing: %s", trial, test.want)
 			}
 		})

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // Declaration is a hook as a file declares it. It is data: what it says runs only
@@ -43,7 +43,7 @@ type Declaration struct {
 	// Origin are filled in by a set.
 	Options hook.Options
 
-	wire *belay.WirePhase // nil if it was not read from a file
+	wire *phasejson.Phase // nil if it was not read from a file
 }
 
 // Webhook is an endpoint that is called in place of a program.

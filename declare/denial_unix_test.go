@@ -14,7 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // failureModes are lines of a gate. In none of them a denial is lost.
@@ -180,7 +180,7 @@ func TestOnlyDenialsStandInEveryFailureMode(t *testing.T) {
 			p := newPlace(t)
 			p.put("check.sh", "#!/bin/sh\n"+script+"\n")
 			trial := try(t, p.set(gate("command: [./check.sh]", "timeout: 1m", "failure: open"), nil), write)
-			if trial.Output.Decision != belay.ToolPass || code(trial) != hook.CodeOutputInvalid || len(trial.Output.Shown()) > 0 {
+			if trial.Output.Decision != belay.ToolPass || code(trial) != codes.OutputInvalid || len(trial.Output.Shown()) > 0 {
 				t.Errorf("%v, want hook.output_invalid, tolerated", trial)
 			}
 		})

@@ -26,7 +26,7 @@
 // A command is given one JSON envelope on standard input and answers by its exit code and
 // what it prints. A worker is given the same many times over, by the protocol of package
 // worker. A webhook is posted the same. The answers of all three are read strictly into
-// the phase's output: [belay.Schema] describes it. docs/declared-hooks.md tells all of
+// the phase's output: `belay hooks schema` describes it. docs/declared-hooks.md tells all of
 // this to those who write such files.
 //
 // # Who may run what

@@ -132,7 +132,7 @@ func (h *hookReading) log(a *Action, v frontmatter.Value) {
 
 // actionFits holds an action against its phase.
 func (h *hookReading) actionFits(a *Action, line int) {
-	can := h.wire.Capabilities()
+	can := h.wire.Info().Capabilities
 	switch a.Name {
 	case "approve":
 		if !can.Has(hook.CanAsk) {

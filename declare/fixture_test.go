@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -106,7 +107,7 @@ func sh(t testing.TB, script string) *toolTrial {
 }
 
 // code is that of the first diagnostic.
-func code(trial *toolTrial) hook.Code {
+func code(trial *toolTrial) codes.Code {
 	if len(trial.Diagnostics) == 0 {
 		return ""
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/frontmatter"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // defaultTimeout bounds a run that does not say.
@@ -85,11 +85,11 @@ func (r *reading) declaration(v frontmatter.Value, bucket string) {
 	r.faulty[d] = len(r.faults) > before
 }
 
-func (r *reading) wire(phase string, line int) *belay.WirePhase {
+func (r *reading) wire(phase string, line int) *phasejson.Phase {
 	if w := r.wires[phase]; w != nil {
 		return w
 	}
-	w, err := belay.Wire(phase)
+	w, err := phasejson.New(phase)
 	if meant := foreign[phase]; err != nil && meant != "" {
 		r.faultf(line, "there is no phase %q (did you mean %q?): `belay hooks phases` lists them", phase, meant)
 		return nil
@@ -103,7 +103,7 @@ func (r *reading) wire(phase string, line int) *belay.WirePhase {
 }
 
 // condition compiles an expression for a phase.
-func (r *reading) condition(phase *belay.WirePhase, text string) (*condition, error) {
+func (r *reading) condition(phase *phasejson.Phase, text string) (*condition, error) {
 	env := r.envs[phase.Name()]
 	if env == nil {
 		var err error
@@ -119,7 +119,7 @@ func (r *reading) condition(phase *belay.WirePhase, text string) (*condition, er
 type hookReading struct {
 	*reading
 	d     *Declaration
-	wire  *belay.WirePhase // nil if the phase is not known
+	wire  *phasejson.Phase // nil if the phase is not known
 	kinds []string         // the keys that say what it runs
 	at    map[string]int   // where the keys stand
 }
@@ -242,8 +242,8 @@ func (h *hookReading) env(v frontmatter.Value) {
 func (h *hookReading) match(v frontmatter.Value) {
 	m := &h.d.Options.Match
 	labelled := func(label, what string, line int) {
-		if h.wire != nil && !slices.Contains(h.wire.Labels(), label) {
-			h.faultf(line, "%s: inputs of %s have no %s (they have: %s)", what, h.d.Phase, label, strings.Join(h.wire.Labels(), ", "))
+		if h.wire != nil && !slices.Contains(h.wire.Info().Labels, label) {
+			h.faultf(line, "%s: inputs of %s have no %s (they have: %s)", what, h.d.Phase, label, strings.Join(h.wire.Info().Labels, ", "))
 		}
 	}
 	h.mapping(v, "match", map[string]func(frontmatter.Value){
@@ -301,8 +301,8 @@ func (h *hookReading) capabilities(v frontmatter.Value) {
 		switch {
 		case err != nil:
 			h.faultf(v.List[i].Line, "%v", err)
-		case h.wire != nil && !h.wire.Capabilities().Has(one):
-			h.faultf(v.List[i].Line, "capabilities: %s has no use for %s (it takes %s)", h.d.Phase, name, h.wire.Capabilities())
+		case h.wire != nil && !h.wire.Info().Capabilities.Has(one):
+			h.faultf(v.List[i].Line, "capabilities: %s has no use for %s (it takes %s)", h.d.Phase, name, h.wire.Info().Capabilities)
 		}
 		h.d.Options.Capabilities |= one
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 const (
@@ -190,5 +191,5 @@ func (k *keeper) close() {
 
 // workerError is the failure of a call that a worker reported itself.
 func workerError(message string) error {
-	return &hook.SafeError{Code: hook.CodeError, Message: "the worker reported an error", Err: errors.New(message)}
+	return &hook.SafeError{Code: codes.Error, Message: "the worker reported an error", Err: errors.New(message)}
 }

@@ -11,8 +11,8 @@ import (
 
 	"cel.dev/cel-go/cel"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // Limit is the most bytes that a file may have. The time a YAML library takes for a
@@ -126,7 +126,7 @@ type reading struct {
 	faulty   map[*Declaration]bool
 	lines    map[*Declaration]map[string]int // where the keys stand
 	faults   []error
-	wires    map[string]*belay.WirePhase
+	wires    map[string]*phasejson.Phase
 	envs     map[string]*cel.Env // of expressions, by phase
 	places   map[string]string   // phase and id: where it stands
 }
@@ -134,7 +134,7 @@ type reading struct {
 func newReading() *reading {
 	return &reading{
 		faulty: make(map[*Declaration]bool), lines: make(map[*Declaration]map[string]int),
-		wires: make(map[string]*belay.WirePhase), envs: make(map[string]*cel.Env), places: make(map[string]string),
+		wires: make(map[string]*phasejson.Phase), envs: make(map[string]*cel.Env), places: make(map[string]string),
 	}
 }
 

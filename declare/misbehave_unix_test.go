@@ -14,7 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // ended reports whether a process is gone, or dead and not yet reaped by whoever inherited it.
@@ -64,7 +64,7 @@ func TestCommandThatIgnoresSIGTERM(t *testing.T) {
 	p := newPlace(t)
 	p.put("check.sh", "#!/bin/sh\ntrap '' TERM\nsh -c 'trap \"\" TERM; while :; do sleep 0.05; done' & echo $! > pid\nwhile :; do sleep 0.05; done\n")
 	trial := try(t, p.set(gate("command: [./check.sh]", "timeout: 1s"), &declare.Options{Grace: quick}), write)
-	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.Timeout {
 		t.Errorf("%v, want a denial with hook.timeout", trial)
 	}
 	if pid := p.read("pid"); !ended(t, pid) {
@@ -79,7 +79,7 @@ func TestCommandThatAsksForItsEndGetsSIGTERM(t *testing.T) {
 	p := newPlace(t)
 	p.put("check.sh", "#!/bin/sh\ntrap 'echo bye > last; exit 0' TERM\nwhile :; do sleep 0.02; done\n")
 	trial := try(t, p.set(gate("command: [./check.sh]", "timeout: 1s"), nil), write)
-	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout || p.read("last") != "bye\n" {
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.Timeout || p.read("last") != "bye\n" {
 		t.Errorf("%v, want a denial with hook.timeout, and its last words", trial)
 	}
 }
@@ -94,7 +94,7 @@ func TestCommandThatLeavesItsSession(t *testing.T) {
 	begun := time.Now()
 	trial := try(t, p.set(gate("command: [./check.py]", "timeout: 4s"), &declare.Options{Grace: quick}), write)
 	endNow(t, p.read("pid"))
-	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout || time.Since(begun) > 30*time.Second {
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.Timeout || time.Since(begun) > 30*time.Second {
 		t.Errorf("after %s: %v, want a denial with hook.timeout", time.Since(begun), trial)
 	}
 }
@@ -114,7 +114,7 @@ func TestCommandThatPrintsAGibibyte(t *testing.T) { //nolint:paralleltest // it 
 		begun := time.Now()
 		trial := try(t, set, write)
 		runtime.ReadMemStats(&after)
-		if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeOutputInvalid || !strings.Contains(trial.Output.Reason, test.want) {
+		if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.OutputInvalid || !strings.Contains(trial.Output.Reason, test.want) {
 			t.Errorf("%s: %v, want a denial with hook.output_invalid: %s", test.rule, trial, test.want)
 		}
 		if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {

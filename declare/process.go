@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/proc"
 )
 
@@ -204,7 +205,7 @@ func (p *process) greet() {
 		p.stop(fmt.Errorf("the worker did not answer the handshake: %w", said.err))
 	case json.Unmarshal(said.result, &hello) != nil || hello.V != worker.Version:
 		p.stop(&hook.SafeError{
-			Code:    hook.CodeOutputInvalid,
+			Code:    codes.OutputInvalid,
 			Message: fmt.Sprintf("the worker speaks another version of the protocol than %d: it must answer hello with {\"v\": %d}", worker.Version, worker.Version),
 		})
 	default:
@@ -256,7 +257,7 @@ func (p *process) call(ctx context.Context, method string, params json.RawMessag
 }
 
 // errDeaf is why a worker is ended that does not read.
-var errDeaf = &hook.SafeError{Code: hook.CodeError, Message: "the worker does not read its standard input and was ended"}
+var errDeaf = &hook.SafeError{Code: codes.Error, Message: "the worker does not read its standard input and was ended"}
 
 func (p *process) forget(id uint64) {
 	p.mu.Lock()
@@ -364,7 +365,7 @@ func (p *process) lastLine() {
 }
 
 var errLong = &hook.SafeError{
-	Code: hook.CodeOutputInvalid, Message: fmt.Sprintf("the worker printed a line of more than %d KiB and was stopped", mostOutput>>10),
+	Code: codes.OutputInvalid, Message: fmt.Sprintf("the worker printed a line of more than %d KiB and was stopped", mostOutput>>10),
 }
 
 // answered takes a line.
@@ -408,7 +409,7 @@ func (p *process) answered(line []byte) error {
 // garbage is why a worker is stopped whose answers make no sense.
 func garbage(what string, line []byte) error {
 	return &hook.SafeError{
-		Code:    hook.CodeOutputInvalid,
+		Code:    codes.OutputInvalid,
 		Message: "the worker was stopped: it printed something else than answers; what is for people belongs to standard error",
 		Err:     fmt.Errorf("%q, %s", firstBytes(line, 80), what),
 	}

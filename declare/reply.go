@@ -13,14 +13,15 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // codec reads what a hook outside Go answers at a phase.
 type codec struct {
 	id     string // of the hook
-	wire   *belay.WirePhase
+	wire   *phasejson.Phase
 	keys   []string // of the phase's output
 	words  []string // of its decision; nil if it has none
 	quoted *regexp.Regexp
@@ -33,8 +34,8 @@ var synonyms = map[string]string{
 	"continue": "decision", "blocked": "decision", "additionalContext": "context", "modified": "input",
 }
 
-func newCodec(wire *belay.WirePhase, execution hook.Execution) (*codec, error) {
-	described, err := belay.Schema(wire.Name())
+func newCodec(wire *phasejson.Phase, execution hook.Execution) (*codec, error) {
+	described, err := phasejson.Describe(wire.Name())
 	if err != nil {
 		return nil, fmt.Errorf("declare: %w", err)
 	}
@@ -56,7 +57,7 @@ func newCodec(wire *belay.WirePhase, execution hook.Execution) (*codec, error) {
 
 // invalid is an answer that makes no sense. What it quotes is not stored.
 func invalid(message string, err error) error {
-	return &hook.SafeError{Code: hook.CodeOutputInvalid, Message: message, Err: err}
+	return &hook.SafeError{Code: codes.OutputInvalid, Message: message, Err: err}
 }
 
 // read reads standard output, or the body of a response. If the run has failed, fault says

@@ -9,11 +9,13 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 func codecOf(t testing.TB, phase string) *codec {
 	t.Helper()
-	wire, err := belay.Wire(phase)
+	wire, err := phasejson.New(phase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestReplies(t *testing.T) {
 			got, err := c.read(outputOf([]byte(test.out)), nil)
 			if test.fails != "" {
 				safe, ok := errors.AsType[*hook.SafeError](err)
-				if !ok || safe.Code != hook.CodeOutputInvalid || !strings.Contains(err.Error(), test.fails) {
+				if !ok || safe.Code != codes.OutputInvalid || !strings.Contains(err.Error(), test.fails) {
 					t.Errorf("answer %s, err = %v, want hook.output_invalid with %q", got, err, test.fails)
 				}
 				if ok && strings.Contains(safe.Message, `"`) {
@@ -213,7 +215,7 @@ func TestReplyBlocksAtEveryPhase(t *testing.T) {
 		switch {
 		case p.Name() == "turn.stop":
 			want = `"decision":"continue"`
-		case p.Kind() != hook.Gate:
+		case p.Info().Kind != hook.Gate:
 			want = "block_ignored"
 		}
 		if !strings.Contains(string(answer), want) || !strings.Contains(string(answer), "because") {

@@ -13,9 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // Options are the options of [New]. A nil *Options is valid.
@@ -164,7 +165,7 @@ func (s *Set) subscribe(d *Declaration, all []*Declaration, codecs map[string]*c
 	wire := d.wire
 	if wire == nil {
 		var err error
-		if wire, err = belay.Wire(d.Phase); err != nil {
+		if wire, err = phasejson.New(d.Phase); err != nil {
 			return hook.Subscription{}, err
 		}
 	}
@@ -237,7 +238,7 @@ func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.R
 var ErrClosed = errors.New("declare: the hooks were unloaded")
 
 // handle is called by the runtime.
-func (h *handler) handle(ctx context.Context, call belay.WireCall) (json.RawMessage, error) {
+func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMessage, error) {
 	select {
 	case <-h.set.closed:
 		return nil, ErrClosed
@@ -259,10 +260,10 @@ func (h *handler) handle(ctx context.Context, call belay.WireCall) (json.RawMess
 // open by default do harm when they are closed, and fail by their mode.
 func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	phase := h.codec.wire
-	if phase.Kind() == hook.Gate && phase.DefaultFailure() == hook.Closed {
+	if phase.Info().Kind == hook.Gate && phase.Info().Failure == hook.Closed {
 		return h.codec.block(err.Error())
 	}
-	return nil, &hook.SafeError{Code: hook.CodeError, Message: "it is not trusted and did not run", Err: err}
+	return nil, &hook.SafeError{Code: codes.Error, Message: "it is not trusted and did not run", Err: err}
 }
 
 // WorkerError says that a worker did not start.

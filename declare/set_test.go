@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -70,14 +71,14 @@ func TestFailureModes(t *testing.T) {
 func TestCapabilitiesBoundAnswers(t *testing.T) {
 	t.Parallel()
 	const rewrites = `run: 'echo "{\"input\": {\"path\": \"b\"}}"'`
-	if trial := try(t, newPlace(t).set(gate(rewrites), nil), write); trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeCapabilityMissing {
+	if trial := try(t, newPlace(t).set(gate(rewrites), nil), write); trial.Output.Decision != belay.ToolDeny || code(trial) != codes.CapabilityMissing {
 		t.Errorf("%v, want a rewriting that was not declared to fail the run", trial)
 	}
 	trial := try(t, newPlace(t).set(gate(rewrites, "capabilities: [rewrite_input]"), nil), write)
 	if got := string(trial.Input.Input()); len(trial.Diagnostics) > 0 || got != `{"path":"b"}` {
 		t.Errorf("%v, input %s: want it rewritten", trial, got)
 	}
-	if trial := try(t, newPlace(t).set(gate("run: echo hello", "capabilities: []"), nil), write); code(trial) != hook.CodeCapabilityMissing {
+	if trial := try(t, newPlace(t).set(gate("run: echo hello", "capabilities: []"), nil), write); code(trial) != codes.CapabilityMissing {
 		t.Errorf("%v, want an empty list to allow nothing", trial)
 	}
 	p := newPlace(t)
@@ -128,7 +129,7 @@ func TestTrustIsAskedBeforeACommandRuns(t *testing.T) {
 	p = newPlace(t)
 	set = p.set("hooks:\n  - { id: gate, phase: turn.stop, run: exit 2 }\n", opts)
 	stop := hooktest.Try(t, belay.TurnStop, only(t, set), hooktest.Input(t, belay.TurnStop, `{"text": "", "continuations": 0}`), nil)
-	if stop.Output.Decision != belay.StopPass || len(stop.Diagnostics) != 1 {
+	if stop.Output.Decision != "" || len(stop.Diagnostics) != 1 {
 		t.Errorf("%v, want the turn to end: to go on and on does harm", stop)
 	}
 	opts.Trust = func(context.Context, *declare.Declaration) error { return errors.New("asked") }
@@ -180,7 +181,7 @@ func TestBlockWhereNothingCanBeBlocked(t *testing.T) {
 	}
 	set = newPlace(t).set("hooks:\n  - { id: more, phase: turn.stop, run: 'echo tests fail >&2; exit 2' }\n", nil)
 	stop := hooktest.Try(t, belay.TurnStop, only(t, set), hooktest.Input(t, belay.TurnStop, `{"text": "", "continuations": 0}`), nil)
-	if stop.Output.Decision != belay.StopContinue || stop.Output.Reason != "tests fail" {
+	if stop.Output.Decision != "continue" || stop.Output.Reason != "tests fail" {
 		t.Errorf("%v, want the turn to go on", stop)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/netguard"
 )
 
@@ -123,7 +124,7 @@ func Allowed(allowlist []string, address string) (bool, error) {
 // check holds an address against the allowlist, as it is about to be called.
 func (s *Set) check(u *url.URL) error {
 	if _, err := endpoint(u.String()); err != nil {
-		return &hook.SafeError{Code: hook.CodeError, Message: "the webhook's address is refused", Err: err}
+		return &hook.SafeError{Code: codes.Error, Message: "the webhook's address is refused", Err: err}
 	}
 	for _, a := range s.allowed {
 		if a.covers(u) {
@@ -131,7 +132,7 @@ func (s *Set) check(u *url.URL) error {
 		}
 	}
 	return &hook.SafeError{
-		Code: hook.CodeError, Message: "the webhook's address is not on the allowlist",
+		Code: codes.Error, Message: "the webhook's address is not on the allowlist",
 		Err: fmt.Errorf("%s: the operator allows it by name", hostOf(u)),
 	}
 }
@@ -204,7 +205,7 @@ func (h *handler) webhook(ctx context.Context, u *url.URL, e *worker.Envelope) (
 	if name := h.d.Webhook.Secret; name != "" {
 		secret := h.set.env.host[name]
 		if secret == "" {
-			return nil, &hook.SafeError{Code: hook.CodeError, Message: "the variable with the webhook's secret is not set: nothing is sent unsigned"}
+			return nil, &hook.SafeError{Code: codes.Error, Message: "the variable with the webhook's secret is not set: nothing is sent unsigned"}
 		}
 		now := strconv.FormatInt(time.Now().Unix(), 10)
 		request.Header.Set(TimestampHeader, now)
@@ -219,7 +220,7 @@ func (h *handler) exchange(ctx context.Context, request *http.Request) (json.Raw
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, &hook.SafeError{Code: hook.CodeError, Message: "the webhook could not be reached", Err: errors.Unwrap(err)}
+		return nil, &hook.SafeError{Code: codes.Error, Message: "the webhook could not be reached", Err: errors.Unwrap(err)}
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
 	out := newOutput()
@@ -235,11 +236,11 @@ func responded(ctx context.Context, status int, out *output, err error) error {
 	case out.total > mostOutput:
 		return invalid(fmt.Sprintf("the webhook answered more than %d KiB", mostOutput>>10), nil)
 	case err != nil:
-		return &hook.SafeError{Code: hook.CodeError, Message: "the webhook's answer broke off", Err: err}
+		return &hook.SafeError{Code: codes.Error, Message: "the webhook's answer broke off", Err: err}
 	case status >= 300 && status < 400:
-		return &hook.SafeError{Code: hook.CodeError, Message: "the webhook redirects, which is not followed: name the final address"}
+		return &hook.SafeError{Code: codes.Error, Message: "the webhook redirects, which is not followed: name the final address"}
 	case status < 200 || status >= 300:
-		return &hook.SafeError{Code: hook.CodeError, Message: fmt.Sprintf("the webhook answered with status %d", status)}
+		return &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("the webhook answered with status %d", status)}
 	default:
 		return nil
 	}

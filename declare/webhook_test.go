@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // server answers webhooks on loopback.
@@ -72,20 +73,20 @@ func TestWebhookAnswers(t *testing.T) {
 		status int
 		body   string
 		want   belay.ToolDecision
-		code   hook.Code
+		code   codes.Code
 		reason string
 	}{
 		{"nothing is no opinion", 200, "", belay.ToolPass, "", ""},
 		{"no content is no opinion", 204, "", belay.ToolPass, "", ""},
 		{"an answer", 200, `{"decision": "ask"}`, belay.ToolAsk, "", ""},
 		{"text is shown", 200, "hello", belay.ToolPass, "", ""},
-		{"an unknown key", 200, `{"decisio": "ask"}`, belay.ToolDeny, hook.CodeOutputInvalid, "decisio"},
+		{"an unknown key", 200, `{"decisio": "ask"}`, belay.ToolDeny, codes.OutputInvalid, "decisio"},
 		{"null is no opinion", 200, "null", belay.ToolPass, "", ""},
-		{"a list is no answer", 200, "[]", belay.ToolDeny, hook.CodeOutputInvalid, "JSON and not an object"},
-		{"a debug line in front", 200, "debug\n{\"decision\": \"ask\"}", belay.ToolDeny, hook.CodeOutputInvalid, "JSON among the output"},
-		{"too much", 200, strings.Repeat("x", 1<<20+1), belay.ToolDeny, hook.CodeOutputInvalid, "more than 1024 KiB"},
-		{"an error of the server", 500, `{"decision": "pass"}`, belay.ToolDeny, hook.CodeError, "status 500"},
-		{"an address that is gone", 404, "", belay.ToolDeny, hook.CodeError, "status 404"},
+		{"a list is no answer", 200, "[]", belay.ToolDeny, codes.OutputInvalid, "JSON and not an object"},
+		{"a debug line in front", 200, "debug\n{\"decision\": \"ask\"}", belay.ToolDeny, codes.OutputInvalid, "JSON among the output"},
+		{"too much", 200, strings.Repeat("x", 1<<20+1), belay.ToolDeny, codes.OutputInvalid, "more than 1024 KiB"},
+		{"an error of the server", 500, `{"decision": "pass"}`, belay.ToolDeny, codes.Error, "status 500"},
+		{"an address that is gone", 404, "", belay.ToolDeny, codes.Error, "status 404"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +181,7 @@ func TestWebhookEndsWithItsTimeout(t *testing.T) {
 		close(gone)
 	})
 	trial := try(t, newPlace(t).set(gate("webhook: "+address, "timeout: 100ms"), &declare.Options{Allowlist: []string{host}}), write)
-	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.Timeout {
 		t.Errorf("%v, want a denial with hook.timeout", trial)
 	}
 	<-gone

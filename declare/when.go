@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 const (
@@ -28,7 +28,7 @@ type condition struct {
 	text    string
 	phase   string
 	program cel.Program
-	wire    *belay.WirePhase
+	wire    *phasejson.Phase
 }
 
 var _ hook.Condition = (*condition)(nil)
@@ -36,7 +36,7 @@ var _ hook.Condition = (*condition)(nil)
 // environment is what expressions of a phase are checked against: args, a tool's
 // input, where the phase has one, and input, the phase's input.
 func environment(phase hook.AnyPhase) (*cel.Env, error) {
-	described, err := belay.Schema(phase.Name())
+	described, err := phasejson.Describe(phase.Name())
 	if err != nil {
 		return nil, fmt.Errorf("when: %w", err)
 	}
@@ -82,7 +82,7 @@ func hasArgs(phase hook.AnyPhase) bool {
 
 // compile makes a condition of an expression. What the types of the phase can tell is
 // refused here.
-func compile(env *cel.Env, phase *belay.WirePhase, text string) (*condition, error) {
+func compile(env *cel.Env, phase *phasejson.Phase, text string) (*condition, error) {
 	ast, issues := env.Compile(text)
 	if err := issues.Err(); err != nil {
 		message := issues.Errors()[0].Message
@@ -145,7 +145,7 @@ func (c *condition) Holds(input any) (bool, error) {
 // activation reads an input when the expression asks for it, and no earlier.
 type activation struct {
 	in    any
-	wire  *belay.WirePhase
+	wire  *phasejson.Phase
 	args  any
 	input any
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -102,7 +103,7 @@ func TestWhenSeesEveryPhase(t *testing.T) {
 func TestWhenErrorCountsAsAMatchAtGates(t *testing.T) {
 	t.Parallel()
 	set := newPlace(t).set(gate("action: deny", `match: { when: 'args.nope == "x"' }`), nil)
-	if trial := try(t, set, write); trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeMatchFailed {
+	if trial := try(t, set, write); trial.Output.Decision != belay.ToolDeny || code(trial) != codes.MatchFailed {
 		t.Errorf("%v, want the gate asked, and told of", trial)
 	}
 	set = newPlace(t).set("hooks:\n  - { id: a, phase: tool.post, action: { remind: x }, match: { when: 'args.nope == \"x\"' } }\n", nil)

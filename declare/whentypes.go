@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // shape is as much of a JSON Schema as expressions are checked against.
@@ -117,7 +117,7 @@ func (p *fieldTypes) FindStructFieldType(name, field string) (*types.FieldType, 
 // object is an object of the input, whose fields are read when they are asked for: the
 // input itself, or JSON in it.
 type object struct {
-	wire *belay.WirePhase // nil for JSON
+	wire *phasejson.Phase // nil for JSON
 	in   any
 	raw  map[string]json.RawMessage
 }

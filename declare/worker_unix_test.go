@@ -18,7 +18,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -47,13 +47,13 @@ func TestWorkerAnswers(t *testing.T) {
 	for _, test := range []struct {
 		do     string
 		want   belay.ToolDecision
-		code   hook.Code
+		code   codes.Code
 		reason string
 	}{
 		{"deny", belay.ToolDeny, "", "because"},
 		{"nothing", belay.ToolPass, "", ""},
-		{"fail", belay.ToolDeny, hook.CodeError, "the database is gone"},
-		{"panic", belay.ToolDeny, hook.CodeError, "the handler panicked: oops"},
+		{"fail", belay.ToolDeny, codes.Error, "the database is gone"},
+		{"panic", belay.ToolDeny, codes.Error, "the handler panicked: oops"},
 		{"nothing", belay.ToolPass, "", ""},
 	} {
 		trial := try(t, set, call(test.do, "because"))
@@ -102,7 +102,7 @@ func TestWorkerCallsHaveTheirOwnDeadlines(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := try(t, set, call("pid", "")).Output.Reason
-	if trial := try(t, set, call("wait", filepath.Join(p.dir, "cancelled"))); trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+	if trial := try(t, set, call("wait", filepath.Join(p.dir, "cancelled"))); trial.Output.Decision != belay.ToolDeny || code(trial) != codes.Timeout {
 		t.Errorf("%v, want a denial with hook.timeout", trial)
 	}
 	if now := try(t, set, call("pid", "")).Output.Reason; now != pid {
@@ -203,7 +203,7 @@ func TestWorkerThatAnswersGarbageIsStopped(t *testing.T) {
 			var log records
 			set := newPlace(t).set(workerGate(t, task), &declare.Options{Grace: 100 * time.Millisecond, Logger: slog.New(&log)})
 			trial := try(t, set, call("deny", ""))
-			if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeOutputInvalid || !strings.Contains(trial.Output.Reason, want) {
+			if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.OutputInvalid || !strings.Contains(trial.Output.Reason, want) {
 				t.Errorf("%v, reason %q: want a denial with hook.output_invalid: %s", trial, trial.Output.Reason, want)
 			}
 			if !log.has("worker ended", "gate") {
@@ -212,7 +212,7 @@ func TestWorkerThatAnswersGarbageIsStopped(t *testing.T) {
 		})
 	}
 	trial := try(t, newPlace(t).set(workerGate(t, "text"), nil), call("deny", ""))
-	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeOutputInvalid {
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.OutputInvalid {
 		t.Errorf("%v, want a result that is a text to fail", trial)
 	}
 }
@@ -234,7 +234,7 @@ func TestWorkerThatNeitherReadsNorEnds(t *testing.T) {
 	var log records
 	set := newPlace(t).set(workerGate(t, "mute", "timeout: 5s"), &declare.Options{Grace: 100 * time.Millisecond, Logger: slog.New(&log)})
 	trial := try(t, set, `{"id": "1", "tool": "write", "input": {"content": "`+strings.Repeat("x", 1<<20)+`"}}`)
-	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.Timeout {
 		t.Errorf("%v, want a denial with hook.timeout", trial)
 	}
 	child := log.line("child ")
@@ -259,7 +259,7 @@ func TestWorkerThatStopsReadingIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	trial := try(t, set, `{"id": "1", "tool": "write", "input": {"content": "`+strings.Repeat("x", 1<<20)+`"}}`)
-	if trial.Output.Decision != belay.ToolDeny || code(trial) != hook.CodeTimeout {
+	if trial.Output.Decision != belay.ToolDeny || code(trial) != codes.Timeout {
 		t.Errorf("%v, want a denial with hook.timeout", trial)
 	}
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {

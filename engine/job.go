@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // strangeJob is how long a job waits if its agent is unavailable here.
@@ -18,12 +19,12 @@ func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again
 	if err != nil { // nothing was done
 		w.opts.Logger.WarnContext(ctx, "a job is left to other workers", "job", job.ID, "agent", job.Scope.Agent, "session", job.Scope.Session, "error", err)
 		run = job.Begun(time.Now())
-		run.State, run.Class, run.Ended = hook.Interrupted, hook.CodeHandlerGone, run.Started
+		run.State, run.Class, run.Ended = hook.Interrupted, codes.HandlerGone, run.Started
 		return run, run.Ended.Add(strangeJob)
 	}
 	run = agent.Hooks().Perform(ctx, job)
 	switch {
-	case ctx.Err() != nil && run.Class == hook.CodeCanceled: // this worker was told to stop
+	case ctx.Err() != nil && run.Class == codes.Canceled: // this worker was told to stop
 		run.State = hook.Interrupted
 		if job.Idempotent {
 			again = run.Ended
@@ -35,9 +36,9 @@ func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again
 }
 
 // final reports whether trying again is of no use.
-func final(class hook.Code) bool {
+func final(class codes.Code) bool {
 	switch class {
-	case hook.CodeHandlerGone, hook.CodeHandlerChanged, hook.CodeInputGone, hook.CodeCapabilityMissing, hook.CodeOutputInvalid:
+	case codes.HandlerGone, codes.HandlerChanged, codes.InputGone, codes.CapabilityMissing, codes.OutputInvalid:
 		return true
 	default:
 		return false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // noModel is a model that nobody asks.
@@ -33,20 +34,20 @@ func TestWhenAJobIsDueAgain(t *testing.T) {
 		stops bool // the worker, while the job runs
 		fails bool
 		state hook.State
-		class hook.Code
+		class codes.Code
 		after time.Duration
 	}{
 		"it succeeds":                        {job: hook.Job{Idempotent: true, Attempt: 1}, state: hook.Completed, after: never},
-		"idempotent, stopped":                {job: hook.Job{Idempotent: true, Attempt: 1}, stops: true, state: hook.Interrupted, class: hook.CodeCanceled, after: 0},
-		"idempotent, stopped at the last":    {job: hook.Job{Idempotent: true, Attempt: 3}, stops: true, state: hook.Interrupted, class: hook.CodeCanceled, after: 0},
-		"not idempotent, stopped":            {job: hook.Job{Attempt: 1}, stops: true, state: hook.Interrupted, class: hook.CodeCanceled, after: never},
-		"idempotent, fails":                  {job: hook.Job{Idempotent: true, Attempt: 2}, fails: true, state: hook.Failed, class: hook.CodeError, after: pause},
-		"idempotent, fails at the last":      {job: hook.Job{Idempotent: true, Attempt: 3}, fails: true, state: hook.Failed, class: hook.CodeError, after: never},
-		"not idempotent, fails":              {job: hook.Job{Attempt: 1}, fails: true, state: hook.Failed, class: hook.CodeError, after: never},
-		"its handler is gone":                {job: hook.Job{Handler: "gone", Idempotent: true, Attempt: 1}, state: hook.Failed, class: hook.CodeHandlerGone, after: never},
-		"its handler has changed":            {job: hook.Job{Version: "2", Idempotent: true, Attempt: 1}, state: hook.Failed, class: hook.CodeHandlerChanged, after: never},
-		"its agent is another worker's":      {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Attempt: 1}, state: hook.Interrupted, class: hook.CodeHandlerGone, after: strangeJob},
-		"its agent is another's, idempotent": {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Idempotent: true, Attempt: 1}, state: hook.Interrupted, class: hook.CodeHandlerGone, after: strangeJob},
+		"idempotent, stopped":                {job: hook.Job{Idempotent: true, Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
+		"idempotent, stopped at the last":    {job: hook.Job{Idempotent: true, Attempt: 3}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
+		"not idempotent, stopped":            {job: hook.Job{Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: never},
+		"idempotent, fails":                  {job: hook.Job{Idempotent: true, Attempt: 2}, fails: true, state: hook.Failed, class: codes.Error, after: pause},
+		"idempotent, fails at the last":      {job: hook.Job{Idempotent: true, Attempt: 3}, fails: true, state: hook.Failed, class: codes.Error, after: never},
+		"not idempotent, fails":              {job: hook.Job{Attempt: 1}, fails: true, state: hook.Failed, class: codes.Error, after: never},
+		"its handler is gone":                {job: hook.Job{Handler: "gone", Idempotent: true, Attempt: 1}, state: hook.Failed, class: codes.HandlerGone, after: never},
+		"its handler has changed":            {job: hook.Job{Version: "2", Idempotent: true, Attempt: 1}, state: hook.Failed, class: codes.HandlerChanged, after: never},
+		"its agent is another worker's":      {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Attempt: 1}, state: hook.Interrupted, class: codes.HandlerGone, after: strangeJob},
+		"its agent is another's, idempotent": {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Idempotent: true, Attempt: 1}, state: hook.Interrupted, class: codes.HandlerGone, after: strangeJob},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
@@ -235,7 +236,7 @@ func TestStrangersSpendNoAttempts(t *testing.T) {
 		err := queue.Work(ctx, func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 			defer stop()
 			run := job.Begun(time.Now())
-			run.State, run.Class, run.Ended = hook.Interrupted, hook.CodeHandlerGone, run.Started
+			run.State, run.Class, run.Ended = hook.Interrupted, codes.HandlerGone, run.Started
 			return run, run.Ended
 		})
 		if err != nil {

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"strings"
 )
@@ -44,10 +45,10 @@ func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
 	case err == nil && !held:
 		d.traceWhen(e)
 	case err != nil && d.def.kind == Gate: // a broken condition must not open a gate
-		d.diagnose(e, CodeMatchFailed, "the condition failed", err)
+		d.diagnose(e, codes.MatchFailed, "the condition failed", err)
 		return true
 	case err != nil: // elsewhere it is a failure like any other
-		d.fail(e, d.mark, 0, Problem{Code: CodeMatchFailed, Err: err})
+		d.fail(e, d.mark, 0, Problem{Code: codes.MatchFailed, Err: err})
 		return false
 	}
 	return held
@@ -80,14 +81,14 @@ func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
 	d.traceSkipped(e)
 	// What a cancelled rewriter should have kept from view stays out of view.
 	if d.stop < 0 && e.rewrites && !e.shadow && d.def.kind != Gate && e.sub.opts.Failure.mode == closed {
-		p := Problem{Phase: d.def.name, Subscription: e.sub.id, Rewrites: true, Code: CodeCanceled, Err: d.err}
+		p := Problem{Phase: d.def.name, Subscription: e.sub.id, Rewrites: true, Code: codes.Canceled, Err: d.err}
 		if out, ok := d.closed(p); ok {
 			d.stand(e, out, new(detail), p)
 		}
 	}
 }
 
-func (d *dispatch[In, Out]) diagnose(e *entry[In, Out], code Code, message string, err error) Diagnostic {
+func (d *dispatch[In, Out]) diagnose(e *entry[In, Out], code codes.Code, message string, err error) Diagnostic {
 	diag := Diagnostic{
 		Code: code, Level: code.Level(), Phase: d.def.name, Subscription: e.sub.id, Message: message, Err: err,
 	}
@@ -120,7 +121,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	}
 	if missing := ans.uses() &^ e.caps; missing != 0 {
 		d.refuse(e, start, took, out, ans, Problem{
-			Code: CodeCapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription may not contribute: %s", missing, declaring(missing, e.sub.opts.Origin)),
+			Code: codes.CapabilityMissing, Err: fmt.Errorf("the answer needs %s, which the subscription may not contribute: %s", missing, declaring(missing, e.sub.opts.Origin)),
 		})
 		return
 	}
@@ -128,7 +129,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	if e.rewrites && ans.uses()&rewriting != 0 {
 		var err error
 		if in, err = d.rewrite(e, out); err != nil {
-			d.refuse(e, start, took, out, ans, Problem{Code: CodeOutputInvalid, Err: err})
+			d.refuse(e, start, took, out, ans, Problem{Code: codes.OutputInvalid, Err: err})
 			return
 		}
 	}
@@ -207,7 +208,7 @@ func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
 
 // invalidAnswer is the problem of an output that makes no sense.
 func invalidAnswer(ans *Answer) Problem {
-	return Problem{Code: CodeOutputInvalid, Err: &SafeError{Code: CodeOutputInvalid, Message: "the answer makes no sense: " + ans.Invalid}}
+	return Problem{Code: codes.OutputInvalid, Err: &SafeError{Code: codes.OutputInvalid, Message: "the answer makes no sense: " + ans.Invalid}}
 }
 
 // rewrite applies the answer's rewriting, and survives a faulty phase.
@@ -256,6 +257,6 @@ func safeAudit(notes []Audit) []Audit {
 
 // The details of runs that were not asked are all alike.
 var (
-	skippedDetail  = &detail{class: CodeSkipped}
-	canceledDetail = &detail{class: CodeCanceled}
+	skippedDetail  = &detail{class: codes.Skipped}
+	canceledDetail = &detail{class: codes.Canceled}
 )

@@ -3,6 +3,7 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"github.com/belay-run/belay/hook/codes"
 	"reflect"
 	"strconv"
 	"time"
@@ -139,7 +140,7 @@ type Merging struct {
 
 // Diagnose adds a diagnostic about the answer being merged. The message must
 // quote no values.
-func (m *Merging) Diagnose(code Code, message string) {
+func (m *Merging) Diagnose(code codes.Code, message string) {
 	m.diagnostics = append(m.diagnostics, Diagnostic{
 		Code: code, Level: code.Level(), Phase: m.phase, Subscription: m.From, Message: message,
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 var errEscape = errors.New("the user pressed escape")
@@ -137,8 +138,8 @@ func TestTimeoutFurtherOutIsACancel(t *testing.T) {
 				dispatch(t, gatePhase, turn, write)
 				synctest.Wait()
 				runs := turn.Take()
-				equal(t, "class of the outer", runOf(t, runs, "outer").Class, hook.CodeTimeout)
-				equal(t, "class of the inner", runOf(t, runs, "inner").Class, hook.CodeCanceled)
+				equal(t, "class of the outer", runOf(t, runs, "outer").Class, codes.Timeout)
+				equal(t, "class of the inner", runOf(t, runs, "inner").Class, codes.Canceled)
 			})
 		})
 	}

@@ -41,7 +41,7 @@ const (
 )
 
 // AllCapabilities is every capability there is.
-const AllCapabilities = capabilityEnd - 1
+const allCapabilities = capabilityEnd - 1
 
 // rewriting marks the handlers that run first, one at a time.
 const rewriting = CanRewriteInput | CanRewriteOutput | CanRewritePrompt
@@ -161,7 +161,7 @@ func (o Origin) String() string {
 func DefaultGrants(o Origin) Capability {
 	switch o.Kind {
 	case OriginHost, OriginOperator:
-		return AllCapabilities
+		return allCapabilities
 	default:
 		return CanBlock | CanAsk | CanAddContext | CanAudit
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // The names are those that files and grants use.
@@ -18,7 +19,7 @@ func TestCapabilityNames(t *testing.T) {
 		"block", "ask", "context", "audit", "jobs", "policy", "sections", "tools",
 		"rewrite_input", "rewrite_output", "rewrite_prompt", "answer", "approve",
 	}
-	same(t, "names", hook.AllCapabilities.Names(), want)
+	same(t, "names", hook.DefaultGrants(hook.Origin{}).Names(), want)
 	for i, name := range want {
 		got, err := hook.ParseCapabilities(name)
 		if err != nil || got != 1<<i {
@@ -64,7 +65,7 @@ func TestCapabilitiesAreDeclaredWithinTheGrants(t *testing.T) {
 		{"the operator may rewrite", nil, rewrites(operator), true},
 		{"a project may not", nil, rewrites(project), false},
 		{"a space may not", nil, rewrites(space), false},
-		{"a space with the grant may", only(hook.AllCapabilities), rewrites(space), true},
+		{"a space with the grant may", only(hook.DefaultGrants(hook.Origin{})), rewrites(space), true},
 		{"a project may not schedule jobs", nil, schedules(project), false},
 		{"a project may block", nil, gateWith(hook.Options{Origin: project, Capabilities: hook.CanBlock | hook.CanAsk | hook.CanAddContext | hook.CanAudit}), true},
 		{"a project that declares nothing has what it was granted", nil, gateWith(hook.Options{Origin: project}), true},
@@ -126,11 +127,11 @@ func TestAnswerBeyondTheCapabilitiesFailsWhole(t *testing.T) {
 					return
 				}
 				equal(t, "state", run.State, hook.Failed)
-				equal(t, "class", run.Class, hook.CodeCapabilityMissing)
+				equal(t, "class", run.Class, codes.CapabilityMissing)
 				equal(t, "verdict", out.Output.Severity, hook.SeverityPass)
 				equal(t, "context", len(out.Output.Context), 0)
 				equal(t, "contributions on record", len(run.Contributed)+len(run.Audit), 0)
-				same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeCapabilityMissing})
+				same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.CapabilityMissing})
 				if !strings.Contains(out.Diagnostics[0].Message, test.missing) {
 					t.Errorf("the diagnostic does not name %s: %v", test.missing, out.Diagnostics[0])
 				}

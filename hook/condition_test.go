@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // redactPhase is a collect phase whose handlers may rewrite the text. One that
@@ -60,17 +61,17 @@ func TestBrokenConditionFailsByMode(t *testing.T) {
 				collectPhase.On("closed", says(findings{}), &hook.Options{Match: match, Failure: hook.Closed}))
 			s := snapshot(t, rt)
 			equal(t, "a gate asks its handler", dispatch(t, gatePhase, s, write).Output.Reason, "asked all the same")
-			if _, err := collectPhase.Dispatch(t.Context(), s, write); !hasCode(err, hook.CodeMatchFailed) {
+			if _, err := collectPhase.Dispatch(t.Context(), s, write); !hasCode(err, codes.MatchFailed) {
 				t.Errorf("a collect phase that fails closed: got %v", err)
 			}
-			equal(t, "on record", runOf(t, s.Take(), "closed").Class, hook.CodeMatchFailed)
+			equal(t, "on record", runOf(t, s.Take(), "closed").Class, codes.MatchFailed)
 			out := dispatch(t, redactPhase, redactor(t, match), write)
 			equal(t, "what should have been rewritten", out.Input.text, "[withheld]")
 		})
 	}
 }
 
-func hasCode(err error, code hook.Code) bool {
+func hasCode(err error, code codes.Code) bool {
 	failure, ok := errors.AsType[*hook.FailureError](err)
 	return ok && failure.Code == code
 }
@@ -124,7 +125,7 @@ func TestAnswerInItsPlaceThatCannotBeApplied(t *testing.T) {
 		Failure: rewritePhase.Fallback(edit{Text: "unfit"}),
 	})))
 	out, err := rewritePhase.Dispatch(t.Context(), snapshot(t, rt), write)
-	if !hasCode(err, hook.CodeOutputInvalid) || !errors.Is(err, errUnfit) || out.Output.Severity != hook.SeverityDeny {
+	if !hasCode(err, codes.OutputInvalid) || !errors.Is(err, errUnfit) || out.Output.Severity != hook.SeverityDeny {
 		t.Errorf("got %+v, %v; want a denial: the input must not pass as it was", out.Output, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // modes are the failure modes of a gate.
@@ -23,14 +24,14 @@ func TestADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {
 		rule   string
 		grants hook.Capability
 		says   verdict
-		code   hook.Code
+		code   codes.Code
 	}{
-		{"context that is not granted", hook.CanBlock, verdict{Severity: hook.SeverityDeny, Reason: "mine", Context: []string{"c"}}, hook.CodeCapabilityMissing},
-		{"an audit note that is not granted", hook.CanBlock, verdict{Severity: hook.SeverityHalt, Reason: "mine", Audit: []hook.Audit{{Code: "a"}}}, hook.CodeCapabilityMissing},
-		{"a job that is not granted", hook.CanBlock, verdict{Severity: hook.SeverityDeny, Reason: "mine", Jobs: unknown}, hook.CodeCapabilityMissing},
-		{"a job that cannot be scheduled", hook.CanBlock | hook.CanSchedule, verdict{Severity: hook.SeverityHalt, Reason: "mine", Jobs: unknown}, hook.CodeJobUnknown},
-		{"the denial itself is not granted", hook.CanAudit, verdict{Severity: hook.SeverityDeny, Reason: "mine"}, hook.CodeCapabilityMissing},
-		{"nothing is granted", hook.NoCapability, verdict{Severity: hook.SeverityHalt, Reason: "mine", Context: []string{"c"}}, hook.CodeCapabilityMissing},
+		{"context that is not granted", hook.CanBlock, verdict{Severity: hook.SeverityDeny, Reason: "mine", Context: []string{"c"}}, codes.CapabilityMissing},
+		{"an audit note that is not granted", hook.CanBlock, verdict{Severity: hook.SeverityHalt, Reason: "mine", Audit: []hook.Audit{{Code: "a"}}}, codes.CapabilityMissing},
+		{"a job that is not granted", hook.CanBlock, verdict{Severity: hook.SeverityDeny, Reason: "mine", Jobs: unknown}, codes.CapabilityMissing},
+		{"a job that cannot be scheduled", hook.CanBlock | hook.CanSchedule, verdict{Severity: hook.SeverityHalt, Reason: "mine", Jobs: unknown}, codes.JobUnknown},
+		{"the denial itself is not granted", hook.CanAudit, verdict{Severity: hook.SeverityDeny, Reason: "mine"}, codes.CapabilityMissing},
+		{"nothing is granted", hook.NoCapability, verdict{Severity: hook.SeverityHalt, Reason: "mine", Context: []string{"c"}}, codes.CapabilityMissing},
 	} {
 		for mode, failure := range modes {
 			for _, w := range ways {
@@ -48,7 +49,7 @@ func TestADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {
 					equal(t, "reason", out.Output.Reason, "mine")
 					equal(t, "by", out.By, "a")
 					equal(t, "context", len(out.Output.Context), 0)
-					same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{test.code})
+					same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{test.code})
 					same(t, "asked after the denial", asked.all(), nil)
 					run := runOf(t, s.Take(), "a")
 					equal(t, "state", run.State, hook.Failed)
@@ -75,7 +76,7 @@ func TestADenialStandsIfItsRewritingCannotBeApplied(t *testing.T) {
 			// This phase has no Verdict, so its answer for failures stands: it denies.
 			equal(t, "severity, "+text+", "+failure.String(), out.Output.Severity, hook.SeverityDeny)
 			equal(t, "text, "+text, out.Input.text, write.text)
-			same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeOutputInvalid})
+			same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.OutputInvalid})
 		}
 	}
 }
@@ -97,7 +98,7 @@ func TestOnlyADenialStandsWithAFaultInTheSameAnswer(t *testing.T) {
 		rt := newRuntime(t, nil, gatePhase.On("a", says, &o))
 		out := dispatch(t, gatePhase, snapshot(t, rt), write)
 		equal(t, rule+": severity", out.Output.Severity, hook.SeverityPass)
-		same(t, rule+": diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeCapabilityMissing})
+		same(t, rule+": diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.CapabilityMissing})
 	}
 }
 
@@ -153,7 +154,7 @@ func TestADenialStandsIfItsVerdictPanicsOrPasses(t *testing.T) {
 		}
 		install(t, rt, phase.On("a", sayDeny, &hook.Options{Capabilities: hook.CanBlock, Failure: hook.Open}))
 		out := dispatch(t, phase, snapshot(t, rt), write)
-		if out.Output.Severity != hook.SeverityDeny || len(out.Output.Context) > 0 || !slices.Contains(codesOf(out.Diagnostics), hook.CodeCapabilityMissing) {
+		if out.Output.Severity != hook.SeverityDeny || len(out.Output.Context) > 0 || !slices.Contains(codesOf(out.Diagnostics), codes.CapabilityMissing) {
 			t.Errorf("%s: %+v, want a bare denial", rule, out.Output)
 		}
 	}

@@ -22,37 +22,37 @@ func TestDependencyErrors(t *testing.T) {
 		{
 			"a dependency that does not exist",
 			[]node{{id: "a", after: []string{"ghost"}}},
-			&hook.MissingDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "after", Dependency: "ghost"},
+			&hook.DependencyError{Subscription: "a", Phase: "test.rewrite", Field: "after", Dependency: "ghost"},
 			[]string{`"a"`, "test.rewrite", "after", `"ghost"`},
 		},
 		{
 			"a dependency whose name is nearly right",
 			[]node{{id: "a", before: []string{"no-prood"}}, {id: "no-prod"}},
-			&hook.MissingDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "no-prood", Suggestion: ` (did you mean "no-prod"?)`},
+			&hook.DependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "no-prood"},
 			[]string{"before", `did you mean "no-prod"?`},
 		},
 		{
 			"a dependency that does not exist is not taken for the one who names it",
 			[]node{{id: "h2", after: []string{"hh"}}},
-			&hook.MissingDependencyError{Subscription: "h2", Phase: "test.rewrite", Field: "after", Dependency: "hh"},
+			&hook.DependencyError{Subscription: "h2", Phase: "test.rewrite", Field: "after", Dependency: "hh"},
 			[]string{`there is no subscription "hh"`},
 		},
 		{
 			"a dependency that is disabled",
 			[]node{{id: "a", before: []string{"b"}}, {id: "b", disabled: true}},
-			&hook.DisabledDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "b"},
+			&hook.DependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "b"},
 			[]string{`"a"`, "before", `"b" is disabled`},
 		},
 		{
 			"a dependency in another phase",
 			[]node{{id: "a", after: []string{elsewhere}}},
-			&hook.OtherPhaseError{Subscription: "a", Phase: "test.rewrite", Field: "after", Dependency: elsewhere, DependencyPhases: []string{"test.gate"}},
+			&hook.DependencyError{Subscription: "a", Phase: "test.rewrite", Field: "after", Dependency: elsewhere},
 			[]string{`"a"`, "after", "is on test.gate"},
 		},
 		{
 			"a dependency on itself",
 			[]node{{id: "a", before: []string{"a"}}},
-			&hook.SelfDependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before"},
+			&hook.DependencyError{Subscription: "a", Phase: "test.rewrite", Field: "before", Dependency: "a"},
 			[]string{`"a"`, "before", "itself"},
 		},
 		{
@@ -168,5 +168,5 @@ func TestCycleBesideOtherProblems(t *testing.T) {
 	for _, problem := range installProblems(t, err) {
 		kinds = append(kinds, fmt.Sprintf("%T", problem))
 	}
-	same(t, "problems", kinds, []string{"*hook.OptionError", "*hook.MissingDependencyError", "*hook.CycleError"})
+	same(t, "problems", kinds, []string{"*hook.OptionError", "*hook.DependencyError", "*hook.CycleError"})
 }

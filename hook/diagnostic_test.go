@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // The constants and the table, from which the documentation is made, are one
@@ -41,7 +42,7 @@ func TestEveryCodeIsInTheTable(t *testing.T) {
 		t.Fatalf("only %d constants found: the test does not look at the right thing", len(constants))
 	}
 	var table []string
-	for _, info := range hook.Codes() {
+	for _, info := range codes.All() {
 		table = append(table, string(info.Code))
 		if !regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`).MatchString(string(info.Code)) {
 			t.Errorf("%s: a code is two dotted words", info.Code)
@@ -51,7 +52,7 @@ func TestEveryCodeIsInTheTable(t *testing.T) {
 				t.Errorf("%s: %q is no sentence", info.Code, text)
 			}
 		}
-		if !slices.Contains([]hook.Level{hook.LevelInfo, hook.LevelWarn, hook.LevelError}, info.Level) {
+		if !slices.Contains([]codes.Level{codes.LevelInfo, codes.LevelWarn, codes.LevelError}, info.Level) {
 			t.Errorf("%s: unknown level %q", info.Code, info.Level)
 		}
 		equal(t, "level of "+string(info.Code), info.Code.Level(), info.Level)
@@ -67,25 +68,25 @@ func TestEveryCodeIsInTheTable(t *testing.T) {
 // SPEC H-16
 func TestCodesAreStable(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[hook.Code]string{
-		hook.CodeTimeout: "hook.timeout", hook.CodePanic: "hook.panic", hook.CodeCapabilityMissing: "hook.capability_missing",
-		hook.CodeOutputInvalid: "hook.output_invalid", hook.CodeQuarantined: "hook.quarantined",
-		hook.CodePolicyConflict: "policy.conflict", hook.CodeSectionTruncated: "prompt_section.truncated",
+	for code, want := range map[codes.Code]string{
+		codes.Timeout: "hook.timeout", codes.Panic: "hook.panic", codes.CapabilityMissing: "hook.capability_missing",
+		codes.OutputInvalid: "hook.output_invalid", codes.Quarantined: "hook.quarantined",
+		codes.PolicyConflict: "policy.conflict", codes.SectionTruncated: "prompt_section.truncated",
 	} {
 		equal(t, "code", string(code), want)
 	}
-	equal(t, "level of a code that nobody knows", hook.Code("x.y").Level(), hook.LevelWarn)
-	table := hook.Codes()
+	equal(t, "level of a code that nobody knows", codes.Code("x.y").Level(), codes.LevelWarn)
+	table := codes.All()
 	table[0].Code = "spoilt"
-	equal(t, "the table after a caller changed its copy", hook.Codes()[0].Code, hook.CodeError)
+	equal(t, "the table after a caller changed its copy", codes.All()[0].Code, codes.Error)
 }
 
 // SPEC H-16
 func TestDiagnosticReadsWell(t *testing.T) {
 	t.Parallel()
-	d := hook.Diagnostic{Code: hook.CodeTimeout, Phase: "tool.pre", Subscription: "no-prod", Message: "no answer within 1s"}
+	d := hook.Diagnostic{Code: codes.Timeout, Phase: "tool.pre", Subscription: "no-prod", Message: "no answer within 1s"}
 	equal(t, "text", d.String(), "hook.timeout no-prod at tool.pre: no answer within 1s")
-	equal(t, "text of a bare code", hook.Diagnostic{Code: hook.CodeTimeout}.String(), "hook.timeout")
+	equal(t, "text of a bare code", hook.Diagnostic{Code: codes.Timeout}.String(), "hook.timeout")
 }
 
 // A handler's own code and message reach the record if it vouches for them, cut
@@ -98,17 +99,17 @@ func TestSafeErrors(t *testing.T) {
 	for _, test := range []struct {
 		rule    string
 		err     error
-		code    hook.Code
+		code    codes.Code
 		message string
 	}{
-		{"an ordinary error leaves its class", errors.New("secret"), hook.CodeError, ""},
-		{"a safe error leaves its message", &hook.SafeError{Message: "no config"}, hook.CodeError, "no config"},
+		{"an ordinary error leaves its class", errors.New("secret"), codes.Error, ""},
+		{"a safe error leaves its message", &hook.SafeError{Message: "no config"}, codes.Error, "no config"},
 		{"and its code", &hook.SafeError{Code: "my.code", Message: "no config"}, "my.code", "no config"},
-		{"but not its cause", &hook.SafeError{Message: "no config", Err: errors.New("secret")}, hook.CodeError, "no config"},
-		{"nor its reason", &hook.SafeError{Message: "no config", Reason: "secret"}, hook.CodeError, "no config"},
-		{"wrapped in others", errors.Join(errors.New("secret"), &hook.SafeError{Message: "no config"}), hook.CodeError, "no config"},
-		{"a long message is cut", &hook.SafeError{Message: long}, hook.CodeError, strings.Repeat("ä", 512)},
-		{"512 characters are not", &hook.SafeError{Message: long[:1024]}, hook.CodeError, long[:1024]},
+		{"but not its cause", &hook.SafeError{Message: "no config", Err: errors.New("secret")}, codes.Error, "no config"},
+		{"nor its reason", &hook.SafeError{Message: "no config", Reason: "secret"}, codes.Error, "no config"},
+		{"wrapped in others", errors.Join(errors.New("secret"), &hook.SafeError{Message: "no config"}), codes.Error, "no config"},
+		{"a long message is cut", &hook.SafeError{Message: long}, codes.Error, strings.Repeat("ä", 512)},
+		{"512 characters are not", &hook.SafeError{Message: long[:1024]}, codes.Error, long[:1024]},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"math"
 	"slices"
 	"sync"
@@ -225,18 +226,18 @@ func (def *defined[In, Out]) refuse(o *Outcome[In, Out], err error) error {
 	return err
 }
 
-func refusalCode(err error) Code {
+func refusalCode(err error) codes.Code {
 	var journal *JournalError
 	var failure *FailureError
 	switch {
 	case errors.As(err, &journal):
-		return CodeJournal
+		return codes.Journal
 	case errors.As(err, &failure):
 		return failure.Code
 	case errors.Is(err, ErrReleased):
-		return CodeReleased
+		return codes.Released
 	default:
-		return CodeCanceled
+		return codes.Canceled
 	}
 }
 
@@ -284,7 +285,7 @@ func (d *dispatch[In, Out]) merge(o *Outcome[In, Out]) (worst Severity, err erro
 		if r := recover(); r != nil {
 			worst = SeverityPass
 			err = &FailureError{Problem{
-				Phase: d.def.name, Subscription: "the merge rule", Code: CodePanic, Err: panicked(r).Err,
+				Phase: d.def.name, Subscription: "the merge rule", Code: codes.Panic, Err: panicked(r).Err,
 			}}
 		}
 	}()

@@ -20,7 +20,8 @@ var (
 // InstallError reports everything that kept Install from installing. Nothing
 // was installed.
 type InstallError struct {
-	// Problems are *OptionError, the six dependency errors, or *InUseError.
+	// Problems are *OptionError, *DependencyError, *CycleError, *RewriterOrderError or
+	// *InUseError.
 	Problems []error
 }
 
@@ -61,52 +62,23 @@ func (o Origin) where() string {
 	return fmt.Sprintf("%s:%d: ", o.File, o.Line)
 }
 
-// MissingDependencyError says that a subscription is ordered against one that
-// does not exist.
-type MissingDependencyError struct {
-	Subscription, Phase, Field, Dependency, Suggestion string
-	Origin                                             Origin
+// DependencyError says that a subscription cannot be ordered against another: the other
+// does not exist, is disabled, is on another phase only, or is the subscription itself.
+type DependencyError struct {
+	Subscription, Phase string
+	// Field is the option's wire name: after or before.
+	Field string
+	// Dependency is the id that the option names.
+	Dependency string
+	Origin     Origin
+	// Kind is missing, disabled, other_phase or self.
+	Kind string
+	// Reason says what is wrong and what to do.
+	Reason string
 }
 
-func (e *MissingDependencyError) Error() string {
-	return fmt.Sprintf("%ssubscription %q on %s: %s: there is no subscription %q%s",
-		e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Dependency, e.Suggestion)
-}
-
-// DisabledDependencyError says that a subscription is ordered against one that
-// is disabled.
-type DisabledDependencyError struct {
-	Subscription, Phase, Field, Dependency string
-	Origin                                 Origin
-}
-
-func (e *DisabledDependencyError) Error() string {
-	return fmt.Sprintf("%ssubscription %q on %s: %s: %q is disabled; enable it or drop the dependency",
-		e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Dependency)
-}
-
-// OtherPhaseError says that a subscription is ordered against one that is only
-// on another phase. Order exists within a phase.
-type OtherPhaseError struct {
-	Subscription, Phase, Field, Dependency string
-	Origin                                 Origin
-	// DependencyPhases are where it is.
-	DependencyPhases []string
-}
-
-func (e *OtherPhaseError) Error() string {
-	return fmt.Sprintf("%ssubscription %q on %s: %s: %q is on %s; order exists within one phase",
-		e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Dependency, strings.Join(e.DependencyPhases, ", "))
-}
-
-// SelfDependencyError says that a subscription is ordered against itself.
-type SelfDependencyError struct {
-	Subscription, Phase, Field string
-	Origin                     Origin
-}
-
-func (e *SelfDependencyError) Error() string {
-	return fmt.Sprintf("%ssubscription %q on %s: %s: it names itself", e.Origin.where(), e.Subscription, e.Phase, e.Field)
+func (e *DependencyError) Error() string {
+	return fmt.Sprintf("%ssubscription %q on %s: %s: %s", e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Reason)
 }
 
 // CycleError says that subscriptions are ordered in a circle.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 		d.skip(e)
 		return false
 	}
-	d.fail(e, d.mark, 0, Problem{Code: CodeJournal, Err: d.unwritten})
+	d.fail(e, d.mark, 0, Problem{Code: codes.Journal, Err: d.unwritten})
 	if d.def.kind == Gate && !e.shadow { // closed, whatever the failure mode says
 		d.stop = min(d.stop, e.pos)
 		if d.err == nil {

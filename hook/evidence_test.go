@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // countingJournal counts what is appended, and can be told to fail.
@@ -258,9 +259,9 @@ func TestStartThatCannotBeRecorded(t *testing.T) {
 						out, err := collectPhase.Dispatch(t.Context(), s, write)
 						failed, closed := errors.AsType[*hook.FailureError](err)
 						switch {
-						case failure == hook.Closed && (!closed || failed.Code != hook.CodeJournal || failed.Subscription != "a"):
+						case failure == hook.Closed && (!closed || failed.Code != codes.Journal || failed.Subscription != "a"):
 							t.Errorf("collect, closed: got %v, want the failure of a", err)
-						case failure == hook.Open && (err != nil || len(out.Output.Notes) != 1 || !slices.Contains(codesOf(out.Diagnostics), hook.CodeJournal)):
+						case failure == hook.Open && (err != nil || len(out.Output.Notes) != 1 || !slices.Contains(codesOf(out.Diagnostics), codes.Journal)):
 							t.Errorf("collect, open: got %v, %+v, %v; want what others say and a diagnostic", err, out.Output, out.Diagnostics)
 						}
 						same(t, "handlers that ran", ran.all(), nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // A handler that does not answer in time is abandoned. What that means is the
@@ -44,7 +45,7 @@ func try(ctx context.Context, runtime *hook.Runtime) {
 	defer func() { _ = turn.Release(ctx) }()
 	outcome, err := beforeUpload.Dispatch(ctx, turn, upload{name: "cat.png"})
 	check(err)
-	codes := []hook.Code{}
+	codes := []codes.Code{}
 	for _, d := range outcome.Diagnostics {
 		codes = append(codes, d.Code)
 	}

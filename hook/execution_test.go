@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // SPEC H-09
@@ -172,7 +173,7 @@ func TestFiredRunIsBoundByItsTimeout(t *testing.T) {
 		}
 		equal(t, "time-outs on record", len(list(t, journal, hook.Filter{States: []hook.State{hook.TimedOut}})), 8)
 		out := dispatch(t, observePhase, s, write)
-		same(t, "the ninth", codesOf(out.Diagnostics), []hook.Code{hook.CodeQuarantined})
+		same(t, "the ninth", codesOf(out.Diagnostics), []codes.Code{codes.Quarantined})
 		close(release)
 		synctest.Wait()
 		out = dispatch(t, observePhase, s, write)
@@ -195,7 +196,7 @@ func TestFiredRunsAreBounded(t *testing.T) {
 			same(t, "diagnostics", codesOf(dispatch(t, observePhase, s, write).Diagnostics), nil)
 		}
 		out := dispatch(t, observePhase, s, write)
-		same(t, "diagnostics of one too many", codesOf(out.Diagnostics), []hook.Code{hook.CodeOverloaded})
+		same(t, "diagnostics of one too many", codesOf(out.Diagnostics), []codes.Code{codes.Overloaded})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := rt.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {

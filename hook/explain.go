@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -35,9 +36,9 @@ type Explained struct {
 	ID       string `json:"id"`
 	Asked    bool   `json:"asked"`
 	// Why says why it was not asked, or how its run failed.
-	Why   string `json:"why,omitempty"`
-	State State  `json:"state,omitzero"`
-	Code  Code   `json:"code,omitempty"`
+	Why   string     `json:"why,omitempty"`
+	State State      `json:"state,omitzero"`
+	Code  codes.Code `json:"code,omitempty"`
 	// Contributed are the kinds of what it said; none is "no opinion".
 	Contributed []string `json:"contributed,omitempty"`
 	// Said is the answer itself, where it is at hand.
@@ -53,7 +54,7 @@ type Explained struct {
 // dispatch of the input would fail is in the explanation; the error is that it
 // could not be explained.
 func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
-	x := Explanation{Phase: p.Name(), Kind: p.Kind(), Entries: []Explained{}}
+	x := Explanation{Phase: p.Name(), Kind: p.Info().Kind, Entries: []Explained{}}
 	if !p.Active(s) {
 		x.Entries = append(x.Entries, disabledEntries(p.Plan(s))...)
 		return x, nil
@@ -166,10 +167,10 @@ func addRun(x *Explanation, position int, r Run, worst *Severity) {
 	x.Entries = append(x.Entries, entry)
 }
 
-func meaning(code Code) string {
-	for i := range codes {
-		if codes[i].Code == code {
-			return codes[i].Meaning
+func meaning(code codes.Code) string {
+	for _, info := range codes.All() {
+		if info.Code == code {
+			return info.Meaning
 		}
 	}
 	return string(code)
@@ -250,9 +251,9 @@ func (d *dispatch[In, Out]) traceSkipped(e *entry[In, Out]) {
 	if d.trace == nil {
 		return
 	}
-	why, code := "an earlier subscription had stopped the phase", CodeSkipped
+	why, code := "an earlier subscription had stopped the phase", codes.Skipped
 	if d.stop < 0 {
-		why, code = "the turn was cancelled", CodeCanceled
+		why, code = "the turn was cancelled", codes.Canceled
 	} else if at := slices.IndexFunc(d.answers, func(a answered[Out]) bool { return a.pos == d.stop }); at >= 0 {
 		why = d.answers[at].from + " had stopped the phase"
 	}
@@ -287,11 +288,11 @@ func (d *dispatch[In, Out]) traceFailure(e *entry[In, Out], p Problem, took int6
 		return
 	}
 	state := Failed
-	if p.Code == CodeTimeout {
+	if p.Code == codes.Timeout {
 		state = TimedOut
 	}
 	d.trace.said[e.sub.id] = Explained{
-		Asked: p.Code != CodeQuarantined && p.Code != CodeOverloaded,
+		Asked: p.Code != codes.Quarantined && p.Code != codes.Overloaded,
 		State: state, Code: p.Code, Why: p.Err.Error(), Latency: Latency(took),
 	}
 }

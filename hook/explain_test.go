@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // explained is a gate with something to say about everything.
@@ -56,16 +57,16 @@ func TestExplain(t *testing.T) {
 		equal(t, "scope", x.Scope, *write.scope)
 		equal(t, "won", x.Won, "g-guard")
 		equal(t, "merged", string(x.Merged), `{"severity":"deny","reason":"production is off limits","context":["mind the step"]}`)
-		same(t, "diagnostics", codesOf(x.Diagnostics), []hook.Code{hook.CodeError})
+		same(t, "diagnostics", codesOf(x.Diagnostics), []codes.Code{codes.Error})
 		want := []hook.Explained{
 			{Position: 1, ID: "a-quiet", Asked: true, State: hook.Completed},
 			{Position: 2, ID: "b-context", Asked: true, State: hook.Completed, Contributed: []string{"context"}, Said: json.RawMessage(`{"context":["mind the step"]}`)},
-			{Position: 3, ID: "c-broken", Asked: true, State: hook.Failed, Code: hook.CodeError, Why: "the handler is broken"},
+			{Position: 3, ID: "c-broken", Asked: true, State: hook.Failed, Code: codes.Error, Why: "the handler is broken"},
 			{Position: 4, ID: "d-trial", Asked: true, State: hook.Completed, Contributed: []string{"halt"}, Said: json.RawMessage(`{"severity":"halt","reason":"never"}`), Shadow: true},
 			{Position: 5, ID: "e-reader", Why: `it matches tool in [read*], this is "write"`},
 			{Position: 6, ID: "f-when", Why: "its condition does not hold: text is empty"},
 			{Position: 7, ID: "g-guard", Asked: true, State: hook.Completed, Contributed: []string{"deny"}, Said: json.RawMessage(`{"severity":"deny","reason":"production is off limits"}`), Won: true},
-			{Position: 8, ID: "h-never", State: hook.Skipped, Code: hook.CodeSkipped, Why: "g-guard had stopped the phase"},
+			{Position: 8, ID: "h-never", State: hook.Skipped, Code: codes.Skipped, Why: "g-guard had stopped the phase"},
 			{ID: "off", Why: "it is disabled"},
 		}
 		for i, e := range x.Entries {

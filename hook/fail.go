@@ -3,6 +3,7 @@ package hook
 import (
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // fail records a failed run and does what the failure mode says.
@@ -30,7 +31,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 	p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
 	diag := d.diagnose(e, p.Code, safeMessage(*p), p.Err)
 	state := Failed
-	if p.Code == CodeTimeout {
+	if p.Code == codes.Timeout {
 		state = TimedOut
 	}
 	diag.Phase, diag.Subscription = "", "" // the record says so already
@@ -72,7 +73,7 @@ func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Pr
 	if ans.uses()&rewriting != 0 {
 		in, err := d.rewrite(e, out)
 		if err != nil {
-			p.Code, p.Err = CodeOutputInvalid, fmt.Errorf("the answer in its place cannot be applied: %w", err)
+			p.Code, p.Err = codes.OutputInvalid, fmt.Errorf("the answer in its place cannot be applied: %w", err)
 			d.end(e, p)
 			return
 		}
@@ -93,8 +94,8 @@ func safeMessage(p Problem) string {
 		return cut(safe.Message, safeLength) // and nothing if it has none, whatever its code
 	}
 	switch p.Code {
-	case CodeCapabilityMissing, CodeTimeout, CodeQuarantined, CodeOverloaded, CodeCanceled,
-		CodeQueueFull, CodeNoQueue, CodeJobUnknown, CodeJobInvalid, CodeGoexit:
+	case codes.CapabilityMissing, codes.Timeout, codes.Quarantined, codes.Overloaded, codes.Canceled,
+		codes.QueueFull, codes.NoQueue, codes.JobUnknown, codes.JobInvalid, codes.Goexit:
 		return cut(p.Err.Error(), safeLength) // worded by the runtime
 	default:
 		return ""

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // RuntimeOptions.Failed is called once for each failure that no outcome tells of, and not for
@@ -31,7 +32,7 @@ func TestFailuresThatNobodyWaitsFor(t *testing.T) {
 		{"fire_and_record that succeeds", hook.Options{Execution: hook.FireAndRecord}, nil, nil},
 		{"background work", hook.Options{Execution: hook.Background}, broken, []string{"hook.error: it is broken"}},
 		{"background work that is tried three times", hook.Options{Execution: hook.Background, Idempotent: true, Retry: retries}, broken, []string{"hook.error: it is broken"}},
-		{"background work that is not worth another attempt", hook.Options{Execution: hook.Background, Idempotent: true, Retry: retries}, &hook.SafeError{Code: hook.CodeOutputInvalid, Message: "no answer"}, []string{"hook.output_invalid: no answer"}},
+		{"background work that is not worth another attempt", hook.Options{Execution: hook.Background, Idempotent: true, Retry: retries}, &hook.SafeError{Code: codes.OutputInvalid, Message: "no answer"}, []string{"hook.output_invalid: no answer"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

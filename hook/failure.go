@@ -3,6 +3,7 @@ package hook
 import (
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 type failureMode uint8
@@ -100,7 +101,7 @@ func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability
 type Problem struct {
 	Phase        string
 	Subscription string
-	Code         Code
+	Code         codes.Code
 	// Rewrites reports that the subscription may rewrite, so that its failure
 	// leaves the input as nobody wanted it seen.
 	Rewrites bool
@@ -117,7 +118,7 @@ func (p Problem) Reason() string {
 		return safe.Reason
 	}
 	switch p.Code {
-	case CodeError, CodeOutputInvalid, CodeCapabilityMissing, CodeTimeout, CodeQuarantined:
+	case codes.Error, codes.OutputInvalid, codes.CapabilityMissing, codes.Timeout, codes.Quarantined:
 		return fmt.Sprintf("%s could not decide: %v", p.Subscription, p.Err)
 	default:
 		return fmt.Sprintf("%s could not decide (%s)", p.Subscription, p.Code)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 var errBroken = errors.New("the handler is broken")
@@ -16,7 +17,7 @@ var errBroken = errors.New("the handler is broken")
 // misdeed is a way to fail.
 type misdeed struct {
 	name  string
-	code  hook.Code
+	code  codes.Code
 	state hook.State
 	// alone says that it takes a goroutine of its own to be survived.
 	alone bool
@@ -25,17 +26,17 @@ type misdeed struct {
 
 // misdeeds are the failures that any handler can come up with.
 var misdeeds = []misdeed{
-	{"an error", hook.CodeError, hook.Failed, false, func(context.Context) error { return errBroken }},
-	{"a panic", hook.CodePanic, hook.Failed, false, func(context.Context) error { panic("the handler is broken") }},
-	{"a nil panic", hook.CodePanic, hook.Failed, false, func(context.Context) error { panic(nil) }},
-	{"a goexit", hook.CodeGoexit, hook.Failed, true, func(context.Context) error { runtime.Goexit(); return nil }},
-	{"a timeout", hook.CodeTimeout, hook.TimedOut, false, func(ctx context.Context) error { <-ctx.Done(); return nil }},
-	{"a timeout with an error", hook.CodeTimeout, hook.TimedOut, false, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
-	{"a malformed answer", hook.CodeOutputInvalid, hook.Failed, false, func(context.Context) error {
-		return fmt.Errorf("decode: %w", &hook.SafeError{Code: hook.CodeOutputInvalid, Message: "no JSON"})
+	{"an error", codes.Error, hook.Failed, false, func(context.Context) error { return errBroken }},
+	{"a panic", codes.Panic, hook.Failed, false, func(context.Context) error { panic("the handler is broken") }},
+	{"a nil panic", codes.Panic, hook.Failed, false, func(context.Context) error { panic(nil) }},
+	{"a goexit", codes.Goexit, hook.Failed, true, func(context.Context) error { runtime.Goexit(); return nil }},
+	{"a timeout", codes.Timeout, hook.TimedOut, false, func(ctx context.Context) error { <-ctx.Done(); return nil }},
+	{"a timeout with an error", codes.Timeout, hook.TimedOut, false, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+	{"a malformed answer", codes.OutputInvalid, hook.Failed, false, func(context.Context) error {
+		return fmt.Errorf("decode: %w", &hook.SafeError{Code: codes.OutputInvalid, Message: "no JSON"})
 	}},
-	{"a missing executable", hook.CodeExecutableMissing, hook.Failed, false, func(context.Context) error {
-		return &hook.SafeError{Code: hook.CodeExecutableMissing, Message: "no such file"}
+	{"a missing executable", codes.ExecutableMissing, hook.Failed, false, func(context.Context) error {
+		return &hook.SafeError{Code: codes.ExecutableMissing, Message: "no such file"}
 	}},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"sync"
 	"sync/atomic"
 )
@@ -29,14 +30,14 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	if d.rt.firing.Add(1) > int64(d.rt.opts.InFlight) {
 		d.rt.firing.Add(-1)
 		d.fail(e, start, 0, Problem{
-			Code: CodeOverloaded, Err: fmt.Errorf("%d fire_and_record runs are under way", d.rt.opts.InFlight),
+			Code: codes.Overloaded, Err: fmt.Errorf("%d fire_and_record runs are under way", d.rt.opts.InFlight),
 		})
 		return
 	}
 	if alive := e.abandoned.Load(); alive >= int32(d.rt.opts.Abandoned) {
 		d.rt.firing.Add(-1)
 		d.fail(e, start, 0, Problem{
-			Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
+			Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
 		})
 		return
 	}
@@ -56,7 +57,7 @@ func (r *detached[In, Out]) main(parent context.Context) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	timeout := r.e.sub.opts.Timeout
-	stop := rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })
+	stop := rt.after(timeout, func() { cancel(&timeoutError{timeout}) })
 	defer stop()
 
 	end := bounded(ctx, begin(ctx, r.e.handle, r.in), r.e.abandoned, r.snap.drop)
@@ -87,7 +88,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 		rt.tellFailed(rec.scope, *p)
 	}
 	if err := rt.recordLate(ctx, rt.run(&rec)); err != nil {
-		rt.logFailure(ctx, rec.scope, Problem{Phase: r.def.name, Subscription: r.e.sub.id, Code: CodeJournal, Err: err})
+		rt.logFailure(ctx, rec.scope, Problem{Phase: r.def.name, Subscription: r.e.sub.id, Code: codes.Journal, Err: err})
 	}
 }
 
@@ -98,7 +99,7 @@ func (e *installed) detachedProblem(ans *Answer) *Problem {
 		return &p
 	}
 	if extra := ans.uses() &^ (e.caps & (CanAudit | CanSchedule)); extra != 0 || ans.Severity != SeverityPass {
-		return &Problem{Code: CodeCapabilityMissing, Err: fmt.Errorf(
+		return &Problem{Code: codes.CapabilityMissing, Err: fmt.Errorf(
 			"%s work may contribute audit and jobs alone, not %s", e.sub.opts.Execution, extra)}
 	}
 	return nil
@@ -107,7 +108,7 @@ func (e *installed) detachedProblem(ans *Answer) *Problem {
 // fail turns a record into that of a failed run.
 func (r *record) fail(p Problem) {
 	r.state = Failed
-	if p.Code == CodeTimeout {
+	if p.Code == codes.Timeout {
 		r.state = TimedOut
 	}
 	diag := Diagnostic{Code: p.Code, Level: p.Code.Level(), Message: safeMessage(p)}
@@ -176,10 +177,10 @@ func bounded(ctx context.Context, ended <-chan ending, alive *atomic.Int32, rele
 }
 
 func cancelProblem(ctx context.Context) *Problem {
-	if late, ok := errors.AsType[*TimeoutError](context.Cause(ctx)); ok {
-		return &Problem{Code: CodeTimeout, Err: late}
+	if late, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok {
+		return &Problem{Code: codes.Timeout, Err: late}
 	}
-	return &Problem{Code: CodeCanceled, Err: errors.New("the work was cancelled")}
+	return &Problem{Code: codes.Canceled, Err: errors.New("the work was cancelled")}
 }
 
 // Drain waits until the runs that nobody waits for have ended and are on

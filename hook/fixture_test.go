@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -116,8 +117,8 @@ func list(t testing.TB, j hook.ListJournal, filter hook.Filter) []hook.Run {
 }
 
 // codesOf lists the codes of diagnostics.
-func codesOf(diags []hook.Diagnostic) []hook.Code {
-	var codes []hook.Code
+func codesOf(diags []hook.Diagnostic) []codes.Code {
+	var codes []codes.Code
 	for _, d := range diags {
 		codes = append(codes, d.Code)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -57,9 +58,9 @@ func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out
 // problem classifies a returned error.
 func (d *dispatch[In, Out]) problem(err error) Problem {
 	code := classify(err)
-	if code == CodeError && d.ctx.Err() != nil &&
+	if code == codes.Error && d.ctx.Err() != nil &&
 		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(d.ctx))) {
-		code = CodeCanceled
+		code = codes.Canceled
 		err = errors.New("the turn was cancelled")
 	}
 	return Problem{Code: code, Err: err}
@@ -97,11 +98,11 @@ type panicError struct {
 func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
 
 func panicked(value any) Problem {
-	return Problem{Code: CodePanic, Err: &panicError{value, debug.Stack()}}
+	return Problem{Code: codes.Panic, Err: &panicError{value, debug.Stack()}}
 }
 
 func goexited() Problem {
-	return Problem{Code: CodeGoexit, Err: errors.New("the handler called runtime.Goexit")}
+	return Problem{Code: codes.Goexit, Err: errors.New("the handler called runtime.Goexit")}
 }
 
 // special runs an entry that is not plain, on the caller's goroutine.
@@ -135,7 +136,7 @@ func (d *dispatch[In, Out]) returned(e *entry[In, Out], out Out, err error) {
 // its context and waited for, and a late answer is not used.
 func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	timeout := e.sub.opts.Timeout
-	late := &TimeoutError{timeout}
+	late := &timeoutError{timeout}
 	ctx, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
 	start := d.rt.now() // before the alarm, so that a timeout never looks early
@@ -145,27 +146,27 @@ func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	out, err := e.handle(ctx, d.in)
 	if now := d.rt.now(); now-start >= int64(timeout) {
 		d.mark = now
-		d.fail(e, start, now-start, Problem{Code: CodeTimeout, Err: late})
+		d.fail(e, start, now-start, Problem{Code: codes.Timeout, Err: late})
 		return
 	}
 	d.returned(e, out, err)
 }
 
 // TimeoutError is the cause of a handler's context when its timeout passed.
-type TimeoutError struct{ After time.Duration }
+type timeoutError struct{ After time.Duration }
 
-func (e *TimeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
+func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
 
 // Is makes it a context.DeadlineExceeded.
-func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Timeout reports that it is one, as net.Error does.
-func (e *TimeoutError) Timeout() bool { return true }
+func (e *timeoutError) Timeout() bool { return true }
 
 // tellFailed tells the host about a failed run that nobody waits for. What was cancelled did not
 // fail.
 func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
-	if rt.opts.Failed == nil || p.Code == CodeCanceled {
+	if rt.opts.Failed == nil || p.Code == codes.Canceled {
 		return
 	}
 	defer func() {
@@ -187,7 +188,7 @@ func (rt *Runtime) logFailure(ctx context.Context, scope *Scope, p Problem) {
 		attrs = append(attrs, slog.String("stack", string(pe.stack)))
 	}
 	level := slog.LevelWarn
-	if p.Code.Level() == LevelError {
+	if p.Code.Level() == codes.LevelError {
 		level = slog.LevelError
 	}
 	rt.opts.Logger.LogAttrs(context.WithoutCancel(ctx), level, "hook failed", attrs...)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -208,16 +209,16 @@ func (rt *Runtime) jobHandler(name string) *jobEntry {
 // schedule stores the jobs of an answer together with the run's record.
 func (rt *Runtime) schedule(ctx context.Context, asked Run, jobs []Job) error {
 	if rt.opts.Queue == nil {
-		return &SafeError{Code: CodeNoQueue, Message: "the runtime has no queue"}
+		return &SafeError{Code: codes.NoQueue, Message: "the runtime has no queue"}
 	}
 	queued := make([]Job, len(jobs))
 	for i, job := range jobs {
 		if !validRef(job.Key) || (job.Reference != "" && !validRef(job.Reference)) {
-			return &SafeError{Code: CodeJobInvalid, Message: "a job needs a key, and a reference if any, of 1-256 of [A-Za-z0-9._:/-]"}
+			return &SafeError{Code: codes.JobInvalid, Message: "a job needs a key, and a reference if any, of 1-256 of [A-Za-z0-9._:/-]"}
 		}
 		h := rt.jobHandler(job.Handler)
 		if h == nil {
-			return &SafeError{Code: CodeJobUnknown, Message: "no job handler is registered under the name the job gives"}
+			return &SafeError{Code: codes.JobUnknown, Message: "no job handler is registered under the name the job gives"}
 		}
 		queued[i] = Job{
 			Handler: job.Handler, Reference: job.Reference, Key: job.Key, At: job.At,
@@ -235,9 +236,9 @@ func jobProblem(err error) Problem {
 	code := classify(err)
 	switch {
 	case errors.Is(err, ErrQueueFull):
-		return Problem{Code: CodeQueueFull, Err: ErrQueueFull}
-	case code == CodeError:
-		return Problem{Code: CodeJournal, Err: err}
+		return Problem{Code: codes.QueueFull, Err: ErrQueueFull}
+	case code == codes.Error:
+		return Problem{Code: codes.Journal, Err: err}
 	default:
 		return Problem{Code: code, Err: err}
 	}
@@ -254,7 +255,7 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 	}
 	job.Key = jobKey(job)
 	if !validRef(job.Reference) {
-		d.fail(e, start, 0, jobProblem(&SafeError{Code: CodeJobInvalid, Message: "the phase's reference is not 1-256 of [A-Za-z0-9._:/-]"}))
+		d.fail(e, start, 0, jobProblem(&SafeError{Code: codes.JobInvalid, Message: "the phase's reference is not 1-256 of [A-Za-z0-9._:/-]"}))
 		return
 	}
 	if d.trace != nil {
@@ -282,7 +283,7 @@ func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
 	if keeps, ok := queue.(InputQueue); ok && d.def.Decode != nil {
 		input, err := json.Marshal(d.in)
 		if err != nil {
-			return &SafeError{Code: CodeJobInvalid, Message: "the phase's input does not encode", Err: err}
+			return &SafeError{Code: codes.JobInvalid, Message: "the phase's input does not encode", Err: err}
 		}
 		return keeps.EnqueueInput(ctx, asked, job, input)
 	}

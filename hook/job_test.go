@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 func doNothing(context.Context, hook.Job) ([]hook.Audit, error) { return nil, nil }
@@ -84,14 +85,14 @@ func TestJobsThatAreRefusedWhenContributed(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		job  hook.Job
-		code hook.Code
+		code codes.Code
 	}{
-		{"an unknown handler", hook.Job{Handler: "post", Key: "k"}, hook.CodeJobUnknown},
-		{"no handler", hook.Job{Key: "k"}, hook.CodeJobUnknown},
-		{"no key", hook.Job{Handler: "mail"}, hook.CodeJobInvalid},
-		{"a key that is no reference but text", hook.Job{Handler: "mail", Key: "dear Ada"}, hook.CodeJobInvalid},
-		{"a reference that is text", hook.Job{Handler: "mail", Key: "k", Reference: "dear Ada"}, hook.CodeJobInvalid},
-		{"a key that is too long", hook.Job{Handler: "mail", Key: strings.Repeat("k", 257)}, hook.CodeJobInvalid},
+		{"an unknown handler", hook.Job{Handler: "post", Key: "k"}, codes.JobUnknown},
+		{"no handler", hook.Job{Key: "k"}, codes.JobUnknown},
+		{"no key", hook.Job{Handler: "mail"}, codes.JobInvalid},
+		{"a key that is no reference but text", hook.Job{Handler: "mail", Key: "dear Ada"}, codes.JobInvalid},
+		{"a reference that is text", hook.Job{Handler: "mail", Key: "k", Reference: "dear Ada"}, codes.JobInvalid},
+		{"a key that is too long", hook.Job{Handler: "mail", Key: strings.Repeat("k", 257)}, codes.JobInvalid},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +106,7 @@ func TestJobsThatAreRefusedWhenContributed(t *testing.T) {
 			s := snapshot(t, rt)
 			gate := dispatch(t, gatePhase, s, write)
 			equal(t, "verdict of the gate", gate.Output.Severity, hook.SeverityDeny)
-			same(t, "diagnostics", codesOf(gate.Diagnostics), []hook.Code{test.code})
+			same(t, "diagnostics", codesOf(gate.Diagnostics), []codes.Code{test.code})
 			collect := dispatch(t, collectPhase, s, write)
 			equal(t, "notes of the run that failed whole", len(collect.Output.Notes), 0)
 			equal(t, "runs", brief(s.Take()), "closed:failed("+string(test.code)+") open:failed("+string(test.code)+")")
@@ -122,7 +123,7 @@ func TestJobWithoutAQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	rt := newRuntime(t, nil, collectPhase.On("a", says(findings{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}}), nil))
 	out := dispatch(t, collectPhase, snapshot(t, rt), write)
-	same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeNoQueue})
+	same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.NoQueue})
 }
 
 // SPEC J-07
@@ -149,9 +150,9 @@ func TestQueueIsBoundedAndObservable(t *testing.T) {
 		equal(t, "when full", stats(), hook.QueueStats{Waiting: 2, Capacity: 2, OldestAge: 2 * time.Second})
 		s.Take()
 		out := dispatch(t, observePhase, s, call{tool: "three"})
-		same(t, "diagnostics of one too many", codesOf(out.Diagnostics), []hook.Code{hook.CodeQueueFull})
+		same(t, "diagnostics of one too many", codesOf(out.Diagnostics), []codes.Code{codes.QueueFull})
 		_, err := collectPhase.Dispatch(t.Context(), s, call{tool: "four"})
-		if failure, ok := errors.AsType[*hook.FailureError](err); !ok || failure.Code != hook.CodeQueueFull {
+		if failure, ok := errors.AsType[*hook.FailureError](err); !ok || failure.Code != codes.QueueFull {
 			t.Errorf("a collect phase that fails closed: got %v, want a *FailureError with job.queue_full", err)
 		}
 		equal(t, "runs", brief(s.Take()), "a:failed(job.queue_full) b:failed(job.queue_full)")

@@ -129,8 +129,8 @@ func TestReplaceIsOneStep(t *testing.T) {
 		t.Fatalf("leaving out what another needs: got %v, want an *InUseError", err)
 	}
 	_, err = old.Replace(gateNamed("a", &hook.Options{Disabled: true}))
-	if _, ok := errors.AsType[*hook.DisabledDependencyError](err); !ok {
-		t.Fatalf("disabling what another needs: got %v, want a *DisabledDependencyError", err)
+	if _, ok := errors.AsType[*hook.DependencyError](err); !ok {
+		t.Fatalf("disabling what another needs: got %v, want a *DependencyError", err)
 	}
 	same(t, "plan after refusals", planOf(t, rt, gatePhase), []string{"a", "b", "x"})
 

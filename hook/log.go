@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"sync"
 )
@@ -285,7 +286,7 @@ func (rt *Runtime) number(c *chunk) {
 // JournalError says that records could not be written. Nothing was dropped.
 type JournalError struct{ Err error }
 
-func (e *JournalError) Error() string { return fmt.Sprintf("%s: %v", CodeJournal, e.Err) }
+func (e *JournalError) Error() string { return fmt.Sprintf("%s: %v", codes.Journal, e.Err) }
 
 // Unwrap returns the journal's error.
 func (e *JournalError) Unwrap() error { return e.Err }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // SPEC H-02
@@ -102,10 +103,10 @@ func TestBrokenConditionIsAMatchAtAGate(t *testing.T) {
 			s := snapshot(t, rt)
 			gate := dispatch(t, gatePhase, s, write)
 			equal(t, "verdict", gate.Output.Severity, hook.SeverityDeny)
-			same(t, "diagnostics of the gate", codesOf(gate.Diagnostics), []hook.Code{hook.CodeMatchFailed})
+			same(t, "diagnostics of the gate", codesOf(gate.Diagnostics), []codes.Code{codes.MatchFailed})
 			collect := dispatch(t, collectPhase, s, write)
 			same(t, "notes", collect.Output.Notes, nil)
-			same(t, "diagnostics of the collect phase", codesOf(collect.Diagnostics), []hook.Code{hook.CodeMatchFailed})
+			same(t, "diagnostics of the collect phase", codesOf(collect.Diagnostics), []codes.Code{codes.MatchFailed})
 		})
 	}
 }

@@ -2,8 +2,10 @@ package hook
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay/internal/near"
 )
@@ -215,17 +217,20 @@ func (g *graph) report(e *installed, elsewhere func(id string) []string) {
 // cannot.
 func (g *graph) dependency(e *installed, field, id string, elsewhere func(id string) []string) *installed {
 	s := e.sub
+	report := func(kind, format string, args ...any) {
+		g.problems = append(g.problems, &DependencyError{s.id, g.core.name, field, id, s.opts.Origin, kind, fmt.Sprintf(format, args...)})
+	}
 	other := g.all.find(id)
 	switch {
 	case other == e:
-		g.problems = append(g.problems, &SelfDependencyError{s.id, g.core.name, field, s.opts.Origin})
+		report("self", "it names itself")
 	case other != nil && other.disabled:
-		g.problems = append(g.problems, &DisabledDependencyError{s.id, g.core.name, field, id, s.opts.Origin})
+		report("disabled", "%q is disabled: enable it or drop the dependency", id)
 	case other != nil:
 		return other
 	default:
 		if phases := elsewhere(id); len(phases) > 0 {
-			g.problems = append(g.problems, &OtherPhaseError{s.id, g.core.name, field, id, s.opts.Origin, phases})
+			report("other_phase", "%q is on %s: only subscriptions on one phase have an order", id, strings.Join(phases, ", "))
 			break
 		}
 		suggestion := ""
@@ -233,7 +238,7 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 			others := slices.DeleteFunc(slices.Sorted(maps.Keys(g.all.index)), func(other string) bool { return other == s.id })
 			suggestion = near.Hint(id, others)
 		}
-		g.problems = append(g.problems, &MissingDependencyError{s.id, g.core.name, field, id, suggestion, s.opts.Origin})
+		report("missing", "there is no subscription %q%s", id, suggestion)
 	}
 	return nil
 }

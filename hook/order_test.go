@@ -217,9 +217,9 @@ func TestCycleOfOneIsADependencyOnItself(t *testing.T) {
 	for _, n := range []node{{id: "a", after: []string{"a"}}, {id: "a", before: []string{"a"}}} {
 		_, err := installNodes(t, []node{n})
 		problems := installProblems(t, err)
-		self, ok := errors.AsType[*hook.SelfDependencyError](problems[0])
-		if len(problems) != 1 || !ok || self.Subscription != "a" || self.Phase != "test.rewrite" || n.after != nil != (self.Field == "after") {
-			t.Errorf("%+v: got %v, want one *SelfDependencyError", n, err)
+		self, ok := errors.AsType[*hook.DependencyError](problems[0])
+		if len(problems) != 1 || !ok || self.Subscription != "a" || self.Dependency != "a" || self.Phase != "test.rewrite" || n.after != nil != (self.Field == "after") {
+			t.Errorf("%+v: got %v, want one *DependencyError", n, err)
 		}
 	}
 }

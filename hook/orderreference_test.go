@@ -178,20 +178,26 @@ func referenceProblems(nodes []node) []string {
 	return problems
 }
 
+// dependencyProblem returns an error in the form of the reference.
+func dependencyProblem(p *hook.DependencyError) string {
+	switch p.Kind {
+	case "self":
+		return fmt.Sprintf("self %s %s", p.Subscription, p.Field)
+	case "other_phase":
+		return fmt.Sprintf("phase %s %s %s", p.Subscription, p.Field, p.Dependency)
+	default:
+		return fmt.Sprintf("%s %s %s %s", p.Kind, p.Subscription, p.Field, p.Dependency)
+	}
+}
+
 // compareProblems holds what Install found against the reference.
 func compareProblems(t rapid.TB, nodes []node, err error, want []string) {
 	t.Helper()
 	var got []string
 	for _, problem := range installProblems(t, err) {
 		switch p := problem.(type) { //nolint:errorlint // Install wraps none of them
-		case *hook.MissingDependencyError:
-			got = append(got, fmt.Sprintf("missing %s %s %s", p.Subscription, p.Field, p.Dependency))
-		case *hook.DisabledDependencyError:
-			got = append(got, fmt.Sprintf("disabled %s %s %s", p.Subscription, p.Field, p.Dependency))
-		case *hook.OtherPhaseError:
-			got = append(got, fmt.Sprintf("phase %s %s %s", p.Subscription, p.Field, p.Dependency))
-		case *hook.SelfDependencyError:
-			got = append(got, fmt.Sprintf("self %s %s", p.Subscription, p.Field))
+		case *hook.DependencyError:
+			got = append(got, dependencyProblem(p))
 		case *hook.RewriterOrderError:
 			got = append(got, fmt.Sprintf("rewriter %s %s", p.Rewriter, p.After))
 		case *hook.CycleError:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"sync/atomic"
 	"time"
 )
@@ -171,7 +172,7 @@ func (d *dispatch[In, Out]) startable(at int) (ok bool) {
 	}
 	if alive := e.abandoned.Load(); alive >= int32(d.rt.opts.Abandoned) {
 		d.fail(e, d.mark, 0, Problem{
-			Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
+			Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
 		})
 		return false
 	}
@@ -251,7 +252,7 @@ func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 		if r.ctx.deadline == 0 || now < r.ctx.deadline || r.told {
 			continue
 		}
-		late := &TimeoutError{r.e.sub.opts.Timeout}
+		late := &timeoutError{r.e.sub.opts.Timeout}
 		if r.e.sub.opts.Execution == Blocking {
 			r.told = true
 			r.ctx.cancel(late)
@@ -318,10 +319,10 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 		}
 	}()
 	if r.state.Load() == abandoned {
-		p := Problem{Code: CodeCanceled, Err: errors.New("the turn was cancelled")}
+		p := Problem{Code: codes.Canceled, Err: errors.New("the turn was cancelled")}
 		why := r.ctx.why()
-		if late, ok := errors.AsType[*TimeoutError](why); ok && why != context.Cause(d.ctx) { //nolint:errorlint // is it the turn's very cause
-			p = Problem{Code: CodeTimeout, Err: late}
+		if late, ok := errors.AsType[*timeoutError](why); ok && why != context.Cause(d.ctx) { //nolint:errorlint // is it the turn's very cause
+			p = Problem{Code: codes.Timeout, Err: late}
 		}
 		d.fail(r.e, r.start, d.rt.now()-r.start, p)
 		return
@@ -332,7 +333,7 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 	case r.failed != nil:
 		d.fail(r.e, r.start, took, *r.failed)
 	case r.ctx.deadline != 0 && r.ended >= r.ctx.deadline:
-		d.fail(r.e, r.start, took, Problem{Code: CodeTimeout, Err: &TimeoutError{r.e.sub.opts.Timeout}})
+		d.fail(r.e, r.start, took, Problem{Code: codes.Timeout, Err: &timeoutError{r.e.sub.opts.Timeout}})
 	case d.quick && d.started == nil && r.err == nil && r.out.Answer() == nil:
 		d.room.next().set(r.e.installed, d.scope, d.room.base, d.room.seq(), r.start, took)
 	default:

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // slowly makes a handler that takes its time and then notes its name.
@@ -159,7 +160,7 @@ func TestMergeDiagnosticsNameTheirSubscription(t *testing.T) {
 		collectPhase.On("a", says(findings{Title: "one"}), nil), collectPhase.On("b", says(findings{Title: "two"}), nil))
 	out := dispatch(t, collectPhase, snapshot(t, rt), write)
 	want := hook.Diagnostic{
-		Code: hook.CodePolicyConflict, Level: hook.LevelWarn, Phase: "test.collect", Subscription: "b",
+		Code: codes.PolicyConflict, Level: codes.LevelWarn, Phase: "test.collect", Subscription: "b",
 		Message: "two titles; the earlier stands",
 	}
 	if len(out.Diagnostics) != 1 || out.Diagnostics[0] != want {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"math/rand/v2"
 	"time"
 )
@@ -19,7 +20,7 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	problem := rt.performJob(ctx, job, &run, ans)
 	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
 	run.State = Completed
-	if problem == nil || !retryable(problem.Code) || job.Attempt >= job.Retry.Attempts && problem.Code != CodeCanceled {
+	if problem == nil || !retryable(problem.Code) || job.Attempt >= job.Retry.Attempts && problem.Code != codes.Canceled {
 		rt.held.drop(job.Key) // nobody will ask for it again
 	}
 	if problem == nil {
@@ -27,7 +28,7 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 		return run
 	}
 	run.State, run.Class = Failed, problem.Code
-	if problem.Code == CodeTimeout {
+	if problem.Code == codes.Timeout {
 		run.State = TimedOut
 	}
 	problem.Phase, problem.Subscription = job.Phase, job.Subscription
@@ -49,7 +50,7 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	}
 	run.Origin, run.Visibility, run.Shadow = e.sub.opts.Origin, e.sub.opts.Visibility, e.sub.opts.Shadow
 	if alive := e.abandoned.Load(); alive >= int32(rt.opts.Abandoned) {
-		return &Problem{Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive)}
+		return &Problem{Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive)}
 	}
 	input, held, problem := rt.recall(ctx, job)
 	if problem != nil {
@@ -58,7 +59,7 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	timeout := e.sub.opts.Timeout
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer rt.after(timeout, func() { cancel(&TimeoutError{timeout}) })()
+	defer rt.after(timeout, func() { cancel(&timeoutError{timeout}) })()
 	answer, err := e.sub.phase.perform(ctx, e, input, job, held)
 	if err != nil {
 		return asProblem(err)
@@ -85,16 +86,16 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	core, err := rt.phase(job.Phase)
 	if err != nil {
-		return nil, &Problem{Code: CodeHandlerGone, Err: err}
+		return nil, &Problem{Code: codes.HandlerGone, Err: err}
 	}
 	rt.changing.Lock()
 	e := rt.members[core].find(job.Subscription)
 	rt.changing.Unlock()
 	switch {
 	case e == nil || e.sub.opts.Disabled:
-		return nil, &Problem{Code: CodeHandlerGone, Err: fmt.Errorf("subscription %q is not installed", job.Subscription)}
+		return nil, &Problem{Code: codes.HandlerGone, Err: fmt.Errorf("subscription %q is not installed", job.Subscription)}
 	case e.sub.opts.Version != job.Version || e.sub.opts.Execution != Background:
-		return nil, &Problem{Code: CodeHandlerChanged, Err: fmt.Errorf("subscription %q was recorded as version %q", job.Subscription, job.Version)}
+		return nil, &Problem{Code: codes.HandlerChanged, Err: fmt.Errorf("subscription %q was recorded as version %q", job.Subscription, job.Version)}
 	default:
 		return e, nil
 	}
@@ -120,11 +121,11 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	case err == nil:
 		return input, nil, nil
 	case ctx.Err() != nil:
-		return nil, nil, &Problem{Code: CodeCanceled, Err: context.Cause(ctx)}
+		return nil, nil, &Problem{Code: codes.Canceled, Err: context.Cause(ctx)}
 	case errors.Is(err, ErrNotFound):
-		return nil, nil, &Problem{Code: CodeInputGone, Err: err}
+		return nil, nil, &Problem{Code: codes.InputGone, Err: err}
 	default: // it may be there the next time
-		return nil, nil, &Problem{Code: CodeError, Err: err}
+		return nil, nil, &Problem{Code: codes.Error, Err: err}
 	}
 }
 
@@ -134,7 +135,7 @@ func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input
 	if !ok {
 		var err error
 		if in, err = def.decode(job.Scope, input); err != nil {
-			return nil, &SafeError{Code: CodeInputGone, Message: "the recorded input does not decode", Err: err}
+			return nil, &SafeError{Code: codes.InputGone, Message: "the recorded input does not decode", Err: err}
 		}
 	}
 	end := bounded(ctx, begin(ctx, e.sub.handler.(Handler[In, Out]), in), e.abandoned, func() {})
@@ -148,15 +149,15 @@ func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Pr
 	h := rt.jobHandler(job.Handler)
 	switch {
 	case h == nil:
-		return &Problem{Code: CodeHandlerGone, Err: fmt.Errorf("job handler %q is not installed", job.Handler)}
+		return &Problem{Code: codes.HandlerGone, Err: fmt.Errorf("job handler %q is not installed", job.Handler)}
 	case h.Version != job.Version:
-		return &Problem{Code: CodeHandlerChanged, Err: fmt.Errorf("job handler %q was recorded as version %q", job.Handler, job.Version)}
+		return &Problem{Code: codes.HandlerChanged, Err: fmt.Errorf("job handler %q was recorded as version %q", job.Handler, job.Version)}
 	case h.abandoned.Load() >= int32(rt.opts.Abandoned):
-		return &Problem{Code: CodeQuarantined, Err: fmt.Errorf("%d abandoned runs are still alive", h.abandoned.Load())}
+		return &Problem{Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", h.abandoned.Load())}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer rt.after(h.Timeout, func() { cancel(&TimeoutError{h.Timeout}) })()
+	defer rt.after(h.Timeout, func() { cancel(&timeoutError{h.Timeout}) })()
 	end := bounded(ctx, begin(ctx, func(ctx context.Context, job Job) (notes, error) {
 		audit, err := h.Run(ctx, job)
 		return notes{audit}, err
@@ -216,7 +217,7 @@ func (rt *Runtime) Work(ctx context.Context) error {
 func (rt *Runtime) tryJob(ctx context.Context, job Job) (run Run, again time.Time) {
 	run = rt.Perform(ctx, job)
 	switch {
-	case ctx.Err() != nil && run.Class == CodeCanceled: // this worker was told to stop
+	case ctx.Err() != nil && run.Class == codes.Canceled: // this worker was told to stop
 		run.State = Interrupted
 		if job.Idempotent {
 			again = run.Ended
@@ -238,7 +239,7 @@ func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Ru
 		if err == nil {
 			return nil
 		}
-		rt.logFailure(ctx, &job.Scope, Problem{Phase: job.Phase, Subscription: job.Subscription, Code: CodeJournal, Err: err})
+		rt.logFailure(ctx, &job.Scope, Problem{Phase: job.Phase, Subscription: job.Subscription, Code: codes.Journal, Err: err})
 		if errors.Is(err, ErrNotFound) {
 			return nil // somebody else has settled it
 		}
@@ -254,9 +255,9 @@ func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Ru
 }
 
 // retryable reports whether trying again could help.
-func retryable(class Code) bool {
+func retryable(class codes.Code) bool {
 	switch class {
-	case CodeHandlerGone, CodeHandlerChanged, CodeInputGone, CodeCapabilityMissing, CodeOutputInvalid:
+	case codes.HandlerGone, codes.HandlerChanged, codes.InputGone, codes.CapabilityMissing, codes.OutputInvalid:
 		return false
 	default:
 		return true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // attempts renders the attempts on record: "1:failed 2:completed".
@@ -164,13 +165,13 @@ func TestRecordedWorkIsNeverGuessed(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		next []hook.Subscription // in place of the one that was recorded
-		code hook.Code
+		code codes.Code
 	}{
 		{"the same again", []hook.Subscription{queued("1")}, ""},
-		{"another version", []hook.Subscription{queued("2")}, hook.CodeHandlerChanged},
-		{"gone", nil, hook.CodeHandlerGone},
-		{"disabled", []hook.Subscription{observePhase.On("a", says(remark{}), &hook.Options{Execution: hook.Background, Version: "1", Disabled: true})}, hook.CodeHandlerGone},
-		{"no longer in the background", []hook.Subscription{observePhase.On("a", says(remark{}), &hook.Options{Version: "1"})}, hook.CodeHandlerChanged},
+		{"another version", []hook.Subscription{queued("2")}, codes.HandlerChanged},
+		{"gone", nil, codes.HandlerGone},
+		{"disabled", []hook.Subscription{observePhase.On("a", says(remark{}), &hook.Options{Execution: hook.Background, Version: "1", Disabled: true})}, codes.HandlerGone},
+		{"no longer in the background", []hook.Subscription{observePhase.On("a", says(remark{}), &hook.Options{Version: "1"})}, codes.HandlerChanged},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -202,12 +203,12 @@ func TestRecordedJobIsNeverGuessed(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		job  hook.Job
-		code hook.Code
+		code codes.Code
 	}{
 		{"the same version", hook.Job{Handler: "mail", Version: "2", ID: "j"}, ""},
-		{"another version", hook.Job{Handler: "mail", Version: "1", ID: "j"}, hook.CodeHandlerChanged},
-		{"a handler that is gone", hook.Job{Handler: "post", ID: "j"}, hook.CodeHandlerGone},
-		{"a phase that is gone", hook.Job{Phase: "test.old", Subscription: "a", ID: "j"}, hook.CodeHandlerGone},
+		{"another version", hook.Job{Handler: "mail", Version: "1", ID: "j"}, codes.HandlerChanged},
+		{"a handler that is gone", hook.Job{Handler: "post", ID: "j"}, codes.HandlerGone},
+		{"a phase that is gone", hook.Job{Phase: "test.old", Subscription: "a", ID: "j"}, codes.HandlerGone},
 	} {
 		run := rt.Perform(context.Background(), test.job)
 		equal(t, test.rule, run.Class, test.code)
@@ -225,18 +226,18 @@ func TestInputOfRecordedWork(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		recall recall
-		code   hook.Code
+		code   codes.Code
 	}{
-		{"nobody to ask", nil, hook.CodeInputGone},
+		{"nobody to ask", nil, codes.InputGone},
 		{"it is gone", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
 			return nil, hook.ErrNotFound
-		}, hook.CodeInputGone},
+		}, codes.InputGone},
 		{"it cannot be read now", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
 			return nil, errors.New("the disk is asleep")
-		}, hook.CodeError},
+		}, codes.Error},
 		{"it does not decode", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
 			return json.RawMessage(`[]`), nil
-		}, hook.CodeInputGone},
+		}, codes.InputGone},
 		{"it is found", func(_ context.Context, phase, reference string, scope hook.Scope) (json.RawMessage, error) {
 			return json.RawMessage(fmt.Sprintf(`{"tool":%q,"text":%q,"agent":%q}`, reference, phase, scope.Agent)), nil
 		}, ""},
@@ -287,10 +288,10 @@ func TestInputThatTheQueueKeeps(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		lose bool
-		code hook.Code
+		code codes.Code
 	}{
 		{"it is found", false, ""},
-		{"it is lost", true, hook.CodeInputGone},
+		{"it is lost", true, codes.InputGone},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -393,7 +394,7 @@ func TestRefusedDuplicateLeavesTheFirstAlone(t *testing.T) {
 		dispatch(t, observePhase, s, write)
 		journal.setBroken(true)
 		out := dispatch(t, observePhase, s, write)
-		same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeJournal})
+		same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.Journal})
 		journal.setBroken(false)
 		work(t, rt)
 		if err := s.Release(t.Context()); err != nil {
@@ -511,5 +512,5 @@ func TestInputThatIsNotReadInTime(t *testing.T) {
 		return nil, context.Cause(ctx)
 	}}, observePhase.On("a", does[remark](func(context.Context, call) {}), &hook.Options{Execution: hook.Background}))
 	run := rt.Perform(ctx, hook.Job{ID: "other.1", Key: "k", Phase: "test.observe", Subscription: "a", Reference: "r", Scope: *write.scope, Attempt: 1, Idempotent: true})
-	equal(t, "class", run.Class, hook.CodeCanceled)
+	equal(t, "class", run.Class, codes.Canceled)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"hash/fnv"
 	"maps"
 	"reflect"
@@ -95,17 +96,24 @@ type defined[In any, Out Output] struct {
 // AnyPhase is a [Phase] of any input and output, for lists and tables.
 type AnyPhase interface {
 	Name() string
-	Kind() Kind
-	// May and Fires are the phase's lines in the documentation.
-	May() string
-	Fires() string
-	DefaultFailure() Failure
-	Capabilities() Capability
-	// Labels lists the label names that subscriptions can match on, sorted.
-	Labels() []string
+	Info() PhaseInfo
 	// Types returns the Go types of input and output.
 	Types() (in, out reflect.Type)
 	core() *phaseCore
+}
+
+// PhaseInfo describes a phase: see [Definition].
+type PhaseInfo struct {
+	Name string
+	Kind Kind
+	// May and Fires are the phase's lines in the documentation.
+	May, Fires string
+	// Failure is the failure mode of subscriptions that set none.
+	Failure Failure
+	// Capabilities are everything that an answer at this phase can contribute.
+	Capabilities Capability
+	// Labels are the label names that subscriptions can match on, sorted.
+	Labels []string
 }
 
 // phaseCore is what the runtime needs of a phase without its type parameters.
@@ -197,30 +205,18 @@ func (def *defined[In, Out]) deniesWhenClosed() (denies bool) {
 			denies = false
 		}
 	}()
-	out, ok := def.Closed(Problem{Phase: def.name, Subscription: "probe", Code: CodeError, Err: errors.New("probe")})
+	out, ok := def.Closed(Problem{Phase: def.name, Subscription: "probe", Code: codes.Error, Err: errors.New("probe")})
 	return ok && answerOf(def.nilable, out).Severity.stops()
 }
 
 // Name returns the wire name.
 func (p Phase[In, Out]) Name() string { return p.core().name }
 
-// Kind says what handlers may do.
-func (p Phase[In, Out]) Kind() Kind { return p.core().kind }
-
-// May says in a few words what a handler may do.
-func (p Phase[In, Out]) May() string { return p.core().may }
-
-// Fires says when the phase fires.
-func (p Phase[In, Out]) Fires() string { return p.core().fires }
-
-// DefaultFailure is the mode of subscriptions that name none.
-func (p Phase[In, Out]) DefaultFailure() Failure { return p.core().failure }
-
-// Capabilities is everything an answer at this phase can contribute.
-func (p Phase[In, Out]) Capabilities() Capability { return p.core().caps }
-
-// Labels lists the label names that subscriptions can match on.
-func (p Phase[In, Out]) Labels() []string { return slices.Clone(p.core().labels) }
+// Info returns the description of the phase.
+func (p Phase[In, Out]) Info() PhaseInfo {
+	c := p.core()
+	return PhaseInfo{c.name, c.kind, c.may, c.fires, c.failure, c.caps, slices.Clone(c.labels)}
+}
 
 // Types returns the Go types of input and output.
 func (p Phase[In, Out]) Types() (in, out reflect.Type) {

@@ -27,13 +27,13 @@ func TestPhaseIsAValueThatSaysWhatItIs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			equal(t, "name", test.phase.Name(), test.name)
-			equal(t, "kind", test.phase.Kind(), test.kind)
-			equal(t, "default failure mode", test.phase.DefaultFailure(), test.failure)
-			same(t, "labels", test.phase.Labels(), []string{"agent", "lang", "tool"})
+			equal(t, "kind", test.phase.Info().Kind, test.kind)
+			equal(t, "default failure mode", test.phase.Info().Failure, test.failure)
+			same(t, "labels", test.phase.Info().Labels, []string{"agent", "lang", "tool"})
 			in, out := test.phase.Types()
 			equal(t, "input type", in, test.in)
 			equal(t, "output type", out, test.out)
-			if test.phase.May() == "" || test.phase.Fires() == "" {
+			if test.phase.Info().May == "" || test.phase.Info().Fires == "" {
 				t.Error("the lines for the documentation are lost")
 			}
 		})
@@ -137,7 +137,7 @@ func TestZeroPhaseIsInactive(t *testing.T) {
 	if _, err := rt.Install(zero.On("b", says(deny("no")), nil)); err == nil {
 		t.Error("a subscription to it was installed")
 	}
-	equal(t, "what it may", zero.May()+zero.Fires(), "")
+	equal(t, "what it may", zero.Info().May+zero.Info().Fires, "")
 }
 
 // Every runtime finds its phases, however their names hash.
@@ -180,7 +180,7 @@ func TestRuntimeListsItsPhases(t *testing.T) {
 	same(t, "phases", phases, allPhases)
 	phases[0] = nil
 	same(t, "phases, after a caller changed its copy", rt.Phases(), allPhases)
-	equal(t, "capabilities", gatePhase.Capabilities().String(), "block,ask,context,audit,jobs")
+	equal(t, "capabilities", gatePhase.Info().Capabilities.String(), "block,ask,context,audit,jobs")
 }
 
 // SPEC H-01, J-06

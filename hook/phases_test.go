@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // call is what the test phases are about: an agent calls a tool. Like every
@@ -125,7 +126,7 @@ func mergeFindings(m *hook.Merging, merged, answer findings) findings {
 	case merged.Title == "":
 		merged.Title = answer.Title
 	case answer.Title != "" && answer.Title != merged.Title:
-		m.Diagnose(hook.CodePolicyConflict, "two titles; the earlier stands")
+		m.Diagnose(codes.PolicyConflict, "two titles; the earlier stands")
 	}
 	merged.Notes = append(merged.Notes, answer.Notes...)
 	return merged

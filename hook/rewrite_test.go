@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // adds makes a rewriter that adds to the text it sees.
@@ -118,10 +119,10 @@ func TestRewritingThatCannotBeApplied(t *testing.T) {
 				)
 				s := snapshot(t, rt)
 				out := dispatch(t, rewritePhase, s, write)
-				same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeOutputInvalid})
+				same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.OutputInvalid})
 				run := runOf(t, s.Take(), "x")
 				equal(t, "state", run.State, hook.Failed)
-				equal(t, "class", run.Class, hook.CodeOutputInvalid)
+				equal(t, "class", run.Class, codes.OutputInvalid)
 				if test.want == "" {
 					equal(t, "verdict", out.Output.Severity, hook.SeverityDeny)
 					equal(t, "input", out.Input.text, "hello")
@@ -164,7 +165,7 @@ func TestOnlyDeclaredRewritersRewrite(t *testing.T) {
 	out := dispatch(t, rewritePhase, snapshot(t, rt), write)
 	equal(t, "input", out.Input.text, "hello")
 	equal(t, "rewriters", len(out.Rewriters), 0)
-	same(t, "diagnostics", codesOf(out.Diagnostics), []hook.Code{hook.CodeCapabilityMissing})
+	same(t, "diagnostics", codesOf(out.Diagnostics), []codes.Code{codes.CapabilityMissing})
 	if !strings.Contains(out.Diagnostics[0].Message, "rewrite_input") {
 		t.Errorf("the diagnostic does not name what is missing: %v", out.Diagnostics[0])
 	}

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"fmt"
+	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ type Run struct {
 	Started     time.Time    `json:"started"`
 	Ended       time.Time    `json:"ended,omitzero"`
 	Latency     Latency      `json:"latency,omitempty"`
-	Class       Code         `json:"error_class,omitempty"`
+	Class       codes.Code   `json:"error_class,omitempty"`
 	Severity    Severity     `json:"severity,omitempty"` // of the verdict it gave, or that its failure stands for
 	Contributed []Digest     `json:"contributed,omitempty"`
 	Audit       []Audit      `json:"audit,omitempty"`
@@ -136,7 +137,7 @@ func (r *record) set(e *installed, scope *Scope, dispatch, seq uint64, start, to
 
 // detail is what an eventful run adds.
 type detail struct {
-	class    Code
+	class    codes.Code
 	severity Severity
 	parts    []Digest
 	audit    []Audit

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 func sha(text string) string {
@@ -86,10 +87,10 @@ func TestRecordOfAFailure(t *testing.T) {
 		dispatch(t, gatePhase, s, write)
 		run := runOf(t, s.Take(), "a")
 		equal(t, "state", run.State, hook.TimedOut)
-		equal(t, "error class", run.Class, hook.CodeTimeout)
+		equal(t, "error class", run.Class, codes.Timeout)
 		equal(t, "severity", run.Severity, hook.SeverityDeny)
 		equal(t, "latency", time.Duration(run.Latency), time.Second)
-		want := []hook.Diagnostic{{Code: hook.CodeTimeout, Level: hook.LevelWarn, Message: "no answer within 1s"}}
+		want := []hook.Diagnostic{{Code: codes.Timeout, Level: codes.LevelWarn, Message: "no answer within 1s"}}
 		if !reflect.DeepEqual(run.Diagnostics, want) { //nolint:govet // records hold no errors
 			t.Errorf("diagnostics: got %+v, want %+v", run.Diagnostics, want)
 		}
@@ -104,9 +105,9 @@ func TestRecordMarshals(t *testing.T) {
 		ID: "r1", Subscription: "a", Version: "2", Phase: "tool.pre", Origin: hook.Origin{Kind: hook.OriginProject, File: "a.yaml", Line: 2},
 		Scope: hook.Scope{Session: "s", Turn: "t", Step: 3, Agent: "main"}, Execution: hook.Deadline, State: hook.TimedOut, Shadow: true,
 		Visibility: hook.VisibleInDebug, Job: "j", Attempt: 2, Key: "k", Started: at, Ended: at.Add(time.Second), Latency: hook.Latency(time.Second),
-		Class: hook.CodeTimeout, Severity: hook.SeverityDeny, Contributed: []hook.Digest{{Kind: "deny", Hash: "sha256:00", Size: 3}},
+		Class: codes.Timeout, Severity: hook.SeverityDeny, Contributed: []hook.Digest{{Kind: "deny", Hash: "sha256:00", Size: 3}},
 		Audit:       []hook.Audit{{Code: "c", Message: "m"}},
-		Diagnostics: []hook.Diagnostic{{Code: hook.CodeTimeout, Level: hook.LevelWarn, Message: "late"}},
+		Diagnostics: []hook.Diagnostic{{Code: codes.Timeout, Level: codes.LevelWarn, Message: "late"}},
 	}
 	const want = `{"id":"r1","subscription":"a","version":"2","phase":"tool.pre","origin":{"kind":"project","file":"a.yaml","line":2},` +
 		`"scope":{"session":"s","turn":"t","step":3,"agent":"main"},"execution":"deadline","state":"timed_out","shadow":true,"visibility":"debug",` +

@@ -92,7 +92,7 @@ func (c *runContext) cancel(cause error) {
 	end := returned
 	if cause != nil {
 		end = &contextEnd{context.Canceled, cause}
-		if _, ok := cause.(*TimeoutError); ok { //nolint:errorlint // it is made here
+		if _, ok := cause.(*timeoutError); ok { //nolint:errorlint // it is made here
 			end.err = context.DeadlineExceeded
 		}
 	}

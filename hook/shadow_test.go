@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // SPEC H-21
@@ -71,7 +72,7 @@ func TestShadowRewriterRewritesNothing(t *testing.T) {
 	same(t, "rewriters", out.Rewriters, []string{"c"})
 	runs := s.Take()
 	equal(t, "what the trial would have contributed", runOf(t, runs, "a-trial").Contributed[0].Hash, sha("hello+trial"))
-	equal(t, "the trial that could not be applied", runOf(t, runs, "b-unfit").Class, hook.CodeOutputInvalid)
+	equal(t, "the trial that could not be applied", runOf(t, runs, "b-unfit").Class, codes.OutputInvalid)
 }
 
 // A shadow is held to its capabilities, so that a trial shows what would fail.
@@ -82,7 +83,7 @@ func TestShadowIsHeldToItsCapabilities(t *testing.T) {
 	rt := newRuntime(t, nil, gatePhase.On("trial", says(deny("no")), &hook.Options{Shadow: true, Capabilities: hook.CanAsk}))
 	s := snapshot(t, rt)
 	equal(t, "verdict", dispatch(t, gatePhase, s, write).Output.Severity, hook.SeverityPass)
-	equal(t, "class", runOf(t, s.Take(), "trial").Class, hook.CodeCapabilityMissing)
+	equal(t, "class", runOf(t, s.Take(), "trial").Class, codes.CapabilityMissing)
 }
 
 // SPEC H-21

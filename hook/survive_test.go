@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // SPEC H-12
@@ -309,7 +310,7 @@ func TestLabelThatPanics(t *testing.T) {
 			for range 2 {
 				same(t, "notes", dispatch(t, phase, s, write).Output.Notes, []string{"b"})
 				runs := s.Take()
-				equal(t, "class", runOf(t, runs, "a").Class, hook.CodePanic)
+				equal(t, "class", runOf(t, runs, "a").Class, codes.Panic)
 				equal(t, "the other", runOf(t, runs, "b").State, hook.Completed)
 			}
 		})

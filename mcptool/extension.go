@@ -87,7 +87,7 @@ type mount struct {
 var (
 	_ belay.StepToolExtension = (*Extension)(nil)
 	_ belay.HookExtension     = (*Extension)(nil)
-	_ belay.HintExtension     = (*Extension)(nil)
+	_ belay.PromptExtension   = (*Extension)(nil)
 	_ belay.ScopeExtension    = (*Extension)(nil)
 	_ belay.CloseExtension    = (*Extension)(nil)
 )

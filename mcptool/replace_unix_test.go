@@ -134,11 +134,10 @@ func TestShared(t *testing.T) {
 	if !slices.Equal(tools, e.StepTools("")) || len(tools) == 0 {
 		t.Errorf("it has %d tools", len(tools))
 	}
-	config := belay.AgentConfig{}
-	if got := shared.(belay.HintExtension).Hint(config); got != e.Hint(config) || shared.Name() != e.Name() || len(shared.(belay.HookExtension).Hooks()) != len(e.Hooks()) {
+	if got := hintOf(shared.(belay.PromptExtension)); got != hintOf(e) || shared.Name() != e.Name() || len(shared.(belay.HookExtension).Hooks()) != len(e.Hooks()) {
 		t.Errorf("the hint is %q", got)
 	}
-	if _, line := shared.(belay.ScopeExtension).Narrow(config, []string{"test"}); !strings.Contains(line, "test") {
+	if _, line := shared.(belay.ScopeExtension).Narrow(belay.AgentConfig{}, []string{"test"}); !strings.Contains(line, "test") {
 		t.Errorf("the scope is %q", line)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Hint names the servers that an agent may use.
-func (e *Extension) Hint(agent belay.AgentConfig) string {
+// Prompt lists the servers that an agent may use.
+func (e *Extension) Prompt(agent belay.AgentConfig) (fragment, resources string) {
 	allowed, restricted := agent.Resources[e.Name()]
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -20,9 +20,9 @@ func (e *Extension) Hint(agent belay.AgentConfig) string {
 		}
 	}
 	if len(names) == 0 {
-		return ""
+		return "", ""
 	}
-	return "MCP servers: " + strings.Join(names, ", ") + ". The tools of a server are called " + ToolName("SERVER", "TOOL") + "."
+	return "", "MCP servers: " + strings.Join(names, ", ") + ". The tools of a server are called " + ToolName("SERVER", "TOOL") + "."
 }
 
 // Narrow narrows an agent to some of the servers, or of their tools: the name of a server

@@ -14,14 +14,18 @@ type shared struct{ of *Extension }
 var (
 	_ belay.StepToolExtension = shared{}
 	_ belay.HookExtension     = shared{}
-	_ belay.HintExtension     = shared{}
+	_ belay.PromptExtension   = shared{}
 	_ belay.ScopeExtension    = shared{}
 )
 
 func (s shared) Name() string                          { return s.of.Name() }
 func (s shared) StepTools(session string) []belay.Tool { return s.of.StepTools(session) }
 func (s shared) Hooks() []hook.Subscription            { return s.of.Hooks() }
-func (s shared) Hint(agent belay.AgentConfig) string   { return s.of.Hint(agent) }
+
+func (s shared) Prompt(agent belay.AgentConfig) (fragment, resources string) {
+	return s.of.Prompt(agent)
+}
+
 func (s shared) Narrow(agent belay.AgentConfig, allowed []string) (tools []string, line string) {
 	return s.of.Narrow(agent, allowed)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/belaytest"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/provider/scripted"
 )
@@ -103,13 +104,13 @@ func TestWhatCannotBeFoundOutIsForbidden(t *testing.T) {
 	for _, test := range []struct {
 		rule string
 		opts memory.Options
-		code hook.Code
+		code codes.Code
 		why  string
 	}{
-		{"a classifier that fails", classify(func() (memory.Access, error) { return memory.Access{Read: true, Write: true}, failing }), hook.CodeError, "Options.Classify failed"},
-		{"a classifier that panics", classify(func() (memory.Access, error) { panic(failing) }), hook.CodePanic, ""},
-		{"a session whose user is not known", user("ann", failing), hook.CodeError, "whose session it is could not be found out"},
-		{"a session whose user has no name", user("", nil), hook.CodeError, "whose session it is could not be found out"},
+		{"a classifier that fails", classify(func() (memory.Access, error) { return memory.Access{Read: true, Write: true}, failing }), codes.Error, "Options.Classify failed"},
+		{"a classifier that panics", classify(func() (memory.Access, error) { panic(failing) }), codes.Panic, ""},
+		{"a session whose user is not known", user("ann", failing), codes.Error, "whose session it is could not be found out"},
+		{"a session whose user has no name", user("", nil), codes.Error, "whose session it is could not be found out"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/belaytest"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/skill"
 )
@@ -86,7 +86,7 @@ func TestTheListOfSkillsGrowsWithTheWindow(t *testing.T) {
 // leftOut returns what the user is told of the list of a tool.
 func leftOut(end *belay.Turn, tool string) (string, bool) {
 	for _, d := range end.Diagnostics {
-		if d.Code == hook.CodeListingTruncated && d.Subscription == tool {
+		if d.Code == codes.ListingTruncated && d.Subscription == tool {
 			return d.Message, true
 		}
 	}

@@ -64,7 +64,7 @@ type Extension struct {
 
 var (
 	_ belay.HookExtension     = (*Extension)(nil)
-	_ belay.NameListExtension = (*Extension)(nil)
+	_ belay.NameExtension     = (*Extension)(nil)
 	_ belay.StepToolExtension = (*Extension)(nil)
 	_ belay.ResourceExtension = (*Extension)(nil)
 )

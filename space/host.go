@@ -367,7 +367,7 @@ func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declarat
 func isGate(d *declare.Declaration) bool {
 	for _, p := range belay.Phases() {
 		if p.Name() == d.Phase {
-			return p.Kind() == hook.Gate && p.DefaultFailure() == hook.Closed
+			return p.Info().Kind == hook.Gate && p.Info().Failure == hook.Closed
 		}
 	}
 	return false

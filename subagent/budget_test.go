@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/subagent"
 )
@@ -79,7 +79,7 @@ func omitted(list string) (n int) {
 // informed is how often a turn tells that the list of subagents is short.
 func informed(end *belay.Turn) (n int) {
 	for _, d := range end.Diagnostics {
-		if d.Code == hook.CodeListingTruncated && strings.Contains(d.Message, "of 202 subagents") {
+		if d.Code == codes.ListingTruncated && strings.Contains(d.Message, "of 202 subagents") {
 			n++
 		}
 	}

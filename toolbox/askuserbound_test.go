@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/toolbox"
 )
 
@@ -14,7 +15,7 @@ import (
 type ear struct {
 	t        *testing.T
 	snapshot *hook.Snapshot
-	decided  *belay.WirePhase
+	decided  *phasejson.Phase
 	tool     belay.Tool
 }
 
@@ -29,7 +30,7 @@ func newEar(t *testing.T) *ear {
 	if _, err := runtime.Install(hooks.Hooks()...); err != nil {
 		t.Fatal(err)
 	}
-	decided, err := belay.Wire(belay.ApprovalDecided.Name())
+	decided, err := phasejson.New(belay.ApprovalDecided.Name())
 	if err != nil {
 		t.Fatal(err)
 	}

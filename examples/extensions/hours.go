@@ -28,9 +28,9 @@ var (
 // Name is told in errors.
 func (Hours) Name() string { return "hours" }
 
-// Fragment tells the model beforehand, which saves it a try.
-func (h Hours) Fragment() string {
-	return fmt.Sprintf("%v can be called from %s to %s.", h.Tools, clock(h.From), clock(h.To))
+// Prompt tells the model beforehand, which saves it a try.
+func (h Hours) Prompt(belay.AgentConfig) (fragment, resources string) {
+	return fmt.Sprintf("%v can be called from %s to %s.", h.Tools, clock(h.From), clock(h.To)), ""
 }
 
 // Hooks bring a gate that is asked about those tools alone.

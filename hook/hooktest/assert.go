@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Passed asserts that nothing was stopped: the dispatch gave no error, and the
@@ -89,7 +90,7 @@ func (trial *Trial[In, Out]) State(want hook.State) {
 
 // Code asserts the code that the subscription's run was recorded with. An empty
 // code stands for a run without fault.
-func (trial *Trial[In, Out]) Code(want hook.Code) {
+func (trial *Trial[In, Out]) Code(want codes.Code) {
 	trial.t.Helper()
 	if run, ok := trial.recorded(); ok && run.Class != want {
 		trial.failf("want the code %q, got %q", want, run.Class)
@@ -116,7 +117,7 @@ func (trial *Trial[In, Out]) Rewrote() {
 
 // Diagnosed asserts that the dispatch came with a diagnostic of that code, from
 // whichever subscription.
-func (trial *Trial[In, Out]) Diagnosed(want hook.Code) {
+func (trial *Trial[In, Out]) Diagnosed(want codes.Code) {
 	trial.t.Helper()
 	if !slices.ContainsFunc(trial.Diagnostics, func(d hook.Diagnostic) bool { return d.Code == want }) {
 		trial.failf("want the diagnostic %q, got %d others", want, len(trial.Diagnostics))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 	"github.com/belay-run/belay/internal/probetest"
 )
@@ -65,7 +66,7 @@ func TestAssertions(t *testing.T) {
 			func(trial *uploadTrial) {
 				trial.Denied("no disk")
 				trial.Contributed()
-				trial.Diagnosed(hook.CodeError)
+				trial.Diagnosed(codes.Error)
 			},
 			func(trial *uploadTrial) { trial.State(hook.Completed) },
 			[]string{"want a run that is completed, got failed", "no disk"},
@@ -94,7 +95,7 @@ func TestAssertions(t *testing.T) {
 		{
 			"Code refuses another code", hooktest.Panics[file, verdict]("oh"),
 			hook.Options{Failure: hook.Open},
-			func(trial *uploadTrial) { trial.Code(hook.CodePanic); trial.Passed() },
+			func(trial *uploadTrial) { trial.Code(codes.Panic); trial.Passed() },
 			func(trial *uploadTrial) { trial.Code("") },
 			[]string{`want the code "", got "hook.panic"`},
 		},
@@ -123,7 +124,7 @@ func TestAssertions(t *testing.T) {
 			"Diagnosed refuses silence", answers(verdict{}),
 			hook.Options{},
 			func(trial *uploadTrial) { trial.Passed() },
-			func(trial *uploadTrial) { trial.Diagnosed(hook.CodeTimeout) },
+			func(trial *uploadTrial) { trial.Diagnosed(codes.Timeout) },
 			[]string{`want the diagnostic "hook.timeout"`},
 		},
 		{

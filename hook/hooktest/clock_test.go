@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 	"github.com/belay-run/belay/internal/probetest"
 )
@@ -187,7 +188,7 @@ func TestClockMovesARuntimesTimeouts(t *testing.T) {
 				},
 			})
 			trial.State(hook.TimedOut)
-			trial.Code(hook.CodeTimeout)
+			trial.Code(codes.Timeout)
 			if run, _ := trial.Run(); run.Latency != hook.Latency(time.Hour) || !run.Started.Equal(noon) {
 				t.Errorf("the run took %s from %s, want an hour from noon", run.Latency, run.Started)
 			}

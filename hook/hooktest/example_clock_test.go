@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -25,7 +26,7 @@ func ExampleClock() {
 			clock.Advance(time.Minute)
 		},
 	})
-	trial.Code(hook.CodeTimeout)
+	trial.Code(codes.Timeout)
 	trial.Denied("no answer within 1m0s")
 	fmt.Println(trial.Runs[0].State, "after", trial.Runs[0].Latency)
 	// Output:

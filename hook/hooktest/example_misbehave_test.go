@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -40,7 +41,7 @@ func ExamplePanics() {
 
 	sub := upload.On("bad", hooktest.Panics[file, verdict]("oh no"), nil)
 	trial := hooktest.Try(t, upload, sub, file{name: "a"}, nil)
-	trial.Code(hook.CodePanic)
+	trial.Code(codes.Panic)
 	fmt.Println(trial.Output.Reason)
 	// Output:
 	// bad could not decide (hook.panic)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // TestJournal holds an implementation of [hook.Journal] against everything that
@@ -58,7 +59,7 @@ var appendRules = []rule[hook.Journal]{
 	{"started gives way to every final state", func(t testing.TB, j hook.Journal) {
 		for i, state := range finalStates {
 			started, ended := sampleRun("run-"+state.String(), hook.Started, i), sampleRun("run-"+state.String(), state, i)
-			ended.Class, ended.Audit = hook.CodeError, []hook.Audit{{Code: "ended"}}
+			ended.Class, ended.Audit = codes.Error, []hook.Audit{{Code: "ended"}}
 			appendRuns(t, j, started)
 			appendRuns(t, j, ended)
 			wantRun(t, j, ended)
@@ -88,7 +89,7 @@ var appendRules = []rule[hook.Journal]{
 		for i, state := range finalStates {
 			ended := sampleRun("run-"+state.String(), state, i)
 			again := ended
-			again.Class, again.Ended, again.Audit = hook.CodePanic, again.Ended.Add(time.Hour), []hook.Audit{{Code: "again"}}
+			again.Class, again.Ended, again.Audit = codes.Panic, again.Ended.Add(time.Hour), []hook.Audit{{Code: "again"}}
 			appendRuns(t, j, ended)
 			appendRuns(t, j, again)
 			wantRun(t, j, ended)
@@ -173,7 +174,7 @@ var fieldRules = []rule[hook.Journal]{
 	{"text of any language comes back", func(t testing.TB, j hook.Journal) {
 		run := fullRun()
 		run.Scope.Session, run.Scope.Turn, run.Scope.Agent, run.Origin.Name, run.Origin.File = foreign, foreign, foreign, foreign, foreign
-		run.Version, run.Class, run.Key = foreign, hook.Code(foreign), foreign
+		run.Version, run.Class, run.Key = foreign, codes.Code(foreign), foreign
 		run.Contributed[0].Kind, run.Audit[0] = foreign, hook.Audit{Code: foreign, Message: foreign}
 		run.Diagnostics[0].Message = foreign
 		appendRuns(t, j, run)
@@ -230,10 +231,10 @@ func enumeratedRuns() []hook.Run {
 	for kind := hook.OriginHost; kind <= hook.OriginSpace; kind++ {
 		add(func(r *hook.Run) { r.Origin.Kind = kind })
 	}
-	for _, level := range []hook.Level{hook.LevelInfo, hook.LevelWarn, hook.LevelError} {
-		add(func(r *hook.Run) { r.Diagnostics = []hook.Diagnostic{{Code: hook.CodeError, Level: level}} })
+	for _, level := range []codes.Level{codes.LevelInfo, codes.LevelWarn, codes.LevelError} {
+		add(func(r *hook.Run) { r.Diagnostics = []hook.Diagnostic{{Code: codes.Error, Level: level}} })
 	}
-	for _, info := range hook.Codes() {
+	for _, info := range codes.All() {
 		add(func(r *hook.Run) { r.Class = info.Code })
 	}
 	return runs

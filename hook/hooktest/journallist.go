@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // listRules say what List selects, and in which order.
@@ -187,7 +188,7 @@ var parallelJournalRules = []rule[hook.Journal]{
 		lookWhile(t, func() error {
 			for i := range runs {
 				ended := sampleRun(fmt.Sprintf("run-%d", i), hook.Failed, i)
-				ended.Class = hook.CodeError
+				ended.Class = codes.Error
 				if err := j.Append(context.Background(), []hook.Run{ended}); err != nil {
 					return err
 				}
@@ -199,7 +200,7 @@ var parallelJournalRules = []rule[hook.Journal]{
 				if err != nil {
 					return err
 				}
-				if n++; (run.State == hook.Failed) != (run.Class == hook.CodeError) {
+				if n++; (run.State == hook.Failed) != (run.Class == codes.Error) {
 					return fmt.Errorf("run %s is %s with the code %q: half of it is new", run.ID, run.State, run.Class)
 				}
 			}

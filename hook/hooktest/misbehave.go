@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Fails makes a handler that returns err.
@@ -17,7 +18,7 @@ func Fails[In any, Out hook.Output](err error) hook.Handler[In, Out] {
 
 // FailsSafely makes a handler that returns a [hook.SafeError], whose code and
 // message are recorded.
-func FailsSafely[In any, Out hook.Output](code hook.Code, message string) hook.Handler[In, Out] {
+func FailsSafely[In any, Out hook.Output](code codes.Code, message string) hook.Handler[In, Out] {
 	return Fails[In, Out](&hook.SafeError{Code: code, Message: message})
 }
 
@@ -116,7 +117,7 @@ type Misbehaviour[In any, Out hook.Output] struct {
 	Handler hook.Handler[In, Out]
 	// Code is what the run must be recorded with. It is empty where the runtime
 	// takes the misbehaviour in its stride.
-	Code hook.Code
+	Code codes.Code
 	// Capabilities is what the subscription must declare. Zero is the default of
 	// hook.Options.
 	Capabilities hook.Capability
@@ -138,7 +139,7 @@ func (m Misbehaviour[In, Out]) State() hook.State {
 	switch m.Code {
 	case "":
 		return hook.Completed
-	case hook.CodeTimeout:
+	case codes.Timeout:
 		return hook.TimedOut
 	default:
 		return hook.Failed
@@ -155,21 +156,21 @@ func Misbehaviours[In any, Out hook.Output](phase hook.Phase[In, Out], answer Ou
 	again, bind := Reenters(phase)
 	onPurpose := errors.New("failed on purpose")
 	all := []Misbehaviour[In, Out]{
-		{Name: "returns an error", Handler: Fails[In, Out](onPurpose), Code: hook.CodeError},
-		{Name: "returns context.Canceled though nobody cancelled", Handler: Fails[In, Out](context.Canceled), Code: hook.CodeError},
+		{Name: "returns an error", Handler: Fails[In, Out](onPurpose), Code: codes.Error},
+		{Name: "returns context.Canceled though nobody cancelled", Handler: Fails[In, Out](context.Canceled), Code: codes.Error},
 		{
-			Name: "returns an error with a code of its own", Code: hook.CodeExecutableMissing,
-			Handler: FailsSafely[In, Out](hook.CodeExecutableMissing, "missing on purpose"),
+			Name: "returns an error with a code of its own", Code: codes.ExecutableMissing,
+			Handler: FailsSafely[In, Out](codes.ExecutableMissing, "missing on purpose"),
 		},
-		{Name: "answers and fails", Handler: Contradicts[In](answer, onPurpose), Code: hook.CodeError},
-		{Name: "panics", Handler: Panics[In, Out]("panicked on purpose"), Code: hook.CodePanic},
-		{Name: "panics with an error", Handler: Panics[In, Out](onPurpose), Code: hook.CodePanic},
-		{Name: "panics with nil", Handler: Panics[In, Out](nil), Code: hook.CodePanic},
-		{Name: "calls runtime.Goexit", Handler: Goexits[In, Out](), Code: hook.CodeGoexit},
-		{Name: "hangs until it is cancelled", Handler: Hangs[In, Out](), Code: hook.CodeTimeout, Deadline: true},
+		{Name: "answers and fails", Handler: Contradicts[In](answer, onPurpose), Code: codes.Error},
+		{Name: "panics", Handler: Panics[In, Out]("panicked on purpose"), Code: codes.Panic},
+		{Name: "panics with an error", Handler: Panics[In, Out](onPurpose), Code: codes.Panic},
+		{Name: "panics with nil", Handler: Panics[In, Out](nil), Code: codes.Panic},
+		{Name: "calls runtime.Goexit", Handler: Goexits[In, Out](), Code: codes.Goexit},
+		{Name: "hangs until it is cancelled", Handler: Hangs[In, Out](), Code: codes.Timeout, Deadline: true},
 		{
 			Name: "ignores that it is cancelled and answers too late", Handler: late,
-			Code: hook.CodeTimeout, Deadline: true, Abandoned: true, Release: release,
+			Code: codes.Timeout, Deadline: true, Abandoned: true, Release: release,
 		},
 		{Name: "installs, closes and dispatches again", Handler: again, Bind: bind},
 	}
@@ -180,7 +181,7 @@ func Misbehaviours[In any, Out hook.Output](phase hook.Phase[In, Out], answer Ou
 	if said := answerOf(answer); len(said.Parts)+len(said.Audit)+len(said.Jobs) > 0 {
 		all = append(all, Misbehaviour[In, Out]{
 			Name: "answers beyond its capabilities", Handler: Overreaches[In](answer),
-			Code: hook.CodeCapabilityMissing, Capabilities: hook.NoCapability,
+			Code: codes.CapabilityMissing, Capabilities: hook.NoCapability,
 		})
 	}
 	for i := range all {

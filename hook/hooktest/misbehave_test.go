@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -33,7 +34,7 @@ func TestMisbehaviours(t *testing.T) {
 // execution.
 func testMisbehaviours[In any, Out hook.Output](t *testing.T, phase hook.Phase[In, Out], in In, answer Out) {
 	executions := []hook.Options{{}, {Timeout: time.Minute}, {Concurrent: true}, {Execution: hook.Deadline, Timeout: time.Minute}}
-	if phase.Kind() != hook.Gate {
+	if phase.Info().Kind != hook.Gate {
 		executions = append(executions, hook.Options{Execution: hook.FireAndRecord}, hook.Options{Execution: hook.Background})
 	}
 	for i, opts := range executions {
@@ -70,11 +71,11 @@ func testMisbehaviour[In any, Out hook.Output](t *testing.T, phase hook.Phase[In
 	trial.Code(m.Code)
 	inline := opts.Execution == hook.Blocking && !opts.Concurrent
 	switch {
-	case m.Code == hook.CodeGoexit && inline:
+	case m.Code == codes.Goexit && inline:
 		if trial.Err == nil { // it ended the dispatch, so nobody goes on
 			t.Error("a dispatch that was ended by Goexit has no error")
 		}
-	case m.Code != "" && phase.Kind() == hook.Gate:
+	case m.Code != "" && phase.Info().Kind == hook.Gate:
 		trial.Denied("") // gates fail closed
 	default:
 		trial.Passed()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // epoch is when the runs of the suites begin. It has whole seconds, so that
@@ -44,15 +45,15 @@ func fullRun() hook.Run {
 		Scope:     hook.Scope{Session: "full session", Turn: "full turn", Step: 7, Agent: "full agent"},
 		Execution: hook.Background, State: hook.Failed, Shadow: true, Visibility: hook.VisibleToUser,
 		Job: "job-1", Attempt: 3, Key: "key:1", Started: started, Ended: started.Add(1500 * time.Microsecond),
-		Latency: hook.Latency(1500 * time.Microsecond), Class: hook.CodeTimeout, Severity: hook.SeverityDeny,
+		Latency: hook.Latency(1500 * time.Microsecond), Class: codes.Timeout, Severity: hook.SeverityDeny,
 		Contributed: []hook.Digest{
 			{Kind: "deny", Hash: "sha256:" + strings.Repeat("0f", 32), Size: 17},
 			{Kind: "context", Hash: "sha256:" + strings.Repeat("a1", 32), Size: 1 << 20},
 		},
 		Audit: []hook.Audit{{Code: "note.one", Message: "first"}, {Code: "note.two", Message: "second"}},
 		Diagnostics: []hook.Diagnostic{
-			{Code: hook.CodeTimeout, Level: hook.LevelWarn, Phase: "p", Subscription: "s", Message: "no answer within 1s"},
-			{Code: hook.CodePolicyConflict, Level: hook.LevelError, Phase: "q", Subscription: "u", Message: "earlier stands"},
+			{Code: codes.Timeout, Level: codes.LevelWarn, Phase: "p", Subscription: "s", Message: "no answer within 1s"},
+			{Code: codes.PolicyConflict, Level: codes.LevelError, Phase: "q", Subscription: "u", Message: "earlier stands"},
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // secretInput is an input full of secrets.
@@ -64,7 +65,7 @@ func defineSecretPhase(name string, kind hook.Kind) secretPhase {
 		},
 		Reference: func(in secretInput) string { return in.reference },
 		Merge: func(m *hook.Merging, _, answer secretAnswer) secretAnswer {
-			m.Diagnose(hook.CodePolicyConflict, "the earlier stands")
+			m.Diagnose(codes.PolicyConflict, "the earlier stands")
 			return answer
 		},
 		Rewrite: func(in secretInput, answer secretAnswer) (secretInput, error) {
@@ -115,7 +116,7 @@ func secretScenes() []secretScene {
 				if !mergeOptions(&opts, b.opts) || b.brief && !isPlain(run) {
 					continue
 				}
-				id := fmt.Sprintf("%s/%d/%s", phase.Kind(), i, b.name)
+				id := fmt.Sprintf("%s/%d/%s", phase.Info().Kind, i, b.name)
 				opts.Match.Labels = map[string][]string{"scene": {id}, "text": {"*"}}
 				if b.reference == "" {
 					b.reference = "transcript:1/2"
@@ -130,7 +131,7 @@ func secretScenes() []secretScene {
 // secretExecutions are the executions and failure modes of a phase.
 func secretExecutions(phase secretPhase) []hook.Options {
 	modes := []hook.Failure{hook.Open}
-	if phase.Kind() != hook.Observe {
+	if phase.Info().Kind != hook.Observe {
 		modes = append(modes, hook.Closed, phase.Fallback(secretAnswer{context: secret("fallback")}))
 	}
 	var all []hook.Options
@@ -141,7 +142,7 @@ func secretExecutions(phase secretPhase) []hook.Options {
 			hook.Options{Failure: mode, Concurrent: true},
 			hook.Options{Failure: mode, Execution: hook.Deadline, Timeout: time.Minute})
 	}
-	if phase.Kind() != hook.Gate {
+	if phase.Info().Kind != hook.Gate {
 		all = append(all,
 			hook.Options{Failure: hook.Open, Execution: hook.FireAndRecord, Timeout: time.Minute},
 			hook.Options{Failure: hook.Open, Execution: hook.Background, Timeout: time.Minute})
@@ -215,7 +216,7 @@ func secretBehaviours() []secretBehaviour {
 		{name: "schedules-without-key", handle: schedules(hook.Job{Handler: "secrets.ok", Key: "not a key: " + secret("job-key")})},
 		{name: "schedules-wrongly", handle: schedules(hook.Job{Handler: "secrets.ok", Key: "key", Reference: "not a reference: " + secret("job-reference")})},
 	}
-	for _, code := range hook.Codes() { // an error may borrow a code of the runtime, and say nothing safe
+	for _, code := range codes.All() { // an error may borrow a code of the runtime, and say nothing safe
 		name := strings.ReplaceAll(string(code.Code), "_", "-")
 		all = append(all, secretBehaviour{
 			name: "fails-with-" + name, brief: true,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 	"github.com/belay-run/belay/internal/probetest"
 )
@@ -78,7 +79,7 @@ func TestTryInstallsOthers(t *testing.T) {
 	trial.Denied("closed on sundays")
 	trial.NotAsked()
 	trial.State(hook.Skipped)
-	trial.Code(hook.CodeSkipped)
+	trial.Code(codes.Skipped)
 	if trial.By != "a-first" || len(trial.Runs) != 2 {
 		t.Errorf("by = %q with %d runs, want a-first with 2", trial.By, len(trial.Runs))
 	}
@@ -101,7 +102,7 @@ func TestTryPerformsJobs(t *testing.T) {
 	}
 
 	trial = hooktest.Try(t, tagging, sub, file{name: "a"}, nil)
-	trial.Code(hook.CodeJobUnknown)
+	trial.Code(codes.JobUnknown)
 }
 
 func TestTryUsesTheRuntimesOptions(t *testing.T) {
@@ -133,7 +134,7 @@ func TestTrySurvivesGoexit(t *testing.T) {
 	sub := upload.On("exits", hooktest.Goexits[file, verdict](), nil)
 	trial := hooktest.Try(t, upload, sub, file{}, nil)
 	trial.State(hook.Failed)
-	trial.Code(hook.CodeGoexit)
+	trial.Code(codes.Goexit)
 	if trial.Err == nil {
 		t.Error("a dispatch that ended by Goexit has no error")
 	}
@@ -146,7 +147,7 @@ func TestTryCancelsTheTurn(t *testing.T) {
 	gone := errors.New("the user went away")
 	trial := hooktest.Try(t, upload, sub, file{}, &hooktest.Options{During: func(cancel context.CancelCauseFunc) { cancel(gone) }})
 	trial.Denied("")
-	trial.Code(hook.CodeCanceled)
+	trial.Code(codes.Canceled)
 	if trial.Err != nil && !errors.Is(trial.Err, gone) {
 		t.Errorf("error = %v, want none or the cause", trial.Err)
 	}
@@ -157,7 +158,7 @@ func TestTryEndsAHandlerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		sub := upload.On("hangs", hooktest.Hangs[file, verdict](), nil)
-		hooktest.Try(t, upload, sub, file{}, &hooktest.Options{Timeout: 3 * time.Second}).Code(hook.CodeCanceled)
+		hooktest.Try(t, upload, sub, file{}, &hooktest.Options{Timeout: 3 * time.Second}).Code(codes.Canceled)
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("the trial took %s, want 3s", took)
 		}

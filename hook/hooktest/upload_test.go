@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // file is the input of the phases that the tests and examples use: a file is
@@ -100,7 +101,7 @@ var tagging = hook.Define(hook.Definition[file, *tags]{
 		if merged == nil {
 			return answer
 		}
-		m.Diagnose(hook.CodePolicyConflict, "several subscriptions tag")
+		m.Diagnose(codes.PolicyConflict, "several subscriptions tag")
 		return &tags{Tags: append(merged.Tags, answer.Tags...)}
 	},
 	Reference: func(f file) string { return "files/" + f.name },

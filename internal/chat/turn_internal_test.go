@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // begun is a bench with a turn under way.
@@ -193,8 +194,8 @@ func TestWhatHooksSayIsShown(t *testing.T) {
 func TestFailedHooksAreShown(t *testing.T) {
 	t.Parallel()
 	b := begun(t)
-	failed := hook.Diagnostic{Code: hook.CodeError, Level: hook.LevelWarn, Phase: "tool.post", Subscription: "project/lint", Message: "exit code 1"}
-	other := hook.Diagnostic{Code: hook.CodeStopLimit, Level: hook.LevelWarn, Phase: "turn.stop", Message: "too often"}
+	failed := hook.Diagnostic{Code: codes.Error, Level: codes.LevelWarn, Phase: "tool.post", Subscription: "project/lint", Message: "exit code 1"}
+	other := hook.Diagnostic{Code: codes.StopLimit, Level: codes.LevelWarn, Phase: "turn.stop", Message: "too often"}
 	event := belay.Event{Kind: belay.EventHookFailed, By: "project/lint", Diagnostic: &failed, Text: "no config\nsee setup.md"}
 	b.event(event)
 	b.event(event)

@@ -306,7 +306,7 @@ func ofAgent(agent string) string {
 
 func lineOf(sub hook.Subscription, notes notes, check *hookCheck) hookLine {
 	o := sub.Options()
-	line := hookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on", match: o.Match.String(), fails: cmp.Or(o.Failure, sub.Phase().DefaultFailure()).String()}
+	line := hookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on", match: o.Match.String(), fails: cmp.Or(o.Failure, sub.Phase().Info().Failure).String()}
 	if o.Shadow {
 		line.State = "shadow"
 	}

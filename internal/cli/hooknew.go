@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 var hookID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -56,11 +57,11 @@ of a project runs once it is trusted.`,
 			if !slices.Contains(phaseNames(), h.phase) {
 				return usage("there is no phase %q%s: `belay hooks phases` lists them", h.phase, near.Hint(h.phase, phaseNames()))
 			}
-			wire, err := belay.Wire(h.phase)
+			wire, err := phasejson.New(h.phase)
 			if err != nil {
 				return err
 			}
-			if h.withTool = slices.Contains(wire.Labels(), "tool"); len(h.tools) > 0 && !h.withTool {
+			if h.withTool = slices.Contains(wire.Info().Labels, "tool"); len(h.tools) > 0 && !h.withTool {
 				return usage("--tools: what %s is about has no tool: leave it out, or choose another phase, such as tool.pre", h.phase)
 			}
 			dir := filepath.Join(projectPlace(settings), "hooks")
@@ -167,7 +168,7 @@ func (h *newHook) declaration() string {
 
 // call is an input to try it with: what the phase's inputs always have.
 func (h *newHook) call() (map[string]any, error) {
-	described, err := belay.Schema(h.phase)
+	described, err := phasejson.Describe(h.phase)
 	if err != nil {
 		return nil, err
 	}
@@ -219,13 +220,13 @@ func (h *newHook) call() (map[string]any, error) {
 
 // says tells what an exit code of 2, or its like, means at the phase.
 func (h *newHook) says() (exit, object string) {
-	wire, err := belay.Wire(h.phase)
+	wire, err := phasejson.New(h.phase)
 	switch {
 	case h.phase == belay.TurnStop.Name():
 		return "the turn goes on, for the reason on standard error", `{"decision": "continue", "reason": "…"}`
-	case err == nil && wire.Kind() == hook.Gate:
+	case err == nil && wire.Info().Kind == hook.Gate:
 		return "deny, for the reason on standard error", `{"decision": "deny", "reason": "…"}`
-	case err == nil && wire.Kind() == hook.Collect:
+	case err == nil && wire.Info().Kind == hook.Collect:
 		return "it is recorded, and stops nothing here", `{"context": [{"text": "…"}]}`
 	default:
 		return "it is recorded, and stops nothing here", `{"output": "…"}`

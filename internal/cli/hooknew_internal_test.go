@@ -49,7 +49,7 @@ func TestNewHooksFitTheirPhase(t *testing.T) {
 			switch {
 			case phase.Name() == "turn.stop":
 				want = "the turn goes on"
-			case phase.Kind().String() == "gate":
+			case phase.Info().Kind.String() == "gate":
 				want = "Exit 2: deny"
 			}
 			contains(t, string(script), want)

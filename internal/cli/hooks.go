@@ -7,8 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 func (a *app) hooksCommand() *cobra.Command {
@@ -38,7 +39,7 @@ func (a *app) phasesCommand() *cobra.Command {
 			var t table
 			t.add("PHASE", "KIND", "FAILS", "HANDLER MAY")
 			for _, p := range belay.Phases() {
-				t.add(p.Name(), p.Kind().String(), p.DefaultFailure().String(), p.May())
+				t.add(p.Name(), p.Info().Kind.String(), p.Info().Failure.String(), p.Info().May)
 			}
 			return t.write(a.out, a.onOut.dim)
 		},
@@ -67,7 +68,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Args:              arguments(1, 1, "name one PHASE: `belay hooks phases` lists them"),
 		ValidArgsFunction: completePhases,
 		RunE: func(_ *cobra.Command, args []string) error {
-			schema, err := belay.Schema(args[0])
+			schema, err := phasejson.Describe(args[0])
 			if err != nil {
 				return usage("%w%s", err, near.Hint(args[0], phaseNames()))
 			}
@@ -83,7 +84,7 @@ func (a *app) schemaCommand() *cobra.Command {
 
 func codeNames() []string {
 	var names []string
-	for _, c := range hook.Codes() {
+	for _, c := range codes.All() {
 		names = append(names, string(c.Code))
 	}
 	return names
@@ -106,7 +107,7 @@ func (a *app) codesCommand() *cobra.Command {
 			}
 			var t table
 			t.add("CODE", "LEVEL", "MEANING")
-			for _, c := range hook.Codes() {
+			for _, c := range codes.All() {
 				t.add(string(c.Code), fmt.Sprint(c.Level), c.Meaning)
 			}
 			return t.write(a.out, a.onOut.dim)
@@ -115,7 +116,7 @@ func (a *app) codesCommand() *cobra.Command {
 }
 
 func (a *app) explainCode(code string) error {
-	for _, c := range hook.Codes() {
+	for _, c := range codes.All() {
 		if string(c.Code) == code {
 			_, err := fmt.Fprintf(a.out, "%s (%s)\n  %s\n  %s\n", c.Code, c.Level, c.Meaning, c.Remedy)
 			return err

@@ -16,7 +16,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 )
@@ -190,7 +192,7 @@ func (a *app) tellTool(v *seen, name string) error {
 
 // explainInput asks hooks about an input.
 func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent string, input json.RawMessage) (x hook.Explanation, err error) {
-	wire, err := belay.Wire(phase)
+	wire, err := phasejson.New(phase)
 	if err != nil {
 		return x, usage("%w", err)
 	}
@@ -250,7 +252,7 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 
 // diagnosed is a diagnostic with the hook it is about and its error, which is not stored.
 func diagnosed(d hook.Diagnostic) string {
-	if d.Code == hook.CodeMatchFailed && d.Err != nil {
+	if d.Code == codes.MatchFailed && d.Err != nil {
 		return fmt.Sprintf("%s %s: its condition failed, and at a gate that counts as a match: %v (`has(args.KEY)` tells whether a key is there)", d.Code, d.Subscription, d.Err)
 	}
 	text := d.String()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/toolbox"
 )
@@ -361,7 +362,7 @@ func (a *app) outcome(end *ended, err error) error {
 	summary = append(summary, took(end.took))
 	a.remarkf("%s", s.dim(strings.Join(summary, " · ")))
 	for _, d := range end.Diagnostics {
-		if d.Level != hook.LevelInfo && !end.shown(&d) {
+		if d.Level != codes.LevelInfo && !end.shown(&d) {
 			a.remarkf("%s", s.yellow("warning: ")+oneLine(d.String()))
 		}
 	}

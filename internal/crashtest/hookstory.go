@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/subagent"
 )
 
@@ -47,7 +48,7 @@ func (s hookStory) hooks() (all []storyHook) {
 		add(s.Blocking, hook.Blocking, "blocking")
 		return all
 	}
-	phase, err := belay.Wire(s.Phase)
+	phase, err := phasejson.New(s.Phase)
 	if err != nil {
 		panic(err)
 	}
@@ -55,7 +56,7 @@ func (s hookStory) hooks() (all []storyHook) {
 		add(kind, hook.Blocking, "concurrent", "concurrent: true")
 		add(kind, hook.Deadline, "deadline", "execution: deadline")
 	}
-	if phase.Kind() == hook.Gate {
+	if phase.Info().Kind == hook.Gate {
 		return all // a gate waits
 	}
 	// They do not keep the others from starting if they come first.
@@ -122,7 +123,7 @@ func (s hookStory) write(dir string) error {
 
 // goHooks are the hooks in Go.
 func (s hookStory) goHooks(handle func(ctx context.Context, id string) error) ([]hook.Subscription, error) {
-	phase, err := belay.Wire(s.Phase)
+	phase, err := phasejson.New(s.Phase)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (s hookStory) goHooks(handle func(ctx context.Context, id string) error) ([
 		if h.execution == hook.Background {
 			opts.Priority, opts.Idempotent, opts.Retry = -2, true, hook.Retry{Attempts: 3, Delay: time.Millisecond}
 		}
-		subs = append(subs, phase.On(h.id, func(ctx context.Context, _ belay.WireCall) (json.RawMessage, error) {
+		subs = append(subs, phase.On(h.id, func(ctx context.Context, _ phasejson.Call) (json.RawMessage, error) {
 			return nil, handle(ctx, h.id)
 		}, opts))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/space"
 )
 
@@ -133,7 +134,7 @@ func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 }
 
 func explainWrite(ctx context.Context, runtime *hook.Runtime) (x hook.Explanation, err error) {
-	wire, err := belay.Wire(belay.ToolPre.Name())
+	wire, err := phasejson.New(belay.ToolPre.Name())
 	if err != nil {
 		return x, err
 	}

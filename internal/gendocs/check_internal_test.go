@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // SPEC C-12, H-16
@@ -165,7 +165,7 @@ func TestEveryPhaseAndCodeIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, codes := string(files["docs/hooks.md"]), string(files["docs/reference/diagnostics.md"])
+	page, table := string(files["docs/hooks.md"]), string(files["docs/reference/diagnostics.md"])
 	for _, p := range belay.Phases() {
 		for _, want := range []string{"| [`" + p.Name() + "`](#", "### " + p.Name() + "\n", "(schemas/" + p.Name() + ".input.json)", "(schemas/" + p.Name() + ".output.json)"} {
 			if strings.Count(page, want) != 1 {
@@ -173,9 +173,9 @@ func TestEveryPhaseAndCodeIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range hook.Codes() {
-		if want := "| `" + string(c.Code) + "` | " + string(c.Level) + " |"; strings.Count(codes, want) != 1 {
-			t.Errorf("%q is there %d times, want once", want, strings.Count(codes, want))
+	for _, c := range codes.All() {
+		if want := "| `" + string(c.Code) + "` | " + string(c.Level) + " |"; strings.Count(table, want) != 1 {
+			t.Errorf("%q is there %d times, want once", want, strings.Count(table, want))
 		}
 	}
 	if got, want := len(slices.Collect(maps.Keys(files))), 2+2*len(belay.Phases()); got != want {

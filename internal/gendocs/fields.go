@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // object is the part of a JSON Schema that the tables show.
@@ -24,11 +25,11 @@ func fieldTables() string {
 	var b strings.Builder
 	for _, p := range belay.Phases() {
 		fmt.Fprintf(&b, "### %s\n\n", p.Name())
-		fmt.Fprintf(&b, "%s. Fires: %s. Handlers may: %s.\n\n", title(p.Kind()), p.Fires(), p.May())
+		fmt.Fprintf(&b, "%s. Fires: %s. Handlers may: %s.\n\n", title(p.Info().Kind), p.Info().Fires, p.Info().May)
 		in, out := p.Types()
 		fmt.Fprintf(&b, "Go: `belay.%s`, from `belay.%s` to `belay.%s`. Labels: `%s`. Capabilities: `%s`. Schemas: [input](schemas/%s.input.json), [output](schemas/%s.output.json).\n\n",
-			goName(p.Name()), in.Name(), out.Name(), strings.Join(p.Labels(), "`, `"), strings.Join(p.Capabilities().Names(), "`, `"), p.Name(), p.Name())
-		schema, err := belay.Schema(p.Name())
+			goName(p.Name()), in.Name(), out.Name(), strings.Join(p.Info().Labels, "`, `"), strings.Join(p.Info().Capabilities.Names(), "`, `"), p.Name(), p.Name())
+		schema, err := phasejson.Describe(p.Name())
 		if err != nil {
 			panic(err) // generate has made it once already
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/memstore"
 )
@@ -152,7 +153,7 @@ func TestScopes(t *testing.T) {
 				t.Errorf("the diagnostics are %+v", all.Diagnostics)
 			}
 			for _, diagnostic := range all.Diagnostics {
-				if diagnostic.Code != hook.CodeScope || diagnostic.Level != hook.LevelWarn || !strings.Contains(diagnostic.Message, "for its call alone") {
+				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "for its call alone") {
 					t.Errorf("the diagnostic is %+v", diagnostic)
 				}
 			}

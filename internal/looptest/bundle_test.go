@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // toolBundle is a bundle of tools that have a name and nothing else.
@@ -27,15 +28,15 @@ func TestToolBundlesMerge(t *testing.T) {
 		rule  string
 		hooks []bundles
 		want  []string // id by who
-		codes []hook.Code
+		codes []codes.Code
 	}{
 		{"bundles are kept in plan order", []bundles{{toolBundle("z", "a")}, {toolBundle("m", "b"), toolBundle("n")}}, []string{"z by hook-00", "m by hook-01", "n by hook-01"}, nil},
-		{"a duplicate id keeps the earlier", []bundles{{toolBundle("x", "a")}, {toolBundle("x", "b")}, {toolBundle("y", "b")}}, []string{"x by hook-00", "y by hook-02"}, []hook.Code{hook.CodeBundleDuplicate}},
-		{"a duplicate id within one answer keeps the earlier", []bundles{{toolBundle("x", "a"), toolBundle("x", "b")}}, []string{"x by hook-00"}, []hook.Code{hook.CodeBundleDuplicate}},
-		{"a tool that is owned drops the whole bundle", []bundles{{toolBundle("x", "a")}, {toolBundle("y", "b", "a", "c")}}, []string{"x by hook-00"}, []hook.Code{hook.CodeToolConflict}},
-		{"a bundle that was dropped owns nothing", []bundles{{toolBundle("x", "a")}, {toolBundle("y", "b", "a")}, {toolBundle("z", "b")}}, []string{"x by hook-00", "z by hook-02"}, []hook.Code{hook.CodeToolConflict}},
-		{"a bundle that declares a tool twice is dropped", []bundles{{toolBundle("x", "a", "a")}}, nil, []hook.Code{hook.CodeToolConflict}},
-		{"a duplicate id is told as such even if its tools are the same", []bundles{{toolBundle("x", "a")}, {toolBundle("x", "a")}}, []string{"x by hook-00"}, []hook.Code{hook.CodeBundleDuplicate}},
+		{"a duplicate id keeps the earlier", []bundles{{toolBundle("x", "a")}, {toolBundle("x", "b")}, {toolBundle("y", "b")}}, []string{"x by hook-00", "y by hook-02"}, []codes.Code{codes.BundleDuplicate}},
+		{"a duplicate id within one answer keeps the earlier", []bundles{{toolBundle("x", "a"), toolBundle("x", "b")}}, []string{"x by hook-00"}, []codes.Code{codes.BundleDuplicate}},
+		{"a tool that is owned drops the whole bundle", []bundles{{toolBundle("x", "a")}, {toolBundle("y", "b", "a", "c")}}, []string{"x by hook-00"}, []codes.Code{codes.ToolConflict}},
+		{"a bundle that was dropped owns nothing", []bundles{{toolBundle("x", "a")}, {toolBundle("y", "b", "a")}, {toolBundle("z", "b")}}, []string{"x by hook-00", "z by hook-02"}, []codes.Code{codes.ToolConflict}},
+		{"a bundle that declares a tool twice is dropped", []bundles{{toolBundle("x", "a", "a")}}, nil, []codes.Code{codes.ToolConflict}},
+		{"a duplicate id is told as such even if its tools are the same", []bundles{{toolBundle("x", "a")}, {toolBundle("x", "a")}}, []string{"x by hook-00"}, []codes.Code{codes.BundleDuplicate}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +60,7 @@ func TestToolBundlesMerge(t *testing.T) {
 				t.Errorf("diagnostics %v, want %v", outcome.Diagnostics, test.codes)
 			}
 			for _, d := range outcome.Diagnostics {
-				if want := map[hook.Code]hook.Level{hook.CodeToolConflict: hook.LevelError, hook.CodeBundleDuplicate: hook.LevelWarn}[d.Code]; d.Level != want {
+				if want := map[codes.Code]codes.Level{codes.ToolConflict: codes.LevelError, codes.BundleDuplicate: codes.LevelWarn}[d.Code]; d.Level != want {
 					t.Errorf("%s is of level %s, want %s", d.Code, d.Level, want)
 				}
 			}

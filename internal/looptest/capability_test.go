@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -91,10 +92,10 @@ func TestEachAnswerNeedsItsCapability(t *testing.T) {
 			if run.State != hook.Completed || len(run.Diagnostics) > 0 {
 				t.Errorf("with %s it is %s %v, want completed", with, run.State, run.Diagnostics)
 			}
-			without := test.phase.Capabilities() &^ test.needs
+			without := test.phase.Info().Capabilities &^ test.needs
 			run, outcome, err := answerWith(t, test.phase, in, test.answer, without)
-			if err != nil || run.State != hook.Failed || run.Class != hook.CodeCapabilityMissing {
-				t.Errorf("without %s it is %s %s, want failed with %s", test.needs, run.State, run.Class, hook.CodeCapabilityMissing)
+			if err != nil || run.State != hook.Failed || run.Class != codes.CapabilityMissing {
+				t.Errorf("without %s it is %s %s, want failed with %s", test.needs, run.State, run.Class, codes.CapabilityMissing)
 			}
 			if stands(test) {
 				return
@@ -106,7 +107,7 @@ func TestEachAnswerNeedsItsCapability(t *testing.T) {
 		})
 	}
 	for _, p := range belay.Phases() {
-		if left := p.Capabilities() &^ covered[p.Name()]; left != 0 {
+		if left := p.Info().Capabilities &^ covered[p.Name()]; left != 0 {
 			t.Errorf("%s takes %s, which no case here tries", p.Name(), left)
 		}
 	}
@@ -127,8 +128,8 @@ func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
 			answer := reflect.New(reflect.TypeOf(test.answer)).Elem()
 			answer.Set(reflect.ValueOf(test.answer))
 			answer.FieldByName("Context").Set(reflect.ValueOf(belay.Tell("told besides")))
-			run, outcome, err := answerWith(t, test.phase, fullInput(t, test.phase), answer.Interface(), test.phase.Capabilities()&^test.needs)
-			if err != nil || run.Class != hook.CodeCapabilityMissing || !stands(test) && !reflect.ValueOf(outcome.out).IsZero() {
+			run, outcome, err := answerWith(t, test.phase, fullInput(t, test.phase), answer.Interface(), test.phase.Info().Capabilities&^test.needs)
+			if err != nil || run.Class != codes.CapabilityMissing || !stands(test) && !reflect.ValueOf(outcome.out).IsZero() {
 				t.Errorf("it is %s and merges to %+v, want nothing", run.Class, outcome.out)
 			}
 		})
@@ -138,7 +139,7 @@ func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
 // stands reports whether an answer is a denial that stands even if the subscription may
 // not deny.
 func stands(n needing) bool {
-	return n.needs == hook.CanBlock && n.phase.DefaultFailure() == hook.Closed
+	return n.needs == hook.CanBlock && n.phase.Info().Failure == hook.Closed
 }
 
 // A denial that comes with what its subscription may not contribute stands by itself: with
@@ -169,14 +170,14 @@ func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {
 			for _, capabilities := range allowed {
 				in := fullInput(t, test.phase)
 				run, outcome, err := answerWith(t, test.phase, in, answer.Interface(), capabilities)
-				if err != nil || run.Class != hook.CodeCapabilityMissing || !reflect.DeepEqual(outcome.out, test.answer) || outcome.by != "tried" || outcome.in != in {
+				if err != nil || run.Class != codes.CapabilityMissing || !reflect.DeepEqual(outcome.out, test.answer) || outcome.by != "tried" || outcome.in != in {
 					t.Errorf("with %s it is %s and merges to %+v, want %+v", capabilities, run.Class, outcome.out, test.answer)
 				}
 			}
 		})
 	}
 	for _, p := range belay.Phases() {
-		if p.Kind() == hook.Gate && !gates[p.Name()] {
+		if p.Info().Kind == hook.Gate && !gates[p.Name()] {
 			t.Errorf("%s is a gate, and its denial was not tried", p.Name())
 		}
 	}
@@ -191,7 +192,7 @@ func TestExceptionalCapabilitiesMustBeNamed(t *testing.T) {
 	tried := hook.Capability(0)
 	for _, test := range answersByCapability() {
 		run, _, _ := answerWith(t, test.phase, fullInput(t, test.phase), test.answer, 0)
-		if missing := run.Class == hook.CodeCapabilityMissing; missing != exceptional.Has(test.needs) {
+		if missing := run.Class == codes.CapabilityMissing; missing != exceptional.Has(test.needs) {
 			t.Errorf("%s: %s: by default the run is %s %s", test.phase.Name(), test.rule, run.State, run.Class)
 		}
 		tried |= test.needs & exceptional

@@ -32,10 +32,9 @@ type subsystem struct {
 
 func (s *subsystem) Name() string        { return s.name }
 func (s *subsystem) Tools() []belay.Tool { return s.tools }
-func (s *subsystem) Fragment() string    { return s.name + " is here." }
 
-func (s *subsystem) Hint(agent belay.AgentConfig) string {
-	return fmt.Sprintf("%s has resources for %s.", s.name, agent.Name)
+func (s *subsystem) Prompt(agent belay.AgentConfig) (fragment, resources string) {
+	return s.name + " is here.", fmt.Sprintf("%s has resources for %s.", s.name, agent.Name)
 }
 
 func (s *subsystem) Build(_ context.Context, agent *belay.AgentConfig) error {

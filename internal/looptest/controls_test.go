@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/memstore"
 )
@@ -248,7 +249,7 @@ func TestModelSwap(t *testing.T) {
 	less.Models, less.Directives = nil, nil
 	lost := agentOf(t, own, less).Session("s")
 	turn := takeTurn(t, lost.Run(t.Context(), "hello"), belay.EndTurn)
-	if turn.Text != "own" || !slices.ContainsFunc(turn.Diagnostics, func(d hook.Diagnostic) bool { return d.Code == hook.CodeModelUnavailable }) {
+	if turn.Text != "own" || !slices.ContainsFunc(turn.Diagnostics, func(d hook.Diagnostic) bool { return d.Code == codes.ModelUnavailable }) {
 		t.Errorf("%q answered, with %v", turn.Text, turn.Diagnostics)
 	}
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // SPEC C-12
@@ -23,11 +25,11 @@ func TestWireHandlersAnswerEveryPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range belay.Phases() {
-		w, err := belay.Wire(p.Name())
+		w, err := phasejson.New(p.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		sub := w.On("outside", func(context.Context, belay.WireCall) (json.RawMessage, error) {
+		sub := w.On("outside", func(context.Context, phasejson.Call) (json.RawMessage, error) {
 			return json.RawMessage(`{"output": "seen"}`), nil
 		}, nil)
 		if sub.Phase().Name() != p.Name() {
@@ -37,14 +39,14 @@ func TestWireHandlersAnswerEveryPhase(t *testing.T) {
 			t.Errorf("%s: %v", p.Name(), err)
 		}
 	}
-	if _, err := belay.Wire("tool.per"); err == nil || !strings.Contains(err.Error(), `did you mean "tool.pre"?`) {
+	if _, err := phasejson.New("tool.per"); err == nil || !strings.Contains(err.Error(), `did you mean "tool.pre"?`) {
 		t.Errorf("an unknown phase: %v, want a suggestion", err)
 	}
 }
 
-func wire(t *testing.T, phase string) *belay.WirePhase {
+func wire(t *testing.T, phase string) *phasejson.Phase {
 	t.Helper()
-	w, err := belay.Wire(phase)
+	w, err := phasejson.New(phase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +61,8 @@ func TestWireHandlersSeeTheInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seen belay.WireCall
-	sub := wire(t, "tool.pre").On("outside", func(_ context.Context, call belay.WireCall) (json.RawMessage, error) {
+	var seen phasejson.Call
+	sub := wire(t, "tool.pre").On("outside", func(_ context.Context, call phasejson.Call) (json.RawMessage, error) {
 		seen = call
 		return json.RawMessage(`{"decision": "ask", "reason": "why not", "context": [{"text": "told"}]}`), nil
 	}, nil)
@@ -111,15 +113,15 @@ func TestWireFailures(t *testing.T) {
 	t.Parallel()
 	in := hooktest.Input(t, belay.ToolPre, `{"id": "1", "tool": "write", "input": {}}`)
 	try := func(answer string, err error, opts *hook.Options) *hooktest.Trial[belay.ToolCall, belay.ToolVerdict] {
-		sub := wire(t, "tool.pre").On("outside", func(context.Context, belay.WireCall) (json.RawMessage, error) {
+		sub := wire(t, "tool.pre").On("outside", func(context.Context, phasejson.Call) (json.RawMessage, error) {
 			return json.RawMessage(answer), err
 		}, opts)
 		return hooktest.Try(t, belay.ToolPre, sub, in, nil)
 	}
-	if trial := try(`{"decision": "no"}`, nil, nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != hook.CodeOutputInvalid {
+	if trial := try(`{"decision": "no"}`, nil, nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != codes.OutputInvalid {
 		t.Errorf("an answer that does not fit: %v, want a denial with hook.output_invalid", trial)
 	}
-	if trial := try(``, errors.New("broken"), nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != hook.CodeError {
+	if trial := try(``, errors.New("broken"), nil); trial.Output.Decision != belay.ToolDeny || trial.Diagnostics[0].Code != codes.Error {
 		t.Errorf("a handler that fails: %v, want a denial", trial)
 	}
 	fallback, err := wire(t, "tool.pre").Fallback(json.RawMessage(`{"decision": "ask", "reason": "the check is broken"}`))

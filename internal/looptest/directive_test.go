@@ -39,6 +39,8 @@ func (n names) Binds(_, name string) bool {
 	return slices.Contains(n.known, name)
 }
 
+func (n names) TypedNames(string) []belay.TypedName { return nil }
+
 func (n names) Expand(_ context.Context, in belay.Submission) (belay.Expansion, error) {
 	for _, name := range in.Names {
 		n.diary.notef("skill %s: %s | %s", name, in.Typed, in.Text)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // anyOutcome is a hook.Outcome without its types.
@@ -140,8 +141,8 @@ func withNote(p hook.AnyPhase, note belay.Note) any {
 }
 
 // codesOf lists the codes of diagnostics, in order.
-func codesOf(diagnostics []hook.Diagnostic) []hook.Code {
-	var codes []hook.Code
+func codesOf(diagnostics []hook.Diagnostic) []codes.Code {
+	var codes []codes.Code
 	for _, d := range diagnostics {
 		codes = append(codes, d.Code)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/belaytest"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // breaking is an extension that panics at one of its methods.
@@ -36,8 +37,11 @@ func (b breaking) Hooks() []hook.Subscription { b.breakAt("Hooks"); return nil }
 
 func (b breaking) Directives() []belay.Directive { b.breakAt("Directives"); return nil }
 
-func (b breaking) Fragment() string                                { b.breakAt("Fragment"); return "" }
-func (b breaking) Hint(belay.AgentConfig) string                   { b.breakAt("Hint"); return "" }
+func (b breaking) Prompt(belay.AgentConfig) (fragment, resources string) {
+	b.breakAt("Prompt")
+	return "", ""
+}
+
 func (b breaking) Build(context.Context, *belay.AgentConfig) error { b.breakAt("Build"); return nil }
 
 func (b breaking) Register(context.Context, belay.AgentConfig) error {
@@ -60,7 +64,7 @@ func (b breaking) Narrow(belay.AgentConfig, []string) ([]string, string) {
 // SPEC E-01
 func TestAnExtensionThatPanicsIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"Name", "Tools", "StepTools", "Hooks", "Directives", "Fragment", "Hint", "Build", "Register", "Narrow", "Unregister", "Close", "Watch"} {
+	for _, at := range []string{"Name", "Tools", "StepTools", "Hooks", "Directives", "Prompt", "Build", "Register", "Narrow", "Unregister", "Close", "Watch"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			other := &closing{subsystem: subsystem{name: "other"}}
@@ -116,7 +120,7 @@ func TestStepToolsThatPanicInATurn(t *testing.T) {
 	ext.panics = true
 	turn := agent.Say("go")
 	turn.Request(1).Offers("own")
-	if d := turn.Diagnostics; len(d) != 1 || d[0].Code != hook.CodePanic || d[0].Subscription != "moody" {
+	if d := turn.Diagnostics; len(d) != 1 || d[0].Code != codes.Panic || d[0].Subscription != "moody" {
 		t.Errorf("the diagnostics are %+v", d)
 	}
 	ext.panics = false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -34,10 +35,10 @@ func TestFailuresByMode(t *testing.T) {
 			}
 			byDefault, err := try(hook.Failure{})
 			denies := outcomeDenies(t, p, byDefault)
-			if wants := p.DefaultFailure() == hook.Closed; denies != wants || err != nil {
+			if wants := p.Info().Failure == hook.Closed; denies != wants || err != nil {
 				t.Errorf("by default it denies: %t, want %t (%v)", denies, wants, err)
 			}
-			if p.Kind() == hook.Observe {
+			if p.Info().Kind == hook.Observe {
 				refuseClosed(t, p)
 				return
 			}
@@ -45,7 +46,7 @@ func TestFailuresByMode(t *testing.T) {
 			if asked != 0 {
 				t.Error("closed: the dependent was asked nevertheless")
 			}
-			if p.Kind() == hook.Gate {
+			if p.Info().Kind == hook.Gate {
 				if !outcomeDenies(t, p, outcome) || outcome.by != "a-broken" || err != nil {
 					t.Errorf("closed: %+v, %v, want a denial by the broken hook", outcome, err)
 				}
@@ -68,7 +69,7 @@ func failing(err error) func(context.Context, any) (any, error) {
 func outcomeDenies(t *testing.T, p phaseCase, outcome anyOutcome) bool {
 	t.Helper()
 	answer := outcome.out.(hook.Output).Answer()
-	return p.Kind() == hook.Gate && answer != nil && answer.Severity >= hook.SeverityDeny
+	return p.Info().Kind == hook.Gate && answer != nil && answer.Severity >= hook.SeverityDeny
 }
 
 func refuseClosed(t *testing.T, p phaseCase) {
@@ -115,7 +116,7 @@ func TestACancelledGateDenies(t *testing.T) {
 	for _, g := range gates(t) {
 		outcome, err := g.dispatch(ctx, snapshotOf(t, nil,
 			g.on("any", func(context.Context, any) (any, error) { return nil, nil }, nil)), g.in)
-		closed := g.DefaultFailure() == hook.Closed
+		closed := g.Info().Failure == hook.Closed
 		if !errors.Is(err, enough) || outcomeDenies(t, g.phaseCase, outcome) != closed {
 			t.Errorf("%s: %+v, %v, want the cause, and a denial: %t", g.Name(), outcome.out, err, closed)
 		}
@@ -139,7 +140,7 @@ func TestMisbehaviourAtEveryPhase(t *testing.T) {
 func misbehaveAt[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out], in In, answer Out) {
 	t.Helper()
 	modes := []hook.Failure{hook.Open, p.Fallback(answer)}
-	if p.Kind() != hook.Observe {
+	if p.Info().Kind != hook.Observe {
 		modes = append(modes, hook.Closed)
 	}
 	for i := range hooktest.Misbehaviours(p, answer) {
@@ -185,12 +186,12 @@ func misbehave[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out], in 
 	}
 	trial.Code(m.Code)
 	trial.State(m.State())
-	if m.Code == hook.CodeGoexit && execution == hook.Blocking {
+	if m.Code == codes.Goexit && execution == hook.Blocking {
 		return // it ended the goroutine that would have had the outcome
 	}
 	_, failed := errors.AsType[*hook.FailureError](trial.Err)
 	switch {
-	case mode == hook.Closed && p.Kind() == hook.Gate:
+	case mode == hook.Closed && p.Info().Kind == hook.Gate:
 		trial.Denied("")
 	case mode == hook.Closed && !failed:
 		t.Errorf("closed: the error is %v, want a *hook.FailureError", trial.Err)

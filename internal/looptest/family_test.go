@@ -480,7 +480,7 @@ func TestChildrenDoNotApproveForThemselves(t *testing.T) {
 		return belay.Result{Text: "written"}, nil
 	}, nil)
 	yes := belay.ApprovalRequest.On("yes", func(context.Context, belay.ApprovalAsked) (belay.ApprovalVerdict, error) {
-		return belay.ApprovalVerdict{Decision: belay.ApprovalAllow}, nil
+		return belay.ApprovalVerdict{Decision: "allow"}, nil
 	}, &hook.Options{Capabilities: hook.CanApprove})
 	child, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{write}, Hooks: []hook.Subscription{yes}}, calls("write"))
 	parent, _ := newAgent(t, &belay.Options{

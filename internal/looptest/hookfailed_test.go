@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Each failure of a hook is shown once, whatever the phase: by an event of the turn, or outside a
@@ -44,7 +45,7 @@ func TestAFailedHookIsShownAtEveryPhase(t *testing.T) {
 					continue
 				}
 				shown[e.Diagnostic.Phase]++
-				if e.By != "fails" || e.Text != "what it said" || e.Diagnostic.Message != "exit code 1" || e.Diagnostic.Code != hook.CodeError {
+				if e.By != "fails" || e.Text != "what it said" || e.Diagnostic.Message != "exit code 1" || e.Diagnostic.Code != codes.Error {
 					t.Errorf("the event is %+v of %+v", e, e.Diagnostic)
 				}
 			}

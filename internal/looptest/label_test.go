@@ -19,12 +19,12 @@ var labelKeys = map[string]string{"subagent": "name"}
 func TestLabelsMatchTheInput(t *testing.T) {
 	t.Parallel()
 	for _, p := range everyPhase() {
-		if !slices.Contains(p.Labels(), "agent") {
+		if !slices.Contains(p.Info().Labels, "agent") {
 			t.Errorf("%s has no label agent", p.Name())
 		}
 		in := fullInput(t, p)
 		keys := decode(t, encode(t, in)).(map[string]any)
-		for _, label := range p.Labels() {
+		for _, label := range p.Info().Labels {
 			key := labelKeys[label]
 			if key == "" {
 				key = label

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // shortList is a tool whose list leaves something out.
@@ -37,7 +37,7 @@ func TestShortListsAreToldOnce(t *testing.T) {
 		ext.set(tools...)
 		var told []string
 		for _, d := range takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn).Diagnostics {
-			if d.Code != hook.CodeListingTruncated || d.Level != hook.LevelWarn || d.Phase != "turn.pre_tool_materialization" {
+			if d.Code != codes.ListingTruncated || d.Level != codes.LevelWarn || d.Phase != "turn.pre_tool_materialization" {
 				t.Errorf("the diagnostic is %+v", d)
 			}
 			told = append(told, d.Subscription+": "+d.Message)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -60,12 +61,12 @@ func misbehaveInTurn[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out
 	t.Helper()
 	answer := withNote(p, belay.Note{Output: saidNevertheless, Audit: []hook.Audit{{Code: "test.said"}}}).(Out)
 	modes := []hook.Failure{hook.Open, p.Fallback(answer)}
-	if p.Kind() != hook.Observe {
+	if p.Info().Kind != hook.Observe {
 		modes = append(modes, hook.Closed)
 	}
 	t.Run(p.Name(), func(t *testing.T) {
 		t.Parallel()
-		tried := make(map[hook.Code]bool)
+		tried := make(map[codes.Code]bool)
 		for i, m := range hooktest.Misbehaviours(p, answer) {
 			again := tried[m.Code] && !m.Deadline
 			tried[m.Code] = true
@@ -77,7 +78,7 @@ func misbehaveInTurn[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out
 					if m.Abandoned && execution == hook.Blocking {
 						continue // it is waited for, and never comes
 					}
-					if execution == hook.Deadline && !m.Deadline && m.Code != hook.CodePanic && m.Code != hook.CodeGoexit {
+					if execution == hook.Deadline && !m.Deadline && m.Code != codes.Panic && m.Code != codes.Goexit {
 						continue // where the handler runs makes no difference
 					}
 					if mode.String() == "fallback" && m.Capabilities == hook.NoCapability {
@@ -126,7 +127,7 @@ func (m misbehaved[In, Out]) try(t *testing.T) {
 	}
 	r.goesOn(t)
 	m.journal(t, r)
-	if m.mode.String() == "fallback" && m.Code != "" && returned && m.Code != hook.CodeGoexit && !r.model.told(saidNevertheless) {
+	if m.mode.String() == "fallback" && m.Code != "" && returned && m.Code != codes.Goexit && !r.model.told(saidNevertheless) {
 		t.Error("no request carries what the fallback shows")
 	}
 }
@@ -149,7 +150,7 @@ func onAGoroutine(take func() (*belay.Turn, error)) (turn *belay.Turn, err error
 // what tells about them, but not the word of a person who is asked about one.
 func (m misbehaved[In, Out]) kills() bool {
 	perCall := []string{belay.ToolPre.Name(), belay.ApprovalRequest.Name(), belay.ToolPost.Name(), belay.ToolDenied.Name()}
-	return m.Code == hook.CodeGoexit && m.execution == hook.Blocking && !slices.Contains(perCall, m.phase.Name())
+	return m.Code == codes.Goexit && m.execution == hook.Blocking && !slices.Contains(perCall, m.phase.Name())
 }
 
 // judge holds the turn against the failure mode.
@@ -161,10 +162,10 @@ func (m misbehaved[In, Out]) judge(t *testing.T, r *rich, turn *belay.Turn, err 
 	if !returned {
 		return
 	}
-	goexit := m.Code == hook.CodeGoexit && m.execution == hook.Blocking
+	goexit := m.Code == codes.Goexit && m.execution == hook.Blocking
 	failed := m.Code != "" && !goexit
 	closed := failed && m.mode == hook.Closed
-	gate, collect := m.phase.Kind() == hook.Gate, m.phase.Kind() == hook.Collect
+	gate, collect := m.phase.Info().Kind == hook.Gate, m.phase.Info().Kind == hook.Collect
 	want := belay.EndTurn
 	switch {
 	case m.phase.Name() == belay.Error.Name():

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/store/memstore"
 )
 
@@ -123,7 +124,7 @@ func TestAnswerThatIsCutOff(t *testing.T) {
 	if err != nil || turn.Reason != belay.EndTurn {
 		t.Fatalf("the turn ended %s: %v", turn.Reason, err)
 	}
-	if len(turn.Diagnostics) != 1 || turn.Diagnostics[0].Code != hook.CodeAnswerCut || turn.Diagnostics[0].Level != hook.LevelWarn {
+	if len(turn.Diagnostics) != 1 || turn.Diagnostics[0].Code != codes.AnswerCut || turn.Diagnostics[0].Level != codes.LevelWarn {
 		t.Errorf("the diagnostics are %v", turn.Diagnostics)
 	}
 }

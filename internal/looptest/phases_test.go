@@ -64,7 +64,7 @@ func TestPhasesAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	var got []phaseRow
 	for _, p := range belay.Phases() {
-		got = append(got, phaseRow{p.Name(), p.Kind(), p.DefaultFailure().String()})
+		got = append(got, phaseRow{p.Name(), p.Info().Kind, p.Info().Failure.String()})
 	}
 	if diff := cmp.Diff(promisedPhases, got); diff != "" {
 		t.Errorf("the phases are not those that were promised (-promised +code):\n%s", diff)
@@ -111,7 +111,7 @@ func TestEachGateHasItsOwnVerdict(t *testing.T) {
 	t.Parallel()
 	owner := map[reflect.Type]string{}
 	for _, p := range belay.Phases() {
-		if p.Kind() != hook.Gate {
+		if p.Info().Kind != hook.Gate {
 			continue
 		}
 		_, out := p.Types()
@@ -121,7 +121,7 @@ func TestEachGateHasItsOwnVerdict(t *testing.T) {
 		owner[out] = p.Name()
 	}
 	for _, p := range belay.Phases() {
-		if _, out := p.Types(); p.Kind() != hook.Gate && owner[out] != "" {
+		if _, out := p.Types(); p.Info().Kind != hook.Gate && owner[out] != "" {
 			t.Errorf("%s is no gate and takes the verdict of %s", p.Name(), owner[out])
 		}
 	}

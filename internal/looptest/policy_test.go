@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // One key of each rule.
@@ -108,7 +109,7 @@ func TestPolicyKeysMergeByTheirRule(t *testing.T) {
 			if diff := cmp.Diff(test.want, readPolicy(outcome.Output.Policy)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if want := slices.Repeat([]hook.Code{hook.CodePolicyConflict}, test.conflicts); !slices.Equal(codesOf(outcome.Diagnostics), want) {
+			if want := slices.Repeat([]codes.Code{codes.PolicyConflict}, test.conflicts); !slices.Equal(codesOf(outcome.Diagnostics), want) {
 				t.Errorf("diagnostics %v, want %v", outcome.Diagnostics, want)
 			}
 		})

@@ -94,9 +94,9 @@ func (s *shelfFor) TypedNames(string) (names []belay.TypedName) {
 var (
 	_ belay.ResourceExtension = (*shelf)(nil)
 	_ belay.StepToolExtension = (*shelf)(nil)
-	_ belay.NameListExtension = (*shelf)(nil)
+	_ belay.NameExtension     = (*shelf)(nil)
 	_ belay.StepToolExtension = (*shelfFor)(nil)
-	_ belay.NameListExtension = (*shelfFor)(nil)
+	_ belay.NameExtension     = (*shelfFor)(nil)
 )
 
 // observer is an extension with hooks and nothing else.

@@ -52,7 +52,7 @@ func TestReferencesArePlain(t *testing.T) {
 		strings.Repeat("y", 5_000), "\x00", "\xff\xfe", "h:abc", "-", ":",
 	}
 	for _, p := range everyPhase() {
-		if p.Kind() == hook.Gate {
+		if p.Info().Kind == hook.Gate {
 			continue // a gate does not wait for a job
 		}
 		seen := map[string]hook.Scope{}

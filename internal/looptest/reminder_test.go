@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/memstore"
 	"github.com/belay-run/belay/store/storetest"
@@ -192,7 +193,7 @@ func TestReminderLimit(t *testing.T) {
 			}
 			var drop string
 			for _, d := range turn.Diagnostics {
-				if d.Code == hook.CodeReminderDropped && d.Level == hook.LevelWarn {
+				if d.Code == codes.ReminderDropped && d.Level == codes.LevelWarn {
 					drop += d.Message
 				}
 			}

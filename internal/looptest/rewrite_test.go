@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
@@ -71,7 +72,7 @@ func TestARewrittenInputMustBeJSON(t *testing.T) {
 	for _, bad := range []string{`{"path"`, "", "text", `{} {}`, "\x00"} {
 		sub := belay.ToolPre.On("rewrite", answering(belay.ToolPre, belay.ToolVerdict{Input: json.RawMessage(bad)}), rewritesInput)
 		trial := hooktest.Try(t, belay.ToolPre, sub, hooktest.Input(t, belay.ToolPre, writeCall), nil)
-		trial.Code(hook.CodeOutputInvalid)
+		trial.Code(codes.OutputInvalid)
 		trial.Denied("could not decide")
 		if got := string(trial.Input.Input()); got != `{"path":"a"}` {
 			t.Errorf("rewriting to %q leaves %s", bad, got)
@@ -185,7 +186,7 @@ func TestARewriterThatFailsOpenLeavesTheResult(t *testing.T) {
 	if got := outcome.Input.Text(); got != "token = hunter2" || len(outcome.Rewriters) > 0 || outcome.Output.Result != nil {
 		t.Errorf("the result is %q, want it as it was", got)
 	}
-	if !slices.Equal(codesOf(outcome.Diagnostics), []hook.Code{hook.CodeError}) {
+	if !slices.Equal(codesOf(outcome.Diagnostics), []codes.Code{codes.Error}) {
 		t.Errorf("diagnostics %v, want a warning", outcome.Diagnostics)
 	}
 	outcome = dispatch(t, belay.ToolPost, inputOf(t, belay.ToolPost, readResult),

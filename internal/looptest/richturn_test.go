@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // What every phase is told in a turn that has everything, in a turn that fails,
@@ -208,13 +209,13 @@ func TestOneLimitForBothPromptContexts(t *testing.T) {
 		rule          string
 		first, second []int // characters of each entry
 		want          []int
-		codes         []hook.Code
+		codes         []codes.Code
 	}{
-		{"16 entries in all", slices.Repeat([]int{1}, 10), slices.Repeat([]int{1}, 8), slices.Repeat([]int{1}, 16), []hook.Code{hook.CodeContextDropped, hook.CodeContextDropped}},
+		{"16 entries in all", slices.Repeat([]int{1}, 10), slices.Repeat([]int{1}, 8), slices.Repeat([]int{1}, 16), []codes.Code{codes.ContextDropped, codes.ContextDropped}},
 		{"16 entries fit", slices.Repeat([]int{1}, 10), slices.Repeat([]int{1}, 6), slices.Repeat([]int{1}, 16), nil},
 		{"12,000 characters fit", []int{7000}, []int{5000}, []int{7000, 5000}, nil},
-		{"an entry is cut where 12,000 characters end", []int{7000}, []int{5001}, []int{7000, 5000}, []hook.Code{hook.CodeContextTruncated}},
-		{"behind 12,000 characters entries are dropped", []int{12000}, []int{1}, []int{12000}, []hook.Code{hook.CodeContextDropped}},
+		{"an entry is cut where 12,000 characters end", []int{7000}, []int{5001}, []int{7000, 5000}, []codes.Code{codes.ContextTruncated}},
+		{"behind 12,000 characters entries are dropped", []int{12000}, []int{1}, []int{12000}, []codes.Code{codes.ContextDropped}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

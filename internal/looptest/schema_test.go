@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/phasejson"
 )
 
 // Whatever the schema of an input allows is read, kept and written again, and
@@ -171,10 +172,10 @@ func TestAnswersShareTheirKeys(t *testing.T) {
 	}
 	for _, p := range belay.Phases() {
 		want := append([]string{"audit", "jobs", "output"}, own[p.Name()]...)
-		if p.Kind() != hook.Observe {
+		if p.Info().Kind != hook.Observe {
 			want = append(want, "context")
 		}
-		if p.Kind() == hook.Gate {
+		if p.Info().Kind == hook.Gate {
 			want = append(want, "decision", "reason")
 		}
 		slices.Sort(want)
@@ -182,7 +183,7 @@ func TestAnswersShareTheirKeys(t *testing.T) {
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(schema.Properties))); diff != "" {
 			t.Errorf("%s: the answer has other keys (-promised +schema):\n%s", p.Name(), diff)
 		}
-		if p.Kind() == hook.Gate {
+		if p.Info().Kind == hook.Gate {
 			if diff := cmp.Diff(words[p.Name()], schema.Properties["decision"].Enum); diff != "" {
 				t.Errorf("%s: decision has other words (-promised +schema):\n%s", p.Name(), diff)
 			}
@@ -201,7 +202,7 @@ func TestUnknownDecisionsAreRefused(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
 	for _, p := range belay.Phases() {
-		if p.Kind() != hook.Gate {
+		if p.Info().Kind != hook.Gate {
 			continue
 		}
 		_, out := p.Types()
@@ -225,15 +226,15 @@ func TestUnknownDecisionsAreRefused(t *testing.T) {
 // SPEC C-12
 func TestSchemaOfAnUnknownPhase(t *testing.T) {
 	t.Parallel()
-	_, err := belay.Schema("tool.pree")
+	_, err := phasejson.Describe("tool.pree")
 	if err == nil || !strings.Contains(err.Error(), `"tool.pree"`) || !strings.Contains(err.Error(), "belay hooks phases") {
 		t.Errorf("the error %v does not say what is wrong and what to do", err)
 	}
 }
 
-func schemaOf(t testing.TB, p hook.AnyPhase) belay.PhaseSchema {
+func schemaOf(t testing.TB, p hook.AnyPhase) phasejson.Schemas {
 	t.Helper()
-	schema, err := belay.Schema(p.Name())
+	schema, err := phasejson.Describe(p.Name())
 	if err != nil {
 		t.Fatal(err)
 	}

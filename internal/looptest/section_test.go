@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // planned dispatches answers in plan order, under limits.
@@ -31,7 +32,7 @@ func planned[In any, Out hook.Output](t testing.TB, p hook.Phase[In, Out], limit
 }
 
 // mergeContext merges the entries of several hooks.
-func mergeContext(t testing.TB, limits hook.Limits, hooks ...[]string) ([]belay.ContextEntry, []hook.Code) {
+func mergeContext(t testing.TB, limits hook.Limits, hooks ...[]string) ([]belay.ContextEntry, []codes.Code) {
 	t.Helper()
 	var answers []belay.PromptContext
 	for _, texts := range hooks {
@@ -54,20 +55,20 @@ func TestPromptContextLimits(t *testing.T) {
 		limits hook.Limits
 		hooks  [][]string
 		want   []int // sizes in characters
-		codes  []hook.Code
+		codes  []codes.Code
 	}{
 		{"16 entries stay", hook.Limits{}, [][]string{many}, slices.Repeat([]int{4}, 16), nil},
-		{"the 17th entry is left out", hook.Limits{}, [][]string{many[:10], many[:7]}, slices.Repeat([]int{4}, 16), []hook.Code{hook.CodeContextDropped}},
+		{"the 17th entry is left out", hook.Limits{}, [][]string{many[:10], many[:7]}, slices.Repeat([]int{4}, 16), []codes.Code{codes.ContextDropped}},
 		{"12,000 characters stay", hook.Limits{}, [][]string{{strings.Repeat("a", 12_000)}}, []int{12_000}, nil},
 		{"characters are code points", hook.Limits{}, [][]string{{strings.Repeat("語", 12_000)}}, []int{12_000}, nil},
-		{"the 12,001st character is cut", hook.Limits{}, [][]string{{strings.Repeat("é", 12_001)}}, []int{12_000}, []hook.Code{hook.CodeContextTruncated}},
-		{"the characters of all entries count", hook.Limits{}, [][]string{{strings.Repeat("語", 7_000)}, {strings.Repeat("🦀", 7_000)}, {"x"}}, []int{7_000, 5_000}, []hook.Code{hook.CodeContextTruncated, hook.CodeContextDropped}},
-		{"the number of entries is a setting", hook.Limits{ContextEntries: 2}, [][]string{{"a", "b", "c"}}, []int{1, 1}, []hook.Code{hook.CodeContextDropped}},
-		{"the number of characters is a setting", hook.Limits{ContextCharacters: 3}, [][]string{{"ééééé"}}, []int{3}, []hook.Code{hook.CodeContextTruncated}},
+		{"the 12,001st character is cut", hook.Limits{}, [][]string{{strings.Repeat("é", 12_001)}}, []int{12_000}, []codes.Code{codes.ContextTruncated}},
+		{"the characters of all entries count", hook.Limits{}, [][]string{{strings.Repeat("語", 7_000)}, {strings.Repeat("🦀", 7_000)}, {"x"}}, []int{7_000, 5_000}, []codes.Code{codes.ContextTruncated, codes.ContextDropped}},
+		{"the number of entries is a setting", hook.Limits{ContextEntries: 2}, [][]string{{"a", "b", "c"}}, []int{1, 1}, []codes.Code{codes.ContextDropped}},
+		{"the number of characters is a setting", hook.Limits{ContextCharacters: 3}, [][]string{{"ééééé"}}, []int{3}, []codes.Code{codes.ContextTruncated}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			entries, codes := mergeContext(t, test.limits, test.hooks...)
+			entries, diagnosed := mergeContext(t, test.limits, test.hooks...)
 			var sizes []int
 			for _, e := range entries {
 				sizes = append(sizes, utf8.RuneCountInString(e.Text))
@@ -78,8 +79,8 @@ func TestPromptContextLimits(t *testing.T) {
 			if diff := cmp.Diff(test.want, sizes); diff != "" {
 				t.Errorf("sizes (-want +got):\n%s", diff)
 			}
-			if !slices.Equal(codes, test.codes) {
-				t.Errorf("diagnostics %v, want %v", codes, test.codes)
+			if !slices.Equal(diagnosed, test.codes) {
+				t.Errorf("diagnostics %v, want %v", diagnosed, test.codes)
 			}
 		})
 	}
@@ -95,13 +96,13 @@ func TestPromptContextMatchesReference(t *testing.T) {
 		}
 		hooks := rapid.SliceOfN(rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune("aé語🦀\n")), 0, 6, -1), 0, 3), 0, 4).Draw(r, "hooks")
 		var want []belay.ContextEntry
-		var codes []hook.Code
+		var problems []codes.Code
 		used := 0
 		for i, texts := range hooks {
 			for j, text := range texts {
 				entry := belay.ContextEntry{ID: fmt.Sprint(j), From: fmt.Sprintf("hook-%02d", i)}
 				if len(want) == limits.ContextEntries || used == limits.ContextCharacters {
-					codes = append(codes, hook.CodeContextDropped)
+					problems = append(problems, codes.ContextDropped)
 					continue
 				}
 				cut := false
@@ -114,7 +115,7 @@ func TestPromptContextMatchesReference(t *testing.T) {
 					}
 				}
 				if cut {
-					codes = append(codes, hook.CodeContextTruncated)
+					problems = append(problems, codes.ContextTruncated)
 				}
 				want = append(want, entry)
 			}
@@ -123,14 +124,14 @@ func TestPromptContextMatchesReference(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			r.Errorf("merged (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(codes, diagnosed); diff != "" {
+		if diff := cmp.Diff(problems, diagnosed); diff != "" {
 			r.Errorf("diagnostics (-want +got):\n%s", diff)
 		}
 	})
 }
 
 // mergeSections merges the sections of several hooks.
-func mergeSections(t testing.TB, limits hook.Limits, hooks ...[]belay.PromptSection) ([]belay.PromptSection, []hook.Code) {
+func mergeSections(t testing.TB, limits hook.Limits, hooks ...[]belay.PromptSection) ([]belay.PromptSection, []codes.Code) {
 	t.Helper()
 	var answers []belay.PromptSections
 	for _, sections := range hooks {
@@ -149,7 +150,7 @@ func TestPromptSectionsMerge(t *testing.T) {
 		rule  string
 		hooks []sections
 		want  sections
-		codes []hook.Code
+		codes []codes.Code
 	}{
 		{
 			"their own order counts, then plan order",
@@ -179,35 +180,35 @@ func TestPromptSectionsMerge(t *testing.T) {
 			"each keeps to its own budget",
 			[]sections{{{ID: "a", Body: "ééééé", Budget: 3}, {ID: "b", Body: "bbbbb"}}},
 			sections{{ID: "a", Body: "ééé", Budget: 3, From: from("hook-00")}, {ID: "b", Body: "bbbbb", From: from("hook-00")}},
-			[]hook.Code{hook.CodeSectionTruncated},
+			[]codes.Code{codes.SectionTruncated},
 		},
 		{
 			"one that is joined keeps to its own budget too",
 			[]sections{{{ID: "a", Body: "aaaaa"}}, {{ID: "a", Body: "bbbbb", Budget: 2}}},
 			sections{{ID: "a", Body: "aaaaa\n\nbb", From: from("hook-00", "hook-01")}},
-			[]hook.Code{hook.CodeSectionTruncated},
+			[]codes.Code{codes.SectionTruncated},
 		},
 		{
 			"and to the budget of the first",
 			[]sections{{{ID: "a", Body: "aaa", Budget: 7}}, {{ID: "a", Body: "bbb"}}, {{ID: "a", Body: "c"}}},
 			sections{{ID: "a", Body: "aaa\n\nbb", Budget: 7, From: from("hook-00", "hook-01", "hook-02")}},
-			[]hook.Code{hook.CodeSectionTruncated, hook.CodeSectionTruncated},
+			[]codes.Code{codes.SectionTruncated, codes.SectionTruncated},
 		},
 		{
 			"a blank line with nothing behind it is left out",
 			[]sections{{{ID: "a", Body: "aaa", Budget: 5}}, {{ID: "a", Body: "bbb"}}},
 			sections{{ID: "a", Body: "aaa", Budget: 5, From: from("hook-00", "hook-01")}},
-			[]hook.Code{hook.CodeSectionTruncated},
+			[]codes.Code{codes.SectionTruncated},
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			got, codes := mergeSections(t, hook.Limits{}, test.hooks...)
+			got, diagnosed := mergeSections(t, hook.Limits{}, test.hooks...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}
-			if !slices.Equal(codes, test.codes) {
-				t.Errorf("diagnostics %v, want %v", codes, test.codes)
+			if !slices.Equal(diagnosed, test.codes) {
+				t.Errorf("diagnostics %v, want %v", diagnosed, test.codes)
 			}
 		})
 	}
@@ -228,25 +229,25 @@ func TestPromptSectionLimits(t *testing.T) {
 		limits   hook.Limits
 		sections []belay.PromptSection
 		want     []int // sizes in characters
-		codes    []hook.Code
+		codes    []codes.Code
 	}{
 		{"16 sections stay", hook.Limits{}, some(16, 10), slices.Repeat([]int{10}, 16), nil},
-		{"the 17th is left out", hook.Limits{}, some(17, 10), slices.Repeat([]int{10}, 16), []hook.Code{hook.CodeSectionDropped}},
+		{"the 17th is left out", hook.Limits{}, some(17, 10), slices.Repeat([]int{10}, 16), []codes.Code{codes.SectionDropped}},
 		{"the 17th is joined if its id is there", hook.Limits{}, append(some(16, 10), some(1, 10)...), append([]int{22}, slices.Repeat([]int{10}, 15)...), nil},
 		{"8,000 code points stay", hook.Limits{}, some(1, 8_000), []int{8_000}, nil},
-		{"the 8,001st is cut", hook.Limits{}, some(1, 8_001), []int{8_000}, []hook.Code{hook.CodeSectionTruncated}},
+		{"the 8,001st is cut", hook.Limits{}, some(1, 8_001), []int{8_000}, []codes.Code{codes.SectionTruncated}},
 		{"16,000 in all stay", hook.Limits{}, some(2, 8_000), []int{8_000, 8_000}, nil},
-		{"the 16,001st is cut", hook.Limits{}, some(3, 6_000), []int{6_000, 6_000, 4_000}, []hook.Code{hook.CodeSectionTruncated}},
-		{"what has no room at all is left out", hook.Limits{}, some(3, 8_000), []int{8_000, 8_000}, []hook.Code{hook.CodeSectionDropped}},
-		{"a title counts", hook.Limits{}, []belay.PromptSection{{ID: "a", Title: strings.Repeat("é", 9_000), Body: "body"}}, []int{8_000}, []hook.Code{hook.CodeSectionTruncated}},
-		{"a budget does not raise the limit", hook.Limits{}, []belay.PromptSection{{ID: "a", Body: strings.Repeat("a", 9_000), Budget: 10_000}}, []int{8_000}, []hook.Code{hook.CodeSectionTruncated}},
-		{"the number of sections is a setting", hook.Limits{Sections: 1}, some(2, 1), []int{1}, []hook.Code{hook.CodeSectionDropped}},
-		{"the size of a section is a setting", hook.Limits{SectionCharacters: 5}, some(2, 9), []int{5, 5}, []hook.Code{hook.CodeSectionTruncated, hook.CodeSectionTruncated}},
-		{"the size of all is a setting", hook.Limits{PromptCharacters: 5}, some(2, 3), []int{3, 2}, []hook.Code{hook.CodeSectionTruncated}},
+		{"the 16,001st is cut", hook.Limits{}, some(3, 6_000), []int{6_000, 6_000, 4_000}, []codes.Code{codes.SectionTruncated}},
+		{"what has no room at all is left out", hook.Limits{}, some(3, 8_000), []int{8_000, 8_000}, []codes.Code{codes.SectionDropped}},
+		{"a title counts", hook.Limits{}, []belay.PromptSection{{ID: "a", Title: strings.Repeat("é", 9_000), Body: "body"}}, []int{8_000}, []codes.Code{codes.SectionTruncated}},
+		{"a budget does not raise the limit", hook.Limits{}, []belay.PromptSection{{ID: "a", Body: strings.Repeat("a", 9_000), Budget: 10_000}}, []int{8_000}, []codes.Code{codes.SectionTruncated}},
+		{"the number of sections is a setting", hook.Limits{Sections: 1}, some(2, 1), []int{1}, []codes.Code{codes.SectionDropped}},
+		{"the size of a section is a setting", hook.Limits{SectionCharacters: 5}, some(2, 9), []int{5, 5}, []codes.Code{codes.SectionTruncated, codes.SectionTruncated}},
+		{"the size of all is a setting", hook.Limits{PromptCharacters: 5}, some(2, 3), []int{3, 2}, []codes.Code{codes.SectionTruncated}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			sections, codes := mergeSections(t, test.limits, test.sections)
+			sections, diagnosed := mergeSections(t, test.limits, test.sections)
 			var sizes []int
 			for _, s := range sections {
 				sizes = append(sizes, utf8.RuneCountInString(s.Title+s.Body))
@@ -254,8 +255,8 @@ func TestPromptSectionLimits(t *testing.T) {
 			if diff := cmp.Diff(test.want, sizes); diff != "" {
 				t.Errorf("sizes (-want +got):\n%s", diff)
 			}
-			if !slices.Equal(codes, test.codes) {
-				t.Errorf("diagnostics %v, want %v", codes, test.codes)
+			if !slices.Equal(diagnosed, test.codes) {
+				t.Errorf("diagnostics %v, want %v", diagnosed, test.codes)
 			}
 		})
 	}
@@ -266,7 +267,7 @@ func TestPromptSectionLimits(t *testing.T) {
 type sectionPage struct {
 	limits   hook.Limits
 	sections []*belay.PromptSection
-	codes    []hook.Code
+	codes    []codes.Code
 }
 
 func (p *sectionPage) size(s *belay.PromptSection) int {
@@ -288,7 +289,7 @@ func (p *sectionPage) add(from string, c belay.PromptSection) {
 		s = p.sections[i]
 	}
 	if (i < 0 && len(p.sections) == p.limits.Sections) || !p.room(s) {
-		p.codes = append(p.codes, hook.CodeSectionDropped)
+		p.codes = append(p.codes, codes.SectionDropped)
 		return
 	}
 	if i < 0 {
@@ -325,7 +326,7 @@ func (p *sectionPage) add(from string, c belay.PromptSection) {
 		s.Body = before
 	}
 	if cut {
-		p.codes = append(p.codes, hook.CodeSectionTruncated)
+		p.codes = append(p.codes, codes.SectionTruncated)
 	}
 }
 
@@ -364,11 +365,11 @@ func TestPromptSectionsMatchReference(t *testing.T) {
 				}
 			}
 		}
-		got, codes := mergeSections(t, page.limits, hooks...)
+		got, diagnosed := mergeSections(t, page.limits, hooks...)
 		if diff := cmp.Diff(want, got); diff != "" {
 			r.Errorf("merged (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(page.codes, codes); diff != "" {
+		if diff := cmp.Diff(page.codes, diagnosed); diff != "" {
 			r.Errorf("diagnostics (-want +got):\n%s", diff)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
@@ -74,12 +74,12 @@ func TestStepToolsThatClash(t *testing.T) {
 	ext.set(anyTool("own", nil, nil), echoTool("fine"), echoTool("bad name"))
 	turn := takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
 	wantEqual(t, "the tools of the requests", toolNames(model), []string{"own fine", "own fine"})
-	var codes []hook.Code
+	var found []codes.Code
 	for _, d := range turn.Diagnostics {
-		codes = append(codes, d.Code)
+		found = append(found, d.Code)
 	}
-	slices.Sort(codes)
-	wantEqual(t, "the diagnostics", codes, []hook.Code{hook.CodeToolConflict, hook.CodeBundleUnrouted})
+	slices.Sort(found)
+	wantEqual(t, "the diagnostics", found, []codes.Code{codes.ToolConflict, codes.BundleUnrouted})
 }
 
 // Tools that do not change are bound once: the set is the one of the step before.

@@ -3,6 +3,7 @@ package looptest_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // verdict is what the verdicts of all gates have in common.
@@ -31,6 +33,12 @@ type gate struct {
 	caps hook.Capability
 }
 
+// decided returns a verdict with a decision, which need not be one of the gate's words.
+func decided[V any](v V, decision string) V {
+	reflect.ValueOf(&v).Elem().FieldByName("Decision").SetString(decision)
+	return v
+}
+
 func gates(t testing.TB) []gate {
 	t.Helper()
 	const standard = hook.CanBlock | hook.CanAddContext
@@ -38,7 +46,7 @@ func gates(t testing.TB) []gate {
 		{
 			phaseCase: caseOf(belay.UserPromptSubmit), words: []string{"", "deny"}, caps: standard,
 			make: func(v verdict) any {
-				return belay.PromptVerdict{Decision: belay.PromptDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+				return decided(belay.PromptVerdict{Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}, v.Decision)
 			},
 			read: func(out any) verdict {
 				v := out.(belay.PromptVerdict)
@@ -58,7 +66,7 @@ func gates(t testing.TB) []gate {
 		{
 			phaseCase: caseOf(belay.ApprovalRequest), words: []string{"", "allow", "deny"}, caps: hook.CanApprove | hook.CanAddContext,
 			make: func(v verdict) any {
-				return belay.ApprovalVerdict{Decision: belay.ApprovalDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+				return decided(belay.ApprovalVerdict{Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}, v.Decision)
 			},
 			read: func(out any) verdict {
 				v := out.(belay.ApprovalVerdict)
@@ -68,7 +76,7 @@ func gates(t testing.TB) []gate {
 		{
 			phaseCase: caseOf(belay.SubagentStart), words: []string{"", "deny"}, caps: standard,
 			make: func(v verdict) any {
-				return belay.SubagentVerdict{Decision: belay.SubagentDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+				return decided(belay.SubagentVerdict{Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}, v.Decision)
 			},
 			read: func(out any) verdict {
 				v := out.(belay.SubagentVerdict)
@@ -78,7 +86,7 @@ func gates(t testing.TB) []gate {
 		{
 			phaseCase: caseOf(belay.TurnStop), words: []string{"", "continue"}, caps: standard,
 			make: func(v verdict) any {
-				return belay.StopVerdict{Decision: belay.StopDecision(v.Decision), Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}
+				return decided(belay.StopVerdict{Reason: v.Reason, Aside: belay.Aside{Context: v.Context}}, v.Decision)
 			},
 			read: func(out any) verdict {
 				v := out.(belay.StopVerdict)
@@ -293,7 +301,7 @@ func TestUnknownDecisionsAreMalformed(t *testing.T) {
 			if got := g.read(outcome.out); got.Decision != want || outcome.by != "hook-00" {
 				t.Errorf("%s: %q became %+v, want %s", g.Name(), word, got, want)
 			}
-			if len(outcome.diagnostics) != 1 || outcome.diagnostics[0].Code != hook.CodeOutputInvalid {
+			if len(outcome.diagnostics) != 1 || outcome.diagnostics[0].Code != codes.OutputInvalid {
 				t.Errorf("%s: %q: diagnostics %v, want hook.output_invalid", g.Name(), word, outcome.diagnostics)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -32,9 +33,9 @@ func TestHooksPageIsTheCode(t *testing.T) {
 		}
 	}
 	for _, p := range belay.Phases() {
-		kind := p.Kind().String()
+		kind := p.Info().Kind.String()
 		want = append(want, fmt.Sprintf("| [%#q](#%s) | %s | %s | %s | %s |", p.Name(), strings.ReplaceAll(p.Name(), ".", ""),
-			strings.ToUpper(kind[:1])+kind[1:], p.May(), p.Fires(), p.DefaultFailure()))
+			strings.ToUpper(kind[:1])+kind[1:], p.Info().May, p.Info().Fires, p.Info().Failure))
 		if !strings.Contains(string(page), "\n### "+p.Name()+"\n") {
 			t.Errorf("docs/hooks.md has no section about %s", p.Name())
 		}
@@ -49,7 +50,7 @@ func TestSchemaFilesAreTheCode(t *testing.T) {
 	t.Parallel()
 	var want []string
 	for _, p := range belay.Phases() {
-		schema, err := belay.Schema(p.Name())
+		schema, err := phasejson.Describe(p.Name())
 		if err != nil {
 			t.Fatal(err)
 		}

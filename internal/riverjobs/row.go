@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // How Belay's jobs are told from others in River's tables.
@@ -178,7 +179,7 @@ func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, 
 			return err
 		}
 	}
-	if run.State == hook.Interrupted && run.Class == hook.CodeHandlerGone && job.Retry.Attempts > 0 {
+	if run.State == hook.Interrupted && run.Class == codes.HandlerGone && job.Retry.Attempts > 0 {
 		job.Retry.Attempts++ // nobody tried: the worker did not have the handler
 	}
 	return q.leave(ctx, tx, row, job, run.State, again)

@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // never is a time that no process lives to see.
@@ -196,13 +197,13 @@ func (w *worker[TTx]) begin(ctx context.Context, row *rivertype.JobRow, job hook
 // a Goexit takes River's goroutine along.
 func (w *worker[TTx]) attempt(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	run = job.Begun(time.Now())
-	class, message := hook.CodeGoexit, "the work ended its goroutine"
+	class, message := codes.Goexit, "the work ended its goroutine"
 	ended := make(chan struct{})
 	go func() { // ends with perform, which the caller awaits
 		defer close(ended)
 		defer func() {
 			if cause := recover(); cause != nil {
-				class, message = hook.CodePanic, "the work panicked"
+				class, message = codes.Panic, "the work panicked"
 				w.q.warn(ctx, job, message, fmt.Errorf("%v", cause))
 			}
 		}()
@@ -233,7 +234,7 @@ func (w *worker[TTx]) discard(ctx context.Context, row *rivertype.JobRow, job ho
 	w.q.warn(ctx, job, "a job cannot be read", cause)
 	now := time.Now()
 	run := job.Begun(now)
-	run.State, run.Class, run.Ended = hook.Failed, hook.CodeJobInvalid, now
+	run.State, run.Class, run.Ended = hook.Failed, codes.JobInvalid, now
 	run.Diagnostics = []hook.Diagnostic{{Code: run.Class, Level: run.Class.Level(), Message: "the stored job cannot be read"}}
 	return w.settle(ctx, row, job, run, time.Time{})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Width is how many columns the bars take.
@@ -93,7 +94,7 @@ func remark(r hook.Run) string {
 	for _, a := range r.Audit {
 		words = append(words, "audit:"+a.Code)
 	}
-	if r.Class != "" && r.Class != hook.CodeSkipped {
+	if r.Class != "" && r.Class != codes.Skipped {
 		words = append(words, string(r.Class))
 	}
 	if r.Shadow {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/timeline"
 )
 
@@ -28,13 +29,13 @@ func TestTimeline(t *testing.T) {
 	attempt.Attempt = 1
 	attempt.Audit = []hook.Audit{{Code: "demo.learned"}}
 	job := ran("turn.post_turn", "learn", hook.Failed, 38*ms, 0)
-	job.JobHandler, job.Attempt, job.Class = "reindex", 2, hook.CodeError
+	job.JobHandler, job.Attempt, job.Class = "reindex", 2, codes.Error
 	shadow := ran("tool.pre", "try-out", hook.Completed, 0, 20*ms)
 	shadow.Shadow, shadow.Contributed = true, []hook.Digest{{Kind: "deny"}, {Kind: "context"}}
 	late := ran("tool.pre", "scan", hook.TimedOut, 10*ms, 30*ms)
-	late.Class = hook.CodeTimeout
+	late.Class = codes.Timeout
 	skipped := ran("tool.pre", "skipped", hook.Skipped, 20*ms, 0)
-	skipped.Class = hook.CodeSkipped
+	skipped.Class = codes.Skipped
 
 	for _, test := range []struct {
 		rule string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/sqlite"
 )
@@ -86,7 +87,7 @@ func ExampleStore_Journal() {
 
 	check(store.Journal().Append(ctx, []hook.Run{
 		{ID: "1", Subscription: "no-prod", Phase: "tool.pre", State: hook.Completed},
-		{ID: "2", Subscription: "audit", Phase: "tool.post", State: hook.Failed, Class: hook.CodeTimeout},
+		{ID: "2", Subscription: "audit", Phase: "tool.post", State: hook.Failed, Class: codes.Timeout},
 	}))
 	// docs:begin list
 	journal := store.Journal().(hook.ListJournal)

@@ -165,7 +165,7 @@ var sessionInfoRules = []rule{
 		same(t, "what was listed before", state, listed)
 		listed = s.info(t, "a").State
 		listed.Turn.Step, listed.ForkedFrom.Seq = 9, 9
-		_ = append(listed.Pending, belay.PendingReminder{Kind: belay.ReminderRuntime})
+		_ = append(listed.Pending, belay.PendingReminder{Kind: "runtime"})
 		same(t, "State", later, s.info(t, "a").State)
 		same(t, "State", later, h.reread(t).State)
 	}},

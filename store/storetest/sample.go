@@ -109,7 +109,7 @@ func fullCall(message int64, index int) belay.Call {
 func fullState() belay.SessionState {
 	return belay.SessionState{
 		Turns: 3, Last: belay.EndParked, Ending: &belay.Ending{By: "hook", Why: foreign}, Usage: belay.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.25},
-		Pending:    []belay.PendingReminder{{Reminder: belay.Reminder{Text: foreign, Ephemeral: true, From: "hook"}, Kind: belay.ReminderBlocked}},
+		Pending:    []belay.PendingReminder{{Reminder: belay.Reminder{Text: foreign, Ephemeral: true, From: "hook"}, Kind: "blocked"}},
 		Reminders:  belay.ReminderSettings{Standing: foreign, HideOutput: true, HideContext: true},
 		Grants:     []belay.Grant{{Approval: "approval-7", Asker: "zone-3", Floor: true, Tool: "shell", Pattern: "shell(" + foreign + ")", By: foreign, Time: noon}},
 		Model:      "test/" + foreign,

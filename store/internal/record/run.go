@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -53,7 +54,7 @@ func RunOf(row table.Run) (hook.Run, error) {
 		Origin: hook.Origin{Name: row.OriginName, File: row.OriginFile, Line: int(row.OriginLine)},
 		Scope:  hook.Scope{Session: row.Session, Turn: row.Turn, Step: int(row.Step), Agent: row.Agent},
 		Shadow: row.Shadow, Job: row.Job, Attempt: int(row.Attempt), Key: row.IdempotencyKey,
-		Started: Moment(row.Started), Ended: Moment(row.Ended), Latency: hook.Latency(row.Latency), Class: hook.Code(row.ErrorClass),
+		Started: Moment(row.Started), Ended: Moment(row.Ended), Latency: hook.Latency(row.Latency), Class: codes.Code(row.ErrorClass),
 	}
 	err := errors.Join(
 		word(&r.Origin.Kind, row.OriginKind), word(&r.Execution, row.Execution), word(&r.State, row.State),

@@ -1,4 +1,7 @@
-package belay
+// Package phasejson connects phases with handlers outside Go: commands, workers and
+// webhooks. They get a phase's input as JSON and answer with JSON, which is decoded
+// strictly into the phase's output. The JSON Schemas of both are made from the Go types.
+package phasejson
 
 import (
 	"bytes"
@@ -12,43 +15,51 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/strictjson"
 )
 
-// WirePhase is a phase as handlers outside Go meet it: they are given its input
-// as JSON, and answer with JSON that is read strictly into the phase's output.
-// The Go types, the JSON Schemas and what is read here are one thing.
-type WirePhase struct {
+// Phase is a phase for handlers outside Go.
+type Phase struct {
 	hook.AnyPhase
 	schema   *jsonschema.Schema
 	resolved *jsonschema.Resolved
-	fields   map[string]wireField // of the input, by wire name
+	fields   map[string]inputField // of the input, by wire name
 }
 
-// wireField is a field of an input.
-type wireField struct {
+// placed is what every input says about its place in a conversation.
+type placed interface {
+	Session() string
+	Turn() string
+	Step() int
+	Agent() string
+}
+
+// inputField is a field of an input.
+type inputField struct {
 	index     []int
 	omitEmpty bool
 }
 
-// WireCall is a call of a handler outside Go.
-type WireCall struct {
-	// Scope is where in a conversation the input belongs.
+// Call is a call of a handler outside Go.
+type Call struct {
+	// Scope is the place of the input in a conversation.
 	Scope hook.Scope
-	// Input is the phase's input, in the form that [Schema] describes.
+	// Input is the phase's input, in the form that [Describe] describes.
 	Input json.RawMessage
 }
 
-// WireHandler is a handler outside Go. It answers with a JSON object in the
-// form that [Schema] describes; no bytes are no opinion. An answer that does not
-// fit is a failure of the handler, with hook.output_invalid.
-type WireHandler func(ctx context.Context, call WireCall) (json.RawMessage, error)
+// Handler is a handler outside Go. It answers with a JSON object in the form that
+// [Describe] describes. An empty answer means no opinion. An answer that does not match
+// the schema is a failure of the handler, with hook.output_invalid.
+type Handler func(ctx context.Context, call Call) (json.RawMessage, error)
 
-// Wire finds the phase with the given wire name, for handlers that are declared
-// in files. Go code has the phases themselves.
-func Wire(phase string) (*WirePhase, error) {
-	phases := Phases()
+// New returns the phase with the given name.
+func New(phase string) (*Phase, error) {
+	phases := belay.Phases()
 	i := slices.IndexFunc(phases, func(p hook.AnyPhase) bool { return p.Name() == phase })
 	if i < 0 {
 		names := make([]string, len(phases))
@@ -57,17 +68,16 @@ func Wire(phase string) (*WirePhase, error) {
 		}
 		return nil, fmt.Errorf("there is no phase %q%s: `belay hooks phases` lists them", phase, near.Hint(phase, names))
 	}
-	described, err := Schema(phase)
+	described, err := Describe(phase)
 	if err != nil {
 		return nil, err
 	}
-	w := &WirePhase{AnyPhase: phases[i], schema: new(jsonschema.Schema), fields: make(map[string]wireField)}
+	w := &Phase{AnyPhase: phases[i], schema: new(jsonschema.Schema), fields: make(map[string]inputField)}
 	in, _ := w.Types()
-	inside := reflect.Zero(in).Interface().(interface{ fieldsType() reflect.Type }).fieldsType()
-	for _, f := range reflect.VisibleFields(inside) {
+	for _, f := range reflect.VisibleFields(fieldsType(in)) {
 		if tag, ok := f.Tag.Lookup("json"); ok && f.IsExported() {
 			name, rest, _ := strings.Cut(tag, ",")
-			w.fields[name] = wireField{f.Index, strings.Contains(rest, "omitempty")}
+			w.fields[name] = inputField{f.Index, strings.Contains(rest, "omitempty")}
 		}
 	}
 	if err := json.Unmarshal(described.Output, w.schema); err != nil {
@@ -80,9 +90,9 @@ func Wire(phase string) (*WirePhase, error) {
 }
 
 // On binds a handler to the phase, as [hook.Phase.On] does for Go code.
-func (w *WirePhase) On(id string, handler WireHandler, opts *hook.Options) hook.Subscription {
-	// The phase knows its types and this function does not: reflection joins the
-	// two, so that the table of phases stays the only list of them.
+func (w *Phase) On(id string, handler Handler, opts *hook.Options) hook.Subscription {
+	// Only the phase knows its types. With reflection the table of phases stays the
+	// only list of them.
 	on := reflect.ValueOf(w.AnyPhase).MethodByName("On")
 	typed := reflect.Zero(on.Type().In(1))
 	if handler != nil {
@@ -100,16 +110,16 @@ func (w *WirePhase) On(id string, handler WireHandler, opts *hook.Options) hook.
 	return sub
 }
 
-// handle asks the handler about an input of the phase.
-func (w *WirePhase) handle(ctx context.Context, handler WireHandler, in any) (reflect.Value, error) {
+// handle calls the handler with an input of the phase.
+func (w *Phase) handle(ctx context.Context, handler Handler, in any) (reflect.Value, error) {
 	_, out := w.Types()
 	data, err := json.Marshal(in)
 	if err != nil {
 		return reflect.Zero(out), fmt.Errorf("encode the input: %w", err)
 	}
-	call := WireCall{Input: data}
-	if scoped, ok := in.(interface{ scope() *hook.Scope }); ok {
-		call.Scope = *scoped.scope()
+	call := Call{Input: data}
+	if placed, ok := in.(placed); ok {
+		call.Scope = hook.Scope{Session: placed.Session(), Turn: placed.Turn(), Step: placed.Step(), Agent: placed.Agent()}
 	}
 	answer, err := handler(ctx, call)
 	if err != nil {
@@ -117,14 +127,14 @@ func (w *WirePhase) handle(ctx context.Context, handler WireHandler, in any) (re
 	}
 	value, err := w.decode(answer)
 	if err != nil {
-		return reflect.Zero(out), &hook.SafeError{Code: hook.CodeOutputInvalid, Message: "the answer does not fit the phase", Err: err}
+		return reflect.Zero(out), &hook.SafeError{Code: codes.OutputInvalid, Message: "the answer does not fit the phase", Err: err}
 	}
 	return value, nil
 }
 
-// Explain asks the handlers of a snapshot about an input in its JSON form, and tells what
-// happened, as [hook.Phase.Explain] does for Go code. Handlers run.
-func (w *WirePhase) Explain(ctx context.Context, s *hook.Snapshot, scope hook.Scope, input json.RawMessage) (hook.Explanation, error) {
+// Explain calls the handlers of a snapshot with an input in its JSON form, and reports what
+// each did, as [hook.Phase.Explain] does for Go code.
+func (w *Phase) Explain(ctx context.Context, s *hook.Snapshot, scope hook.Scope, input json.RawMessage) (hook.Explanation, error) {
 	phase := reflect.ValueOf(w.AnyPhase)
 	decoded := phase.MethodByName("DecodeInput").Call([]reflect.Value{reflect.ValueOf(scope), reflect.ValueOf([]byte(input))})
 	if err, _ := reflect.TypeAssert[error](decoded[1]); err != nil {
@@ -136,17 +146,16 @@ func (w *WirePhase) Explain(ctx context.Context, s *hook.Snapshot, scope hook.Sc
 	return x, err
 }
 
-// Field reads one field of an input by its wire name, without encoding the rest. A
-// text, a number and a truth value are a string, an int64 or float64, and a bool; all
-// else is JSON, a json.RawMessage. It reports false for a field that the wire leaves
-// out.
-func (w *WirePhase) Field(in any, name string) (any, bool) {
-	data, ok := in.(interface{ fieldsValue() reflect.Value })
+// Field returns one field of an input by its wire name, without encoding the rest. The
+// value is a string, an int64, a float64, a bool, or else JSON as a json.RawMessage. It
+// reports false for a field that the JSON form leaves out.
+func (w *Phase) Field(in any, name string) (any, bool) {
+	data, ok := in.(fielded)
 	f, known := w.fields[name]
 	if !ok || !known {
 		return nil, false
 	}
-	value := data.fieldsValue().FieldByIndex(f.index)
+	value := reflect.ValueOf(data.Fields()).FieldByIndex(f.index)
 	if f.omitEmpty && value.IsZero() {
 		return nil, false
 	}
@@ -172,19 +181,15 @@ func (w *WirePhase) Field(in any, name string) (any, bool) {
 	return json.RawMessage(encoded), true
 }
 
-// fieldsValue is the fields, to be read and never changed.
-func (i input[T]) fieldsValue() reflect.Value { return reflect.ValueOf(i.data()).Elem() }
-
-// CheckAnswer says what is wrong with an answer, or nothing. It names each fault
-// with its place in the answer.
-func (w *WirePhase) CheckAnswer(answer json.RawMessage) error {
+// CheckAnswer returns an error that lists the faults of an answer, each with its place.
+func (w *Phase) CheckAnswer(answer json.RawMessage) error {
 	_, err := w.decode(answer)
 	return err
 }
 
-// Fallback makes the failure mode that uses an answer in place of the missing
-// one, as [hook.Phase.Fallback] does for Go code.
-func (w *WirePhase) Fallback(answer json.RawMessage) (hook.Failure, error) {
+// Fallback returns the failure mode that uses an answer if the handler fails, as
+// [hook.Phase.Fallback] does for Go code.
+func (w *Phase) Fallback(answer json.RawMessage) (hook.Failure, error) {
 	value, err := w.decode(answer)
 	if err != nil {
 		return hook.Failure{}, err
@@ -194,9 +199,9 @@ func (w *WirePhase) Fallback(answer json.RawMessage) (hook.Failure, error) {
 	return failure, nil
 }
 
-// decode reads an answer into the phase's output. A key that the phase does not
-// have, one that is there twice, null and a wrong type are errors.
-func (w *WirePhase) decode(answer json.RawMessage) (reflect.Value, error) {
+// decode decodes an answer into the phase's output. An unknown key, a key that occurs
+// twice, null and a wrong type are errors.
+func (w *Phase) decode(answer json.RawMessage) (reflect.Value, error) {
 	_, out := w.Types()
 	none := reflect.Zero(out)
 	if trimmed := bytes.TrimSpace(answer); len(trimmed) == 0 || string(trimmed) == "{}" {
@@ -209,19 +214,18 @@ func (w *WirePhase) decode(answer json.RawMessage) (reflect.Value, error) {
 	if _, ok := value.(map[string]any); !ok {
 		return none, errors.New("it must be a JSON object")
 	}
-	if err := oneReading(json.NewDecoder(bytes.NewReader(answer))); err != nil {
+	if err := strictjson.CheckKeys(answer); err != nil {
 		return none, err
 	}
 	if err := w.resolved.Validate(value); err != nil {
-		var found []string
-		violations(w.schema, value, "", &found)
-		if len(found) == 0 { // what only the whole schema can tell
+		found := strictjson.Violations(w.schema, value)
+		if len(found) == 0 { // only the whole schema finds it
 			found = append(found, err.Error())
 		}
 		return none, errors.New(strings.Join(found, "; "))
 	}
 	into := reflect.New(out)
-	if err := decodeStrictly(answer, into.Interface()); err != nil {
+	if err := strictjson.Decode(answer, into.Interface()); err != nil {
 		return none, err
 	}
 	return into.Elem(), nil

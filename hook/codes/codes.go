@@ -1,0 +1,118 @@
+// Package codes defines the codes of diagnostics. [All] returns for each code its
+// level, its meaning and what to do about it.
+package codes
+
+import "slices"
+
+// Code names a diagnostic. Codes are stable: they are stored, searched for and
+// documented.
+type Code string
+
+// The codes of the runtime. [All] explains each of them.
+const (
+	Error             Code = "hook.error"
+	Panic             Code = "hook.panic"
+	Goexit            Code = "hook.goexit"
+	Timeout           Code = "hook.timeout"
+	Canceled          Code = "hook.canceled"
+	OutputInvalid     Code = "hook.output_invalid"
+	ExecutableMissing Code = "hook.executable_missing"
+	CapabilityMissing Code = "hook.capability_missing"
+	Quarantined       Code = "hook.quarantined"
+	Overloaded        Code = "hook.overloaded"
+	MatchFailed       Code = "hook.match_failed"
+	Skipped           Code = "hook.skipped"
+	Released          Code = "hook.released"
+	Journal           Code = "journal.unavailable"
+	QueueFull         Code = "job.queue_full"
+	NoQueue           Code = "job.no_queue"
+	JobInvalid        Code = "job.invalid"
+	JobUnknown        Code = "job.handler_unknown"
+	HandlerGone       Code = "job.handler_gone"
+	HandlerChanged    Code = "job.handler_changed"
+	InputGone         Code = "job.input_gone"
+	PolicyConflict    Code = "policy.conflict"
+	ContextTruncated  Code = "prompt_context.truncated"
+	ContextDropped    Code = "prompt_context.dropped"
+	SectionTruncated  Code = "prompt_section.truncated"
+	SectionDropped    Code = "prompt_section.dropped"
+	BundleDuplicate   Code = "tool_bundle.duplicate"
+	ToolConflict      Code = "tool_bundle.conflict"
+	BundleUnrouted    Code = "tool_bundle.unrouted"
+	ListingTruncated  Code = "tool_listing.truncated"
+	ReminderDropped   Code = "reminder.dropped"
+	StopLimit         Code = "turn_stop.limit"
+	AnswerCut         Code = "model.answer_cut"
+	ModelUnavailable  Code = "model.unavailable"
+	ApprovalScope     Code = "approval.scope"
+)
+
+// Level is the severity of a diagnostic.
+type Level string
+
+// The levels.
+const (
+	LevelInfo  Level = "info"
+	LevelWarn  Level = "warn"
+	LevelError Level = "error"
+)
+
+// Info explains a code.
+type Info struct {
+	Code    Code   `json:"code"`
+	Level   Level  `json:"level"`
+	Meaning string `json:"meaning"`
+	Remedy  string `json:"remedy"`
+}
+
+// table is the source of the levels and of the documentation.
+var table = []Info{
+	{Error, LevelWarn, "The handler returned an error.", "Read the error in the log (RuntimeOptions.Logger); the record keeps only its class."},
+	{Panic, LevelError, "The handler panicked. The runtime caught it.", "Fix the handler; the stack is in the log (RuntimeOptions.Logger)."},
+	{Goexit, LevelError, "The handler ended its goroutine with runtime.Goexit.", "Return instead. Do not call testing.T.FailNow from a handler."},
+	{Timeout, LevelWarn, "The handler did not answer within its timeout. A late answer is not used.", "Raise the timeout, or make the handler return when its context is cancelled."},
+	{Canceled, LevelWarn, "The turn was cancelled while the handler ran or before it started.", "Nothing, if the cancellation was intended."},
+	{OutputInvalid, LevelError, "The answer is malformed, or its rewrite could not be applied.", "Correct the answer; `belay hooks schema PHASE` shows its form."},
+	{ExecutableMissing, LevelError, "The handler's program was not found or cannot be executed.", "Check the path and the executable bit."},
+	{CapabilityMissing, LevelError, "The answer contributes something that the subscription may not contribute. The answer is dropped, except for a denial in it.", "Declare the capability, or ask the operator for the grant."},
+	{Quarantined, LevelError, "Too many abandoned runs of the subscription are still alive, so it is not started.", "Make the handler return when its context is cancelled."},
+	{Overloaded, LevelError, "Too many fire_and_record runs are in progress.", "Use background execution, or make the handlers faster."},
+	{MatchFailed, LevelWarn, "The match condition failed. At a gate this counts as a match, elsewhere as a failure of the handler.", "Correct the condition."},
+	{Skipped, LevelInfo, "The handler was not called, because an earlier one had stopped the phase.", "Nothing."},
+	{Released, LevelError, "The turn's snapshot was released before the phase fired. Gates deny.", "Release the snapshot after the last dispatch."},
+	{Journal, LevelError, "The journal could not be written. Gates deny until it can be written again.", "Check the store's disk and permissions."},
+	{QueueFull, LevelError, "The job queue is full. The job was refused.", "Start more workers, or raise the queue's bound."},
+	{NoQueue, LevelError, "The answer schedules a job, and the runtime has no queue.", "Give the runtime a queue."},
+	{JobInvalid, LevelError, "A contributed job is malformed.", "Give it a handler, a reference and an idempotency key of plain characters."},
+	{JobUnknown, LevelError, "A contributed job names a handler that is not registered.", "Register the job handler before the phase fires."},
+	{HandlerGone, LevelError, "The work was recorded for a handler that is no longer installed.", "Install the handler again, or discard the job."},
+	{HandlerChanged, LevelError, "The work was recorded for another version of its handler or subscription.", "Finish the old version's jobs before changing it, or discard the job."},
+	{InputGone, LevelError, "The input that the job refers to could not be found again.", "Keep the transcript for as long as its jobs."},
+	{PolicyConflict, LevelWarn, "Two subscriptions set one policy key to different values. The earlier value is used.", "Order them with after, or let one of them set it."},
+	{ContextTruncated, LevelWarn, "Prompt context was cut to its limit.", "Contribute less, or raise the limit."},
+	{ContextDropped, LevelWarn, "A prompt context entry was left out, because the limit was reached.", "Contribute less, or raise the limit."},
+	{SectionTruncated, LevelWarn, "A prompt section was cut to its budget.", "Contribute less, or raise the budget."},
+	{SectionDropped, LevelWarn, "A prompt section was left out, because the limit was reached.", "Contribute less, or raise the limit."},
+	{BundleDuplicate, LevelWarn, "Two tool bundles have the same id. The earlier one is used.", "Rename one of them."},
+	{ToolConflict, LevelError, "A tool bundle was dropped, because one of its tools has another owner.", "Rename the tool, or contribute it once."},
+	{BundleUnrouted, LevelError, "A tool bundle was dropped, because no extension runs its tools or a declaration is invalid.", "Give the agent the extension that the bundle's route names, and correct its schemas."},
+	{ListingTruncated, LevelWarn, "The list of skills or subagents in a tool's description has no room for all descriptions, or not even for all names. The agent reports this once.", "Raise the setting limits.listing_tokens, or Options.Budget of the extension; or remove skills and agents that are not needed."},
+	{StopLimit, LevelWarn, "Hooks continued the turn as often as the limit allows. turn.stop is not fired again in this turn.", "Let the hook look at input.continuations and pass, or raise Limits.Continuations."},
+	{ModelUnavailable, LevelWarn, "The session's model is unavailable. The agent's default model is used.", "Set its key, give its name to Options.Models, or choose another with Session.SetModel."},
+	{AnswerCut, LevelWarn, "The model's answer reached its maximum length and is cut off.", "Raise Options.MaxTokens, or ask for less at a time."},
+	{ApprovalScope, LevelWarn, "The scope of an approval cannot be read, or does not cover the call. The approval counts for this call only.", "Find the reason in the log (Options.Logger), and give the scope again with the next approval."},
+	{ReminderDropped, LevelWarn, "Reminders were left out of a request, because the limit was reached.", "Send fewer reminders, or raise Limits.ReminderCharacters."},
+}
+
+// All returns the table of codes.
+func All() []Info { return slices.Clone(table) }
+
+// Level returns the level of the code. An unknown code is a warning.
+func (c Code) Level() Level {
+	for i := range table {
+		if table[i].Code == c {
+			return table[i].Level
+		}
+	}
+	return LevelWarn
+}

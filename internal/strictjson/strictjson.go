@@ -1,0 +1,213 @@
+// Package strictjson decodes JSON strictly, and lists what a value violates in a
+// JSON Schema.
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Decode decodes one JSON value. An unknown key, and anything behind the value, is
+// an error.
+func Decode(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something behind the JSON value")
+	}
+	return nil
+}
+
+// CheckKeys returns an error if an object has a key twice, or two keys that differ
+// only in case: Go's decoder takes them for the same, and others do not.
+func CheckKeys(data []byte) error {
+	return checkKeys(json.NewDecoder(bytes.NewReader(data)))
+}
+
+func checkKeys(d *json.Decoder) error {
+	token, err := d.Token()
+	if err != nil {
+		return err //nolint:wrapcheck // the caller does
+	}
+	open, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		if open == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return err //nolint:wrapcheck // the caller does
+			}
+			name, _ := key.(string)
+			folded := strings.ToLower(name)
+			if seen[folded] {
+				return fmt.Errorf("the key %q is there twice", name)
+			}
+			seen[folded] = true
+		}
+		if err := checkKeys(d); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err //nolint:wrapcheck // the caller does
+}
+
+// Ambiguous reports what CheckKeys reports, for a value that is decoded already. It
+// is faster.
+func Ambiguous(input json.RawMessage, value any) bool {
+	keys, inString := 0, false
+	for i := 0; i < len(input); i++ {
+		switch c := input[i]; {
+		case c == '\\' && inString:
+			i++
+		case c == '"':
+			inString = !inString
+		case c == ':' && !inString:
+			keys++
+		}
+	}
+	kept, clash := countKeys(value)
+	return clash || kept != keys
+}
+
+// countKeys counts the keys of all objects in a value, and reports whether two of
+// one object differ only in case.
+func countKeys(value any) (n int, clash bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		n = len(v)
+		var folded map[string]bool
+		for key, inner := range v {
+			if low := strings.ToLower(key); low != key || folded != nil {
+				if folded == nil { // from here on it matters how keys are spelled
+					folded = make(map[string]bool, len(v))
+					for other := range v {
+						if f := strings.ToLower(other); folded[f] {
+							clash = true
+						} else {
+							folded[f] = true
+						}
+					}
+				}
+			}
+			more, inside := countKeys(inner)
+			n, clash = n+more, clash || inside
+		}
+	case []any:
+		for _, inner := range v {
+			more, inside := countKeys(inner)
+			n, clash = n+more, clash || inside
+		}
+	}
+	return n, clash
+}
+
+// Violations returns what a value violates in a schema, each with a JSON pointer to
+// its place. It walks objects and arrays, so that one fault does not hide another.
+// What only the whole schema can check is not in the list.
+func Violations(s *jsonschema.Schema, value any) []string {
+	var found []string
+	violations(s, value, "", &found)
+	return found
+}
+
+func violations(s *jsonschema.Schema, value any, at string, found *[]string) {
+	report := func(at, message string) {
+		if at == "" {
+			at = "(root)"
+		}
+		*found = append(*found, at+": "+message)
+	}
+	if s == nil {
+		return
+	}
+	before := len(*found)
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range s.Required {
+			if _, ok := v[name]; !ok {
+				report(at+"/"+pointer(name), "it is required")
+			}
+		}
+		closed := s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil && len(s.PatternProperties) == 0
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			property, known := s.Properties[name]
+			switch {
+			case known:
+				violations(property, v[name], at+"/"+pointer(name), found)
+			case closed:
+				report(at+"/"+pointer(name), "there is no such property"+near.Hint(name, slices.Collect(maps.Keys(s.Properties))))
+			}
+		}
+	case []any:
+		for i, item := range v {
+			violations(s.Items, item, at+"/"+strconv.Itoa(i), found)
+		}
+	}
+	if len(*found) > before {
+		return
+	}
+	alone := s.CloneSchemas()
+	resolved, err := alone.Resolve(nil)
+	if err != nil {
+		return // it refers to its surroundings: the whole schema speaks for it
+	}
+	if err := resolved.Validate(value); err != nil {
+		report(at, lastOf(err.Error()))
+	}
+}
+
+// lastOf cuts the places that the validator puts in front of what is wrong: a
+// pointer says it shorter.
+func lastOf(message string) string {
+	for strings.HasPrefix(message, "validating ") {
+		_, rest, ok := strings.Cut(message, ": ")
+		if !ok {
+			break
+		}
+		message = rest
+	}
+	return message
+}
+
+// pointer escapes a name for a JSON pointer.
+func pointer(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// DropNull removes null from the types of a schema. An optional value is left out of
+// the JSON, and null is a mistake.
+func DropNull(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if i := slices.Index(s.Types, "null"); i >= 0 && len(s.Types) == 2 {
+		s.Type, s.Types = s.Types[1-i], nil
+	}
+	for _, property := range s.Properties {
+		DropNull(property)
+	}
+	DropNull(s.Items)
+}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay/internal/typeschema"
 )
 
 // toolset is the tools of an agent at a moment. It never changes: adding and
@@ -27,6 +29,7 @@ type boundTool struct {
 	name    string
 	traits  ToolTraits
 	schema  *jsonschema.Resolved // nil takes any object
+	input   *typeschema.Type     // of a typed tool
 	inScope bool
 	owner   string // the extension that brings it; empty for the agent's own
 }
@@ -61,6 +64,9 @@ func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
 	b := &boundTool{Tool: t, name: d.Name, owner: owner, inScope: a.inScope(d.Name) && a.narrowed.allows(owner, d.Name)}
 	if tt, ok := t.(TraitTool); ok {
 		b.traits = tt.Traits()
+	}
+	if typed, ok := t.(*functionTool); ok {
+		b.input = typed.input
 	}
 	orDefault(&b.traits.Timeout, a.opts.Limits.Tool)
 	orDefault(&b.traits.MaxResult, a.opts.Limits.ResultCharacters)

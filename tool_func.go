@@ -7,21 +7,33 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/belay-run/belay/internal/strictjson"
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// NewTool makes a tool of a Go function. The schema of its input is made from
-// the fields of In: the json tag names a property, which is required unless the
-// tag says omitempty or omitzero; the jsonschema tag is its description, as a
-// whole; a property that In does not have is refused. For more, such as an enum or
-// a bound, take [NewRawTool] and write the schema.
+// NewTool makes a tool of a Go function. The schema of its input is made from In, and
+// accepts what encoding/json decodes into it. Each field is a property:
+//
+//   - The json tag names it. It is required unless the tag says omitempty or omitzero, the
+//     field is a pointer, or it has a default. A null for what is not required means absent.
+//   - The jsonschema tag is its description, as a whole.
+//   - The tags enum:"low,high", minimum, maximum, minLength, maxLength, minItems, maxItems,
+//     pattern and format are rules. Those of a list are about its items, but for minItems and
+//     maxItems. The tag default fills in what is absent.
+//   - A type can say more with a method JSONSchema() map[string]any, whose keywords are added
+//     to its schema: an enum for example. A type with UnmarshalText is a string. A type with
+//     UnmarshalJSON needs that method.
+//   - A [time.Duration] may be written as "1h30m". A []byte is base64, and a
+//     [encoding/json.RawMessage] any value.
+//
+// A property that In does not have is refused. Where types do not do, take [NewRawTool] and
+// write the schema.
 //
 // What the function returns is the result: text as it is, a [Result] as it is, and
 // anything else as JSON. An error is told to the model.
 //
-// NewTool panics if there is no function, or if In is not a struct that JSON can
-// hold, as regexp.MustCompile does for what only a programmer can get wrong.
+// NewTool panics if there is no function, or if In cannot be described, as
+// regexp.MustCompile does for what only a programmer can get wrong. The message names the
+// field and says what to write instead.
 func NewTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) Tool { //nolint:ireturn // a tool is used through the interface
 	tool, err := newTool(name, description, run, traits)
 	if err != nil {
@@ -34,22 +46,34 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 	if run == nil {
 		return nil, errors.New("there is no function to run")
 	}
-	schema, err := inputSchema[In]()
-	if err != nil {
-		return nil, err
+	t := reflect.TypeFor[In]()
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("its input is a %s: want a struct, whose fields become the properties", t)
 	}
-	return NewRawTool(ToolDeclaration{Name: name, Description: description, InputSchema: schema},
-		func(ctx context.Context, call *Invocation) (Result, error) {
-			var in In
-			if err := json.Unmarshal(call.Input, &in); err != nil {
-				return Failed(ClassInvalid, "input: "+err.Error()), nil //nolint:nilerr // the result tells
-			}
-			out, err := run(ctx, in)
-			if err != nil {
-				return Result{}, err
-			}
-			return resultOf(out)
-		}, traits), nil
+	input, err := typeschema.For(t)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	schema, err := json.Marshal(input.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	call := func(ctx context.Context, call *Invocation) (Result, error) {
+		var in In
+		if err := input.Decode(call.Input, &in); err != nil {
+			return Failed(ClassInvalid, "The input of "+name+" cannot be read:\n- "+err.Error()), nil //nolint:nilerr // the result tells
+		}
+		out, err := run(ctx, in)
+		if err != nil {
+			return Result{}, err
+		}
+		return resultOf(out)
+	}
+	tool := &functionTool{declaration: ToolDeclaration{Name: name, Description: description, InputSchema: schema}, run: call, input: input}
+	if traits != nil {
+		tool.traits = *traits
+	}
+	return tool, nil
 }
 
 // NewRawTool makes a tool of a function that reads its input itself. Take it
@@ -67,6 +91,7 @@ type functionTool struct {
 	declaration ToolDeclaration
 	traits      ToolTraits
 	run         func(ctx context.Context, call *Invocation) (Result, error)
+	input       *typeschema.Type // nil for a raw tool
 }
 
 var _ TraitTool = (*functionTool)(nil)
@@ -76,19 +101,6 @@ func (t *functionTool) Traits() ToolTraits           { return t.traits }
 
 func (t *functionTool) Call(ctx context.Context, call *Invocation) (Result, error) {
 	return t.run(ctx, call)
-}
-
-func inputSchema[In any]() (json.RawMessage, error) {
-	t := reflect.TypeFor[In]()
-	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("its input is a %s: want a struct, whose fields become the properties", t)
-	}
-	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
-	}
-	strictjson.DropNull(schema)
-	return json.Marshal(schema)
 }
 
 func resultOf(out any) (Result, error) {

@@ -2,6 +2,7 @@ package belay
 
 import (
 	"encoding/json"
+
 	"github.com/belay-run/belay/internal/strictjson"
 )
 
@@ -18,6 +19,9 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 	}
 	if strictjson.Ambiguous(input, value) {
 		return []string{"(root): a key is there twice, or in two spellings that differ only in case"}
+	}
+	if t.input != nil {
+		t.input.DropNulls(object)
 	}
 	if t.schema == nil || t.schema.Validate(object) == nil {
 		return nil

@@ -123,59 +123,87 @@ func countKeys(value any) (n int, clash bool) {
 // its place. It walks objects and arrays, so that one fault does not hide another.
 // What only the whole schema can check is not in the list.
 func Violations(s *jsonschema.Schema, value any) []string {
-	var found []string
-	violations(s, value, "", &found)
-	return found
+	v := &violations{root: s}
+	v.walk(s, value, "")
+	return v.found
 }
 
-func violations(s *jsonschema.Schema, value any, at string, found *[]string) {
-	report := func(at, message string) {
-		if at == "" {
-			at = "(root)"
-		}
-		*found = append(*found, at+": "+message)
+type violations struct {
+	root  *jsonschema.Schema
+	found []string
+}
+
+func (v *violations) report(at, message string) {
+	if at == "" {
+		at = "(root)"
 	}
-	if s == nil {
+	v.found = append(v.found, at+": "+message)
+}
+
+// follow returns what a schema refers to, as far as that is a definition of the root.
+func (v *violations) follow(s *jsonschema.Schema) *jsonschema.Schema {
+	for range 10 { // a schema that refers to itself says nothing
+		if s != nil && s.Ref == "" && len(s.AllOf) == 1 && s.Type == "" && s.Types == nil {
+			s = s.AllOf[0]
+		}
+		name, ok := "", false
+		if s != nil {
+			name, ok = strings.CutPrefix(s.Ref, "#/$defs/")
+		}
+		if !ok || v.root.Defs[name] == nil {
+			return s
+		}
+		s = v.root.Defs[name]
+	}
+	return nil
+}
+
+func (v *violations) walk(s *jsonschema.Schema, value any, at string) {
+	if s = v.follow(s); s == nil {
 		return
 	}
-	before := len(*found)
-	switch v := value.(type) {
+	before := len(v.found)
+	if why := brokenRule(s, value); why != "" {
+		v.report(at, why)
+		return
+	}
+	switch inner := value.(type) {
 	case map[string]any:
-		for _, name := range s.Required {
-			if _, ok := v[name]; !ok {
-				report(at+"/"+pointer(name), "it is required")
-			}
-		}
-		closed := s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil && len(s.PatternProperties) == 0
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			property, known := s.Properties[name]
-			switch {
-			case known:
-				violations(property, v[name], at+"/"+pointer(name), found)
-			case closed:
-				report(at+"/"+pointer(name), "there is no such property"+near.Hint(name, slices.Collect(maps.Keys(s.Properties))))
-			}
-		}
+		v.walkObject(s, inner, at)
 	case []any:
-		for i, item := range v {
-			violations(s.Items, item, at+"/"+strconv.Itoa(i), found)
+		for i, item := range inner {
+			v.walk(s.Items, item, at+"/"+strconv.Itoa(i))
 		}
 	}
-	if len(*found) > before {
+	if len(v.found) > before {
 		return
 	}
-	alone := s.CloneSchemas()
-	resolved, err := alone.Resolve(nil)
+	resolved, err := s.CloneSchemas().Resolve(nil)
 	if err != nil {
 		return // it refers to its surroundings: the whole schema speaks for it
 	}
 	if err := resolved.Validate(value); err != nil {
-		report(at, lastOf(err.Error()))
+		v.report(at, lastOf(err.Error()))
+	}
+}
+
+func (v *violations) walkObject(s *jsonschema.Schema, object map[string]any, at string) {
+	for _, name := range s.Required {
+		if _, ok := object[name]; !ok {
+			v.report(at+"/"+pointer(name), "it is required")
+		}
+	}
+	closed := s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil && len(s.PatternProperties) == 0
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		property, known := s.Properties[name]
+		switch {
+		case known:
+			v.walk(property, object[name], at+"/"+pointer(name))
+		case closed:
+			v.report(at+"/"+pointer(name), "there is no such property"+near.Hint(name, slices.Collect(maps.Keys(s.Properties))))
+		case s.AdditionalProperties != nil && len(s.PatternProperties) == 0:
+			v.walk(s.AdditionalProperties, object[name], at+"/"+pointer(name))
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 		if err := input.Decode(call.Input, &in); err != nil {
 			return Failed(ClassInvalid, "The input of "+name+" cannot be read:\n- "+err.Error()), nil //nolint:nilerr // the result tells
 		}
-		out, err := run(ctx, in)
+		out, err := run(context.WithValue(ctx, callKey{}, call), in)
 		if err != nil {
 			return Result{}, err
 		}
@@ -74,6 +74,15 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 		tool.traits = *traits
 	}
 	return tool, nil
+}
+
+type callKey struct{}
+
+// CallOf returns the call that the handler of a typed tool runs for: its session, turn and id,
+// and the means to report progress. It is nil elsewhere.
+func CallOf(ctx context.Context) *Invocation {
+	call, _ := ctx.Value(callKey{}).(*Invocation)
+	return call
 }
 
 // NewRawTool makes a tool of a function that reads its input itself. Take it

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -137,6 +139,53 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 			}
 			if len(told)-1 != len(test.want) {
 				t.Errorf("there are %d violations told, not %d:\n%s", len(told)-1, len(test.want), r.Text)
+			}
+		})
+	}
+}
+
+// A typed tool gets what a model means: null is absent, defaults are filled in, and durations
+// are read. A fault names the field, the rule and the value.
+//
+// SPEC T-14, T-15, T-16
+func TestInputsOfATypedTool(t *testing.T) {
+	t.Parallel()
+	type item struct {
+		Name  string `json:"name"`
+		Count int    `json:"count" minimum:"1"`
+	}
+	type order struct {
+		Items []item          `json:"items" maxItems:"2"`
+		Size  string          `json:"size,omitempty" enum:"s,m,l" default:"m"`
+		Wait  time.Duration   `json:"wait,omitempty"`
+		Note  *string         `json:"note"`
+		Addr  netip.Addr      `json:"addr,omitzero"`
+		Extra json.RawMessage `json:"extra,omitempty"`
+	}
+	tool := belay.NewTool("order", "orders", func(ctx context.Context, in order) (string, error) {
+		call := belay.CallOf(ctx)
+		return fmt.Sprintf("%s %s: %v %s %s %t %s %s", call.Session, call.Tool, in.Items, in.Size, in.Wait, in.Note == nil, in.Addr, in.Extra), nil
+	}, nil)
+	const refused = "The input of order does not fit its schema:\n- "
+	for _, test := range []struct{ input, want string }{
+		{`{"items":null}`, "s order: [] m 0s true invalid IP "},
+		{`{"items":[{"name":"a","count":2.0}],"size":null,"note":null,"addr":null,"wait":"90s","extra":{"a":null}}`, `s order: [{a 2}] m 1m30s true invalid IP {"a":null}`},
+		{`{"items":[],"size":"l","note":"x","addr":"::1"}`, "s order: [] l 0s false ::1 "},
+		{`{"items":[],"size":"xl"}`, refused + `/size: "xl" is not one of "s", "m", "l"`},
+		{`{"items":[{"name":"a","count":0}]}`, refused + "/items/0/count: 0 is less than the minimum 1"},
+		{`{"items":[{"name":"a","count":"2"}]}`, refused + `/items/0/count: want an integer, got the string "2"`},
+		{`{"items":[{},{},{}]}`, refused + "/items: want at most 2 items, got 3"},
+		{`{"items":{}}`, refused + "/items: want an array or null, got an object"},
+		{`{"items":[],"wait":"soon"}`, refused + `/wait: "soon" is no duration: write it as 90s or 1h30m`},
+		{`{"items":[],"addr":"nowhere"}`, "The input of order cannot be read:\n- /addr: \"nowhere\" is refused: "},
+	} {
+		t.Run(test.input, func(t *testing.T) {
+			t.Parallel()
+			agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tool}}, callWith("order", test.input))
+			session := agent.Session("s")
+			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+			if got := onlyResult(t, session); !strings.HasPrefix(got.Text, test.want) || strings.HasPrefix(test.want, "The input") != (got.Class == belay.ClassInvalid) {
+				t.Errorf("the result is %q of class %q, want %q", got.Text, got.Class, test.want)
 			}
 		})
 	}

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay/internal/typeschema"
 )
 
 // brokenRule says which rule of a schema a value breaks, and what was sent, in words that a
@@ -65,6 +67,9 @@ func brokenText(s *jsonschema.Schema, v string) string {
 	}
 	if s.Pattern != "" {
 		if re, err := regexp.Compile(s.Pattern); err == nil && !re.MatchString(v) {
+			if s.Pattern == typeschema.DurationPattern {
+				return text(v) + " is no duration: write it as 90s or 1h30m"
+			}
 			return fmt.Sprintf("%s does not match the pattern %s", text(v), s.Pattern)
 		}
 	}

@@ -80,7 +80,8 @@ var (
 // describer is a type that says more about itself than its Go type does.
 type describer interface{ JSONSchema() map[string]any }
 
-var durationPattern = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
+// DurationPattern is that of durations as Go writes them.
+const DurationPattern = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
 // known are the types whose JSON form is not that of their kind.
 func known(t reflect.Type) (*jsonschema.Schema, bool) {
@@ -88,7 +89,7 @@ func known(t reflect.Type) (*jsonschema.Schema, bool) {
 	case reflect.TypeFor[time.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}, true
 	case reflect.TypeFor[time.Duration]():
-		return &jsonschema.Schema{Types: []string{"string", "integer"}, Pattern: durationPattern, Description: "a duration such as 90s or 1h30m, or nanoseconds"}, true
+		return &jsonschema.Schema{Types: []string{"string", "integer"}, Pattern: DurationPattern, Description: "a duration such as 90s or 1h30m, or nanoseconds"}, true
 	case reflect.TypeFor[json.RawMessage]():
 		return &jsonschema.Schema{}, true
 	case reflect.TypeFor[json.Number]():

@@ -259,10 +259,11 @@ func mergeReaction(m *hook.Merging, merged, r ToolReaction) ToolReaction {
 type DeniedCall struct{ input[deniedCall] }
 
 type deniedCall struct {
-	ID     string `json:"id" jsonschema:"the call's id"`
-	Tool   string `json:"tool" jsonschema:"the tool's name"`
-	By     string `json:"by" jsonschema:"who refused it: a subscription, a guard, a zone, a rule, a person"`
-	Reason string `json:"reason" jsonschema:"why"`
+	ID     string      `json:"id" jsonschema:"the call's id"`
+	Tool   string      `json:"tool" jsonschema:"the tool's name"`
+	By     string      `json:"by" jsonschema:"who refused it: a subscription, a guard, a zone, a rule, a person"`
+	Reason string      `json:"reason" jsonschema:"why"`
+	Class  ResultClass `json:"class" jsonschema:"denied; not_found, invalid or scope for a call that reached no gate"`
 	soFar
 }
 
@@ -279,3 +280,7 @@ func (c DeniedCall) By() string { return c.data().By }
 
 // Reason is why.
 func (c DeniedCall) Reason() string { return c.data().Reason }
+
+// Class says whether it was denied, or reached no gate: its tool is unknown or out of scope, or
+// its input is invalid.
+func (c DeniedCall) Class() ResultClass { return c.data().Class }

@@ -159,9 +159,14 @@ func (t *turn) gather(b *batch) {
 // validate, interceptors, hooks, validate again, floor, approval.
 func (t *turn) judgeOne(c *call) {
 	if !t.resolve(c) || !c.checkInput() {
+		t.reportDenied(c, "belay", c.result.Text)
 		return
 	}
-	if !t.intercept(c) || c.result != nil || c.original != nil && !c.checkRewritten() {
+	if !t.intercept(c) || c.result != nil {
+		return
+	}
+	if c.original != nil && !c.checkRewritten() {
+		t.reportDenied(c, "belay", c.result.Text)
 		return
 	}
 	if verdict, ok := t.askHooks(c); ok {
@@ -271,6 +276,7 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 		return a, false
 	}
 	if outcome.Unsound && toolSeverity[outcome.Output.Decision] < hook.SeverityDeny && !c.checkRewritten() {
+		t.reportDenied(c, "belay", c.result.Text)
 		return a, false
 	}
 	c.askers = outcome.Output.askers
@@ -326,14 +332,20 @@ func (t *turn) decide(c *call, a Authorization) {
 // deny refuses the call and lets tool.denied know.
 func (t *turn) deny(c *call, by, why string) {
 	c.refuse(by, why)
-	if ToolDenied.Active(t.snap) {
-		ctx, cancel := t.afterAbort()
-		defer cancel()
-		outcome, err := ToolDenied.Dispatch(ctx, t.snap, DeniedCall{newInput(t.scope, deniedCall{
-			ID: c.ID, Tool: c.Tool, By: by, Reason: why, soFar: t.soFar(),
-		})})
-		c.note(t, outcome.Output, outcome.Diagnostics, err)
+	t.reportDenied(c, by, why)
+}
+
+// reportDenied fires tool.denied for a call that will not run.
+func (t *turn) reportDenied(c *call, by, why string) {
+	if !ToolDenied.Active(t.snap) {
+		return
 	}
+	ctx, cancel := t.afterAbort()
+	defer cancel()
+	outcome, err := ToolDenied.Dispatch(ctx, t.snap, DeniedCall{newInput(t.scope, deniedCall{
+		ID: c.ID, Tool: c.Tool, By: by, Reason: why, Class: c.result.Class, soFar: t.soFar(),
+	})})
+	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
 
 // note keeps what an observe phase said about the call.

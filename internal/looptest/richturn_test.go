@@ -68,7 +68,7 @@ turn.post_prompt_compile 0 parts=[agent::main section:tone:rich/section context:
 model.pre 1 attempt=1 messages=2 model=test/rich tools=5 | max_steps:50 who found
 tool.pre 1 id=c1 input=map[path:/a] original=map[path:a] tool=read | max_steps:50 who found
 tool.pre 1 id=c2 input=map[run:rm] tool=shell | max_steps:50 who found
-tool.denied 1 by=rich/gate id=c2 reason=no shells tool=shell | max_steps:50 who found
+tool.denied 1 by=rich/gate class=denied id=c2 reason=no shells tool=shell | max_steps:50 who found
 tool.pre 1 id=c3 input=map[path:a] tool=write | max_steps:50 who found
 approval.request 1 by=rich/gate call=c3 input=map[path:a] reason=it writes tool=write | max_steps:50 who found
 tool.pre 1 id=c4 input=map[name:ada] tool=lookup | max_steps:50 who found

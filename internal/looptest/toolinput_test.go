@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
@@ -139,6 +140,57 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 			}
 			if len(told)-1 != len(test.want) {
 				t.Errorf("there are %d violations told, not %d:\n%s", len(told)-1, len(test.want), r.Text)
+			}
+		})
+	}
+}
+
+// An audit sees every call that a model makes and that does not run, with its class.
+//
+// SPEC T-13
+func TestEveryRefusedCallIsAudited(t *testing.T) {
+	t.Parallel()
+	tool := belay.NewTool("order", "orders", func(context.Context, struct {
+		Count int `json:"count"`
+	},
+	) (string, error) {
+		return "ordered", nil
+	}, nil)
+	rewrites := belay.ToolPre.On("rewrites", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+		if strings.Contains(string(call.Input()), "9") {
+			return belay.ToolVerdict{Input: json.RawMessage(`{"count":"many"}`)}, nil
+		}
+		return belay.Pass, nil
+	}, &hook.Options{Capabilities: hook.CanRewriteInput})
+	for _, test := range []struct {
+		tool, input string
+		want        string
+	}{
+		{"order", `{"count":1}`, ""},
+		{"order", `{"count":"x"}`, "order invalid by belay"},
+		{"order", `{"count":9}`, "order invalid by belay"},
+		{"ordr", `{}`, "ordr not_found by belay"},
+		{"hidden", `{}`, "hidden scope by belay"},
+		{"order", `{"count":2}`, "order denied by gate"},
+	} {
+		t.Run(test.tool+test.input, func(t *testing.T) {
+			t.Parallel()
+			var d diary
+			audit := belay.ToolDenied.On("audit", func(_ context.Context, c belay.DeniedCall) (belay.Note, error) {
+				d.notef("%s %s by %s", c.Tool(), c.Class(), c.By())
+				return belay.Note{}, nil
+			}, nil)
+			gate := belay.ToolPre.On("gate", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+				if strings.Contains(string(call.Input()), "2") {
+					return belay.Deny("two are too many"), nil
+				}
+				return belay.Pass, nil
+			}, nil)
+			opts := &belay.Options{Tools: []belay.Tool{tool, echoTool("hidden")}, Scope: []string{"order"}, Hooks: []hook.Subscription{audit, rewrites, gate}}
+			agent, _ := newAgent(t, opts, callWith(test.tool, test.input))
+			takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
+			if got := strings.Join(d.all(), "; "); got != test.want {
+				t.Errorf("the audit sees %q, want %q", got, test.want)
 			}
 		})
 	}

@@ -65,9 +65,7 @@ func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
 	if tt, ok := t.(TraitTool); ok {
 		b.traits = tt.Traits()
 	}
-	if typed, ok := t.(*functionTool); ok {
-		b.input = typed.input
-	}
+	b.input = inputTypeOf(t)
 	orDefault(&b.traits.Timeout, a.opts.Limits.Tool)
 	orDefault(&b.traits.MaxResult, a.opts.Limits.ResultCharacters)
 	if !validToolName(d.Name) {

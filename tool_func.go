@@ -107,6 +107,7 @@ var _ TraitTool = (*functionTool)(nil)
 
 func (t *functionTool) Declaration() ToolDeclaration { return t.declaration }
 func (t *functionTool) Traits() ToolTraits           { return t.traits }
+func (t *functionTool) inputType() *typeschema.Type  { return t.input }
 
 func (t *functionTool) Call(ctx context.Context, call *Invocation) (Result, error) {
 	return t.run(ctx, call)

@@ -48,7 +48,10 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 			continue
 		}
 		if err := t.waitToRetry(attempt, err); err != nil {
-			return nil, nil, err
+			if !t.fallBack(err) {
+				return nil, nil, err
+			}
+			attempt = 0
 		}
 	}
 }

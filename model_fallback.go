@@ -1,0 +1,128 @@
+package belay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// Fallback makes one model of several. In an agent the first one answers. If it fails for
+// good, or still fails after the attempts of [Options].Retry, the next one answers for the rest
+// of the turn; the next turn begins with the first again. Usage, price and name of a response
+// are those of the model that gave it. The change is an error event with Retry set.
+//
+// The window of the model is the smallest one of all, so that a conversation fits each.
+func Fallback(first Model, others ...Model) Model { //nolint:ireturn // a model is used through the interface
+	f := &fallbackModel{}
+	for _, m := range append([]Model{first}, others...) {
+		if inner, ok := m.(*fallbackModel); ok {
+			f.models = append(f.models, inner.models...)
+		} else if m != nil {
+			f.models = append(f.models, m)
+		}
+	}
+	if len(f.models) == 1 {
+		return f.models[0]
+	}
+	if len(f.models) == 0 {
+		return nil // as New refuses it
+	}
+	return f
+}
+
+type fallbackModel struct{ models []Model }
+
+var (
+	_ InfoModel      = (*fallbackModel)(nil)
+	_ ToolCheckModel = (*fallbackModel)(nil)
+	_ ReachModel     = (*fallbackModel)(nil)
+)
+
+// Stream asks the models in turn until one begins to answer. An agent asks them one by one
+// instead.
+func (f *fallbackModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		for i, m := range f.models {
+			begun, failed := false, false
+			for chunk, err := range m.Stream(ctx, req) {
+				if err != nil && !begun && i < len(f.models)-1 && ctx.Err() == nil {
+					failed = true
+					break
+				}
+				begun = begun || chunk.Text != "" || chunk.Thinking != "" || chunk.Response != nil
+				if !yield(chunk, err) {
+					return
+				}
+			}
+			if !failed {
+				return
+			}
+		}
+	}
+}
+
+// Info describes the first model, with the smallest window and the shortest response of all.
+func (f *fallbackModel) Info() ModelInfo {
+	info := named(f.models[0]).info
+	for _, m := range f.models[1:] {
+		other := named(m).info
+		info.Window, info.MaxOutput = smallest(info.Window, other.Window), smallest(info.MaxOutput, other.MaxOutput)
+	}
+	return info
+}
+
+// smallest returns the smaller number of tokens; 0 is unknown.
+func smallest(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// CheckTools asks each model.
+func (f *fallbackModel) CheckTools(tools []ToolDeclaration) error {
+	var problems []error
+	for _, m := range f.models {
+		problems = append(problems, named(m).check(tools))
+	}
+	return errors.Join(problems...)
+}
+
+// Reach succeeds if one of the models can be reached.
+func (f *fallbackModel) Reach(ctx context.Context) error {
+	var problems []error
+	for _, m := range f.models {
+		r, ok := m.(ReachModel)
+		if !ok {
+			return nil
+		}
+		err := r.Reach(ctx)
+		if err == nil {
+			return nil
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// Stream asks the model: of several, the first.
+func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
+	if f, ok := n.Model.(*fallbackModel); ok {
+		return f.models[0].Stream(ctx, req)
+	}
+	return n.Model.Stream(ctx, req)
+}
+
+// fallBack makes the next model answer from now on, if the turn's model has one and failed.
+func (t *turn) fallBack(err error) bool {
+	f, ok := t.model.Model.(*fallbackModel)
+	failure, failed := errors.AsType[*ModelError](err)
+	if !ok || !failed || t.ctx.Err() != nil {
+		return false
+	}
+	next := named(Fallback(f.models[1], f.models[2:]...))
+	t.emit(Event{Kind: EventError, Text: fmt.Sprintf("%v: %s answers instead", failure, next.info.Name), Retry: true})
+	t.model = next
+	return true
+}

@@ -14,18 +14,18 @@ import (
 
 // TurnPolicy is the answer at turn.pre_policy: settings for this turn.
 type TurnPolicy struct {
-	// Policy holds the settings; make them with a PolicyKey.
+	// Policy holds the settings. Make them with a PolicyKey.
 	Policy PolicySettings `json:"policy,omitempty" jsonschema:"settings for this turn, by key"`
 	Aside
 }
 
-// SetPolicy makes an answer of settings.
+// SetPolicy returns an answer with the settings.
 func SetPolicy(settings ...PolicySetting) TurnPolicy {
 	return TurnPolicy{Policy: slices.Clone(settings)}
 }
 
-// PolicyKey is a typed setting of a turn, with the rule by which settings of
-// several subscriptions become one. Declare it once, as a package variable.
+// PolicyKey is a typed setting of a turn, with a rule that merges the values of several
+// subscriptions. Declare it once, as a package variable.
 type PolicyKey[T any] struct{ rule *policyRule }
 
 // policyRule is a key without its type.
@@ -36,18 +36,17 @@ type policyRule struct {
 	decode func(json.RawMessage) (any, error)
 }
 
-// PolicyAnd declares a key that holds only if everyone who sets it says so.
+// PolicyAnd declares a key that is true only if every subscription that sets it sets true.
 func PolicyAnd(key string) PolicyKey[bool] {
 	return newPolicyKey(key, "and", func(a, b bool) (bool, bool) { return a && b, false })
 }
 
-// PolicyMin declares a key of which the smallest value stands.
+// PolicyMin declares a key whose smallest value is used.
 func PolicyMin[T cmp.Ordered](key string) PolicyKey[T] {
 	return newPolicyKey(key, "min", func(a, b T) (T, bool) { return min(a, b), false })
 }
 
-// PolicyUnion declares a key whose values are joined, sorted and without
-// repetition.
+// PolicyUnion declares a key whose values are joined and sorted, without duplicates.
 func PolicyUnion[T cmp.Ordered](key string) PolicyKey[[]T] {
 	return newPolicyKey(key, "union", func(a, b []T) ([]T, bool) {
 		all := append(slices.Clone(a), b...)
@@ -56,7 +55,7 @@ func PolicyUnion[T cmp.Ordered](key string) PolicyKey[[]T] {
 	})
 }
 
-// PolicyFirst declares a key of which the first value in plan order stands.
+// PolicyFirst declares a key whose first value in plan order is used.
 func PolicyFirst[T any](key string) PolicyKey[T] {
 	return newPolicyKey(key, "first", func(a, b T) (T, bool) { return a, !sameJSON(a, b) })
 }
@@ -89,10 +88,10 @@ func sameJSON(a, b any) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// Key is the key's name.
+// Key returns the key's name.
 func (k PolicyKey[T]) Key() string { return k.rule.key }
 
-// Set makes a setting of a value, which stays the caller's to change.
+// Set returns a setting with the value. The caller may change the value afterwards.
 func (k PolicyKey[T]) Set(value T) PolicySetting {
 	if own, ok := ownCopy(value); ok {
 		value = own
@@ -100,8 +99,8 @@ func (k PolicyKey[T]) Set(value T) PolicySetting {
 	return PolicySetting{key: k.rule.key, value: value, rule: k.rule}
 }
 
-// Value looks the setting up. It reports false if nobody set it, or set
-// something else under its name. What it returns is the caller's to change.
+// Value returns the value of the setting. It reports false if the key is not set, or has a
+// value of another type. The caller may change the returned value.
 func (k PolicyKey[T]) Value(settings PolicySettings) (T, bool) {
 	var none T
 	i := slices.IndexFunc(settings, func(s PolicySetting) bool { return s.key == k.rule.key })
@@ -112,7 +111,7 @@ func (k PolicyKey[T]) Value(settings PolicySettings) (T, bool) {
 	if err != nil {
 		return none, false
 	}
-	value, _ = k.rule.merge(value, value) // a union is sorted even if one value is all there is
+	value, _ = k.rule.merge(value, value) // a union is sorted even if it has only one value
 	typed, ok := value.(T)
 	if !ok {
 		return none, false
@@ -120,9 +119,8 @@ func (k PolicyKey[T]) Value(settings PolicySettings) (T, bool) {
 	return ownCopy(typed)
 }
 
-// ownCopy returns a copy that shares nothing with the value. What is more than
-// a number or a text is copied by way of its JSON form, which is the form it
-// has outside this process too.
+// ownCopy returns a copy that shares nothing with the value. Everything except numbers and
+// texts is copied through its JSON form.
 func ownCopy[T any](value T) (T, bool) {
 	if kind := reflect.TypeFor[T]().Kind(); kind <= reflect.Complex128 || kind == reflect.String {
 		return value, true
@@ -142,10 +140,10 @@ type PolicySetting struct {
 	rule  *policyRule
 }
 
-// Key is the key's name.
+// Key returns the key's name.
 func (s PolicySetting) Key() string { return s.key }
 
-// as returns the value as the rule's type.
+// as returns the value with the rule's type.
 func (s PolicySetting) as(rule *policyRule) (any, error) {
 	if raw, ok := s.value.(json.RawMessage); ok {
 		return rule.decode(raw)
@@ -153,8 +151,8 @@ func (s PolicySetting) as(rule *policyRule) (any, error) {
 	return s.value, nil
 }
 
-// PolicySettings are settings in the order they were made. Their JSON form is
-// an object.
+// PolicySettings are settings in the order in which they were made. Their JSON form is an
+// object.
 type PolicySettings []PolicySetting
 
 // MarshalJSON writes an object of the settings, sorted by key.
@@ -166,8 +164,7 @@ func (p PolicySettings) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// UnmarshalJSON reads an object. The values are decoded by the keys that ask
-// for them.
+// UnmarshalJSON reads an object. A value is decoded when a key asks for it.
 func (p *PolicySettings) UnmarshalJSON(data []byte) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -182,7 +179,7 @@ func (p *PolicySettings) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Answer reports what the policy asks for.
+// Answer returns what the policy asks for.
 func (t TurnPolicy) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, s := range t.Policy {
@@ -201,7 +198,7 @@ func mergePolicy(m *hook.Merging, merged, t TurnPolicy) TurnPolicy {
 		}
 		joined, clash := joinSettings(settings[i], later)
 		if clash {
-			m.Diagnose(codes.PolicyConflict, fmt.Sprintf("policy key %q is set to values that do not merge; the earlier one that can be read stands", later.key))
+			m.Diagnose(codes.PolicyConflict, fmt.Sprintf("policy key %q is set to values that do not merge; the earlier valid value is used", later.key))
 		}
 		settings[i] = joined
 	}
@@ -210,14 +207,14 @@ func mergePolicy(m *hook.Merging, merged, t TurnPolicy) TurnPolicy {
 	return merged
 }
 
-// joinSettings merges two settings of one key by the key's rule. Settings that
-// disagree about the rule clash, and so do those that the key cannot read.
+// joinSettings merges two settings of one key by the key's rule. It reports a clash if they
+// have different rules, or if one of them cannot be decoded.
 func joinSettings(earlier, later PolicySetting) (PolicySetting, bool) {
 	rule := earlier.rule
 	if rule == nil {
 		rule = later.rule
 	}
-	if rule == nil { // both were read from files and nobody declared the key
+	if rule == nil { // both came from files and no key is declared
 		return earlier, !sameJSON(earlier.value, later.value)
 	}
 	if later.rule != nil && (later.rule.name != rule.name) {
@@ -228,7 +225,7 @@ func joinSettings(earlier, later PolicySetting) (PolicySetting, bool) {
 	switch {
 	case errB != nil:
 		return earlier, true
-	case errA != nil: // what cannot be read must not stand in the way of what can
+	case errA != nil: // a value that cannot be decoded must not hide one that can
 		return later, true
 	}
 	value, clash := rule.merge(a, b)

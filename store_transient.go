@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// transientStore is what an agent has without a Store: sessions for as long as
-// the agent lives. Package store/memstore also keeps records and jobs, and serves
-// several agents.
+// transientStore is the store of an agent without Options.Store. It keeps sessions in
+// memory as long as the agent lives. Package store/memstore also keeps records and jobs,
+// and serves several agents.
 type transientStore struct {
 	mu       sync.Mutex
 	epoch    int64
@@ -86,7 +86,7 @@ func (t *transientStore) Commit(ctx context.Context, c *Commit) error {
 	return nil
 }
 
-// elsewhere reports whether another session has an approval of that id.
+// elsewhere reports whether another session has an approval with that id.
 func (t *transientStore) elsewhere(a Approval) bool {
 	for id, s := range t.sessions {
 		if id != a.Session && slices.ContainsFunc(s.approvals, func(have Approval) bool { return have.ID == a.ID }) {
@@ -97,7 +97,7 @@ func (t *transientStore) elsewhere(a Approval) bool {
 }
 
 func (s *transientSession) apply(c *Commit) {
-	if c.Amended != nil { // whoever reads the old slice keeps it as it was
+	if c.Amended != nil { // readers of the old slice keep it as it was
 		s.messages = append(slices.Clone(s.messages[:len(s.messages)-1]), c.Amended)
 	}
 	s.messages = append(s.messages, c.Messages...)
@@ -124,7 +124,7 @@ func (s *transientSession) apply(c *Commit) {
 		switch at := slices.IndexFunc(s.approvals, func(have Approval) bool { return have.ID == a.ID }); {
 		case at < 0:
 			s.approvals = append(s.approvals, a)
-		case s.approvals[at].Decided == nil: // what is decided stands
+		case s.approvals[at].Decided == nil: // a decision is final
 			s.approvals[at] = a
 		}
 	}

@@ -11,17 +11,16 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// NewTool makes a tool of a Go function. The schema of its input is made from
-// the fields of In: the json tag names a property, which is required unless the
-// tag says omitempty or omitzero; the jsonschema tag is its description, as a
-// whole; a property that In does not have is refused. For more, such as an enum or
-// a bound, take [NewRawTool] and write the schema.
+// NewTool makes a tool from a Go function. The schema of its input is made from the fields
+// of In: the json tag names a property, which is required unless the tag has omitempty or
+// omitzero; the whole jsonschema tag is its description; unknown properties are refused.
+// For more, such as an enum or a limit, use [NewRawTool] and write the schema.
 //
-// What the function returns is the result: text as it is, a [Result] as it is, and
-// anything else as JSON. An error is told to the model.
+// The returned value is the result: a text as it is, a [Result] as it is, and anything else
+// as JSON. The model gets an error as a failed result.
 //
-// NewTool panics if there is no function, or if In is not a struct that JSON can
-// hold, as regexp.MustCompile does for what only a programmer can get wrong.
+// NewTool panics if there is no function, or if In is not a struct that JSON can hold, as
+// regexp.MustCompile panics for a mistake of the programmer.
 func NewTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) Tool { //nolint:ireturn // a tool is used through the interface
 	tool, err := newTool(name, description, run, traits)
 	if err != nil {
@@ -52,9 +51,8 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 		}, traits), nil
 }
 
-// NewRawTool makes a tool of a function that reads its input itself. Take it
-// where the schema is not known when the program is compiled; take [NewTool]
-// elsewhere.
+// NewRawTool makes a tool from a function that decodes its input itself. Use it if the
+// schema is not known when the program is compiled; use [NewTool] otherwise.
 func NewRawTool(declaration ToolDeclaration, run func(ctx context.Context, call *Invocation) (Result, error), traits *ToolTraits) Tool { //nolint:ireturn // see NewTool
 	t := &functionTool{declaration: declaration, run: run}
 	if traits != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// wishes are what the controls of tools ask of their turn, which grants them
-// between steps: tools run beside it.
+// wishes are what tools asked for through their Controls. The turn applies them between
+// steps, because tools run in parallel with it.
 type wishes struct {
 	mu       sync.Mutex
 	injected []wishedInjection
@@ -15,7 +15,7 @@ type wishes struct {
 	kept     *namedModel // from now on
 	compact  bool
 
-	// What children leave behind.
+	// What children leave for the turn.
 	spent       Usage
 	waits       []Question
 	missing     error // of a child that could not be resumed
@@ -62,7 +62,7 @@ func (t *turn) withAppended(messages []*Message) []*Message {
 	return messages
 }
 
-// gatherWishes takes over what tools have added, and what children left behind.
+// gatherWishes collects what tools have added, and what children left.
 func (t *turn) gatherWishes() {
 	w := &t.wishes
 	w.mu.Lock()

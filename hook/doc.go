@@ -65,7 +65,7 @@
 // Mistakes are found when installing, never in a turn: [Runtime.Install]
 // returns an [*InstallError] with one problem for each subscription and field.
 // What a handler's failure means is its [Failure] mode: gates fail [Closed]
-// unless told otherwise. Diagnostics have stable codes: see [Codes].
+// unless told otherwise. Diagnostics have stable codes: see [codes.All].
 //
 // Records hold no text of prompts, inputs or outputs. An error's text reaches
 // the record only as a [SafeError].

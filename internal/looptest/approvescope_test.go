@@ -153,7 +153,7 @@ func TestScopes(t *testing.T) {
 				t.Errorf("the diagnostics are %+v", all.Diagnostics)
 			}
 			for _, diagnostic := range all.Diagnostics {
-				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "for its call alone") {
+				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "covers only its call") {
 					t.Errorf("the diagnostic is %+v", diagnostic)
 				}
 			}

@@ -23,7 +23,7 @@ func counted(text string, usage belay.Usage) scripted.Step {
 	return scripted.Step{Text: text, Usage: usage}
 }
 
-const summed = "compaction: What was said before was summed up:\n\n"
+const summed = "compaction: Summary of the conversation so far:\n\n"
 
 // SPEC L-06.
 func TestCompactionByWindow(t *testing.T) {

@@ -2,6 +2,7 @@ package belay
 
 import (
 	"encoding/json"
+
 	"github.com/belay-run/belay/internal/strictjson"
 )
 

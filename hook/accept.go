@@ -2,9 +2,10 @@ package hook
 
 import (
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // record writes the record of a run that is over.

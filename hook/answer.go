@@ -3,10 +3,11 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"github.com/belay-run/belay/hook/codes"
 	"reflect"
 	"strconv"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Severity orders verdicts. The most severe verdict of a gate wins.

@@ -2,8 +2,9 @@ package hook
 
 import (
 	"errors"
-	"github.com/belay-run/belay/hook/codes"
 	"unicode/utf8"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Diagnostic reports a problem or a remark about a dispatch.

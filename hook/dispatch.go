@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Outcome is the result of a dispatch.

@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Some handlers need evidence: a started record that the journal has before the

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Explanation says which handlers of a phase were called, in which order, what each

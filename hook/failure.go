@@ -3,6 +3,7 @@ package hook
 import (
 	"errors"
 	"fmt"
+
 	"github.com/belay-run/belay/hook/codes"
 )
 

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"sync"
 	"sync/atomic"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // detached is the state of a run that the dispatch does not wait for.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"log/slog"
 	"runtime/debug"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // inline runs entries from d.at up to end on the caller's goroutine. One frame recovers

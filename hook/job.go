@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Job is background work: either a contribution that names a registered job handler, or the

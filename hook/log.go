@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"sync"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // chunkSize is the minimum number of records in a chunk.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"sync/atomic"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // The states of a run on its own goroutine. Whichever side changes pending first decides

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"math/rand/v2"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Perform runs one attempt of a job and returns its record. The record's state says how it

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"hash/fnv"
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Output is the answer of a phase's handlers. Each gate has its own output type, so that an

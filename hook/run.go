@@ -2,10 +2,11 @@ package hook
 
 import (
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // State is where a run stands.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestDependencyErrors(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
 			rt, err := installNodes(t, test.nodes)
-			problems := installProblems(t, err)
+			problems := slices.Clone(installProblems(t, err))
 			if d, ok := errors.AsType[*hook.DependencyError](problems[0]); ok {
 				d = new(*d)
 				d.Reason, problems[0] = "", d

@@ -41,7 +41,7 @@ type Decision struct {
 	Hash     string `json:"hash"`
 	Allow    bool   `json:"allow"`
 	// Scope says which calls an approval covers. Defaults to this call only.
-	Scope Scope `json:"scope,omitzero"`
+	Scope ApprovalScope `json:"scope,omitzero"`
 	// By is who decided: a person's name, a subscription, expiry or cancel.
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`

@@ -64,7 +64,7 @@ type Event struct {
 	// run.
 	Diagnostic *hook.Diagnostic `json:"diagnostic,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
-	Invoked *Invoked `json:"invoked,omitempty"`
+	Invoked *InvokedEvent `json:"invoked,omitempty"`
 	// Subagent describes the child of a subagent_invoked or a subagent_completed. Run is
 	// the child's run.
 	Subagent *SubagentEvent `json:"subagent,omitempty"`
@@ -95,8 +95,8 @@ const (
 	SourceAgent = "agent"
 )
 
-// Invoked describes a directive or a skill that is about to run.
-type Invoked struct {
+// InvokedEvent describes a directive or a skill that is about to run.
+type InvokedEvent struct {
 	Name string `json:"name"`
 	// Source is user or agent.
 	Source string `json:"source"`

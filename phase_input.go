@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/strictjson"
+	"github.com/belay-run/belay/policy"
 )
 
 // input is embedded in every phase input. It is one pointer to fields that cannot be
@@ -55,7 +56,7 @@ func (i input[T]) Step() int { return i.scope().Step }
 func (i input[T]) Agent() string { return i.scope().Agent }
 
 // Policy returns the turn policy merged so far. It is empty before the turn has one.
-func (i input[T]) Policy() PolicySettings {
+func (i input[T]) Policy() policy.Settings {
 	if so, ok := any(i.data()).(turnPart); ok {
 		return slices.Clone(so.merged().Policy)
 	}
@@ -73,8 +74,8 @@ func (i input[T]) Context() []ContextEntry {
 // soFar is what the earlier phases of the turn contributed. Every input of a turn after
 // turn.pre_policy embeds it.
 type soFar struct {
-	Policy  PolicySettings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
-	Context []ContextEntry `json:"context,omitempty" jsonschema:"the prompt context merged so far"`
+	Policy  policy.Settings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
+	Context []ContextEntry  `json:"context,omitempty" jsonschema:"the prompt context merged so far"`
 }
 
 func (s *soFar) merged() *soFar { return s }

@@ -11,11 +11,11 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// Scope says which calls an approval covers. The zero value is once: the call that was
+// ApprovalScope says which calls an approval covers. The zero value is once: the call that was
 // asked about, with the input that was shown. Every other scope ends with the session and
 // answers only later questions of the same asker. What hooks or the floor deny stays
 // denied.
-type Scope struct {
+type ApprovalScope struct {
 	Kind ScopeKind `json:"kind,omitempty"`
 	// Pattern says which calls are covered, for ScopePattern. The floor defines its
 	// grammar, see [PatternAuthorizer]. Without one it is a pattern of [path.Match] over
@@ -23,7 +23,7 @@ type Scope struct {
 	Pattern string `json:"pattern,omitempty"`
 }
 
-// ScopeKind is the kind of a Scope.
+// ScopeKind is the kind of an ApprovalScope.
 type ScopeKind string
 
 // The kinds of scopes. In JSON, once is left out or "once".
@@ -38,7 +38,7 @@ const (
 const patternLength = 512
 
 // String returns once, session, or the pattern.
-func (s Scope) String() string {
+func (s ApprovalScope) String() string {
 	switch {
 	case !s.wide():
 		return "once"
@@ -50,7 +50,7 @@ func (s Scope) String() string {
 }
 
 // wide reports whether the scope covers more than the call that was asked about.
-func (s Scope) wide() bool { return s.Kind != ScopeOnce && s.Kind != "once" }
+func (s ApprovalScope) wide() bool { return s.Kind != ScopeOnce && s.Kind != "once" }
 
 // reaches returns why a decision cannot have its scope, or nil. It does not check the
 // grammar of the pattern.

@@ -54,8 +54,8 @@ type Session struct {
 
 // openTurn is the stored state of the calls of a running turn.
 type openTurn struct {
-	calls []Call     // of the last response
-	asked []Approval // when the session was opened
+	calls []CallRecord // of the last response
+	asked []Approval   // when the session was opened
 }
 
 // ID returns the session's id.

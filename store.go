@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 )
 
 // Store keeps sessions: their messages, the states of their calls, their approvals and, if
@@ -119,7 +120,7 @@ type Stored struct {
 	// Last is the number of the last message, 0 if there is none.
 	Last int64
 	// Calls are those of the last response, if it has any, by index.
-	Calls []Call
+	Calls []CallRecord
 	// Approvals are those asked since the last response.
 	Approvals []Approval
 	State     SessionState
@@ -137,7 +138,7 @@ type Commit struct {
 	// changes no message.
 	Amended *Message
 	// Calls replace those with the same Message and Index.
-	Calls []Call
+	Calls []CallRecord
 	// Approvals replace pending ones with the same ID. A decided one stays as it is, and
 	// that is no error.
 	Approvals []Approval
@@ -205,7 +206,7 @@ type TurnState struct {
 	Parked bool `json:"parked,omitempty"`
 	// Policy, Context, Sections and Bundles are the contributions of hooks at the beginning
 	// of the turn.
-	Policy   PolicySettings  `json:"policy,omitempty"`
+	Policy   policy.Settings `json:"policy,omitempty"`
 	Context  []ContextEntry  `json:"context,omitempty"`
 	Sections []PromptSection `json:"sections,omitempty"`
 	Bundles  []ToolBundle    `json:"bundles,omitempty"`
@@ -244,8 +245,8 @@ const (
 	CallDone    CallState = "done"    // it has a result
 )
 
-// Call is the stored record of a tool call.
-type Call struct {
+// CallRecord is the stored record of a tool call.
+type CallRecord struct {
 	// Message and Index identify the response and the call in it.
 	Message int64     `json:"message"`
 	Index   int       `json:"index"`

@@ -22,8 +22,8 @@ type transientSession struct {
 	held      bool
 	epoch     int64
 	messages  []*Message
-	response  int64  // the last one
-	calls     []Call // of the last response, by index
+	response  int64        // the last one
+	calls     []CallRecord // of the last response, by index
 	approvals []Approval
 	asked     int // the first approval of the last response
 	state     SessionState
@@ -78,7 +78,7 @@ func (t *transientStore) Commit(ctx context.Context, c *Commit) error {
 			return ErrConflict
 		}
 	}
-	if slices.ContainsFunc(c.Calls, func(call Call) bool { return call.Message < 1 || call.Message > last }) ||
+	if slices.ContainsFunc(c.Calls, func(call CallRecord) bool { return call.Message < 1 || call.Message > last }) ||
 		slices.ContainsFunc(c.Approvals, func(a Approval) bool { return a.Session != c.Session || t.elsewhere(a) }) {
 		return ErrConflict
 	}
@@ -110,9 +110,9 @@ func (s *transientSession) apply(c *Commit) {
 		if call.Message != s.response {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(s.calls, call.Index, func(have Call, index int) int { return have.Index - index })
+		at, found := slices.BinarySearchFunc(s.calls, call.Index, func(have CallRecord, index int) int { return have.Index - index })
 		if !found {
-			s.calls = slices.Insert(s.calls, at, Call{})
+			s.calls = slices.Insert(s.calls, at, CallRecord{})
 		}
 		s.calls[at] = call
 	}

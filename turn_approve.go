@@ -94,7 +94,7 @@ func (t *turn) close1(c *call, d Decision) {
 	approval := *c.approval // receivers of the earlier event keep the old value
 	d.Approval, d.Hash, d.Time = approval.ID, approval.Hash, cmp.Or(d.Time, time.Now())
 	if !d.Scope.wide() {
-		d.Scope = Scope{}
+		d.Scope = ApprovalScope{}
 	}
 	approval.Decided = &d
 	c.approval = &approval
@@ -181,7 +181,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	d.By = cmp.Or(d.By, "approver")
 	if why := t.scopeFault(c, &d); why != "" {
 		t.noteNarrowed(c, why)
-		d.Scope = Scope{}
+		d.Scope = ApprovalScope{}
 	}
 	stands, theirs := t.recordDecision(c, d)
 	if said && theirs && stands.Allow != d.Allow {

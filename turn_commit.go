@@ -19,7 +19,7 @@ type turnWrite struct {
 
 // commit stores messages with the records of hooks so far. Messages that could not be
 // stored are not part of the session.
-func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
+func (t *turn) commit(messages []*Message, calls []CallRecord, approvals []Approval) error {
 	t.write.commit = Commit{Messages: messages, Calls: calls, Approvals: approvals}
 	return t.store()
 }

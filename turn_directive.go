@@ -52,7 +52,7 @@ func (t *turn) expand(said *submitted) EndReason {
 
 // direct runs one directive. Its DirectiveUse is filled in from the whole message.
 func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
-	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &Invoked{Name: b.Name, Source: SourceUser}})
+	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &InvokedEvent{Name: b.Name, Source: SourceUser}})
 	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said}
 	outcome, err := run(t.ctx, b.directive, use)
 	use.Controls.close()

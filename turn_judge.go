@@ -17,9 +17,9 @@ type batch struct {
 	message *Message
 	amended *Message // the message, if it is stored and its calls were rewritten since
 	calls   []*call
-	stored  []Call   // the calls as they were last stored
-	few     [2]*call // most messages have no more
-	first   [1]Call  // likewise, as it is stored
+	stored  []CallRecord  // the calls as they were last stored
+	few     [2]*call      // most messages have no more
+	first   [1]CallRecord // likewise, as it is stored
 }
 
 // call is one call of a batch. It belongs to one goroutine at a time.
@@ -396,13 +396,13 @@ func (b *batch) free() int {
 // records returns the calls as they will be stored. A call that may run is recorded as
 // started, because it will start at once, unless something slow comes first (later), or
 // it has to wait for a call that is parked.
-func (b *batch) records(later bool) []Call {
+func (b *batch) records(later bool) []CallRecord {
 	if len(b.calls) == 0 {
 		return nil
 	}
 	records := b.first[:] // what it held was stored
 	if len(b.calls) > 1 {
-		records = make([]Call, len(b.calls))
+		records = make([]CallRecord, len(b.calls))
 	}
 	free := b.free()
 	for i, c := range b.calls {
@@ -416,8 +416,8 @@ func (b *batch) records(later bool) []Call {
 }
 
 // record returns one call as it will be stored.
-func (b *batch) record(c *call) Call {
-	return Call{
+func (b *batch) record(c *call) CallRecord {
+	return CallRecord{
 		Message: b.message.Seq, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input,
 		Wait: c.Wait, Resumes: c.Resumes, Result: c.result,
 	}

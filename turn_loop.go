@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/policy"
 )
 
 // turn is a turn that is being run. One goroutine owns it, and owns the session
@@ -235,7 +236,7 @@ func (t *turn) checkLimits() EndReason {
 }
 
 // MaxSteps is the turn policy that limits the steps of a turn, below the agent's limit.
-var MaxSteps = PolicyMin[int]("max_steps")
+var MaxSteps = policy.Min[int]("max_steps")
 
 // askStop fires turn.stop when the model makes no calls, and returns how the turn ends.
 // A hook may make the turn continue.

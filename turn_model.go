@@ -9,11 +9,12 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/policy"
 )
 
 // PolicyModel is the turn policy that chooses another model for the turn, by its name: see
 // [Options.Models].
-var PolicyModel = PolicyFirst[string]("model")
+var PolicyModel = policy.First[string]("model")
 
 // same reports whether two values are the same model. A model need not be comparable.
 func same(a, b Model) bool {
@@ -119,7 +120,7 @@ func (t *turn) applyModelPolicy() error {
 	}
 	n, err := t.chosen(name)
 	if err != nil {
-		return fmt.Errorf("turn policy %q: %w", PolicyModel.Key(), err)
+		return fmt.Errorf("turn policy %q: %w", PolicyModel.Name(), err)
 	}
 	t.model, t.state.Model = n, name
 	return nil

@@ -119,7 +119,7 @@ func (t *turn) unanswered() *batch {
 		if part.Final != nil {
 			c.Input, c.original, c.rewriters = part.Final, part.Input, part.RewrittenBy
 		}
-		if at := slices.IndexFunc(known.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
+		if at := slices.IndexFunc(known.calls, func(r CallRecord) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
 			r := known.calls[at]
 			c.state, c.Wait, c.Resumes, c.result = r.State, r.Wait, r.Resumes, r.Result
 			if r.State == CallStarted {

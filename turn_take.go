@@ -17,25 +17,25 @@ type turnQueue struct {
 }
 
 // ErrHandedOver says that a turn was stopped so that another process can continue it. Use
-// it as the cause when you cancel the context of [Session.Take] and cannot wait for the end
+// it as the cause when you cancel the context of [Session.RunDue] and cannot wait for the end
 // of a step: nothing is stored from then on, running calls are cancelled, and the process
 // that resumes the turn treats it as one whose process has ended.
 var ErrHandedOver = errors.New("belay: the turn was handed over")
 
-// TakeOptions are the settings of [Session.Take]. A nil *TakeOptions is valid.
-type TakeOptions struct {
+// RunDueOptions are the settings of [Session.RunDue]. A nil *RunDueOptions is valid.
+type RunDueOptions struct {
 	// Yield, when it is closed, hands the turn over at the end of its step: everything is
 	// stored, and any process can resume it. Defaults to never.
 	Yield <-chan struct{}
 }
 
-// Take runs the turn that is due: it resumes the open turn, or else begins the oldest
-// queued one. ErrNoTurn: there is neither. ErrHandedOver: see TakeOptions. If the store
+// RunDue runs the turn that is due: it resumes the open turn, or else begins the oldest
+// queued one. ErrNoTurn: there is neither. ErrHandedOver: see RunDueOptions. If the store
 // refuses a commit, because the hold was lost or the store is unavailable, the turn has not
-// ended: Take returns that error, the end phases do not fire, and the next Take continues
-// from what is stored. Take is for workers that serve a [TurnStore]. Other programs call
+// ended: RunDue returns that error, the end phases do not fire, and the next RunDue continues
+// from what is stored. RunDue is for workers that serve a [TurnStore]. Other programs call
 // Run or Turn.
-func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
+func (s *Session) RunDue(ctx context.Context, opts *RunDueOptions) (*Turn, error) {
 	store, ok := s.agent.store.(TurnStore)
 	if !ok {
 		return nil, fmt.Errorf("run the turn of session %q: %w", s.id, errNoTurnStore)
@@ -76,7 +76,7 @@ func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
 
 // MissingModelError says that this process cannot run a turn, because its model is
 // unavailable here. The turn does not change, and another process can run it.
-// [Session.Take] returns it. Other methods use the agent's own model and add a diagnostic.
+// [Session.RunDue] returns it. Other methods use the agent's own model and add a diagnostic.
 type MissingModelError struct {
 	// Model is its name.
 	Model string

@@ -341,7 +341,7 @@ func TestAskUserTakesNoYesForAnAnswer(t *testing.T) {
 	turn := ends(t, belay.EndParked)(session.Turn(t.Context(), "go"))
 	yes := func(q belay.Question, reason string, scope belay.ScopeKind) {
 		t.Helper()
-		if _, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: true, By: "ann", Reason: reason, Scope: belay.Scope{Kind: scope}}); err != nil {
+		if _, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: true, By: "ann", Reason: reason, Scope: belay.ApprovalScope{Kind: scope}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -151,7 +151,7 @@ func TestSecretsOfATurn(t *testing.T) {
 	asked := turn.Waits[0].Approval
 	if _, err := agent.Decide(ctx, belay.Decision{
 		Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "planted-answer " + inWords("answer") + strings.Repeat("é", 600) + "cut off",
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
+		Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestSecretsOfApprovals(t *testing.T) {
 	}
 	answered := belay.Decision{
 		Approval: "two", Hash: "sha256:two", Allow: true, By: "ann " + inWords("person"), Reason: "the answer " + inWords("answer"), Time: time.Now(),
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(" + inWords("pattern") + ")"},
+		Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(" + inWords("pattern") + ")"},
 	}
 	decided := asked("two")
 	decided.Decided = &answered
@@ -243,7 +243,7 @@ func TestSecretsOfApprovals(t *testing.T) {
 	if _, err := s.Decide(ctx, later); !errors.Is(err, belay.ErrScope) {
 		t.Errorf("a pattern with a secret gives %v, want that it is refused", err)
 	}
-	later.Scope = belay.Scope{}
+	later.Scope = belay.ApprovalScope{}
 	if _, err := s.Decide(ctx, later); err != nil {
 		t.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func TestSecretsOfATurn(t *testing.T) {
 	asked := turn.Waits[0].Approval
 	if _, err := agent.Decide(ctx, belay.Decision{
 		Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "planted-answer " + inWords("answer") + strings.Repeat("é", 600) + "cut off",
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
+		Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestSecretsOfApprovals(t *testing.T) {
 	}
 	answered := belay.Decision{
 		Approval: "two", Hash: "sha256:two", Allow: true, By: "ann " + inWords("person"), Reason: "the answer " + inWords("answer"), Time: time.Now(),
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(" + inWords("pattern") + ")"},
+		Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(" + inWords("pattern") + ")"},
 	}
 	decided := asked("two")
 	decided.Decided = &answered
@@ -296,7 +296,7 @@ func TestSecretsOfApprovals(t *testing.T) {
 	if _, err := s.Decide(ctx, later); !errors.Is(err, belay.ErrScope) {
 		t.Errorf("a pattern with a secret gives %v, want that it is refused", err)
 	}
-	later.Scope = belay.Scope{}
+	later.Scope = belay.ApprovalScope{}
 	if _, err := s.Decide(ctx, later); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestApprovalOfARuleWithASecret(t *testing.T) {
 		t.Fatalf("the turn is %+v, %v, want it parked", turn, err)
 	}
 	asked := turn.Waits[0].Approval
-	if _, err := agent.Decide(ctx, belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Scope: belay.Scope{Kind: belay.ScopeSession}}); err != nil {
+	if _, err := agent.Decide(ctx, belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Scope: belay.ApprovalScope{Kind: belay.ScopeSession}}); err != nil {
 		t.Fatal(err)
 	}
 	if turn, err := belay.Await(agent.Session("a").Resume(ctx)); err != nil || turn.Reason != belay.EndTurn || noted != 2 {

@@ -23,14 +23,15 @@ type Agent struct {
 	// stepped are the last toolsets that step tools were part of, the last one first.
 	stepped  atomic.Pointer[[]*steppedTools]
 	steppers []stepper
-	// toldLists has the names of the tools whose shortened lists the user was told of.
+	// toldLists has the names of the tools for which the user has been told that their list
+	// is shortened.
 	toldLists sync.Map
-	// limited are the last toolsets of children of the agent's, see limitedTools.
+	// limited are the last toolsets of children of this agent, see limitedTools.
 	limited    atomic.Pointer[[]*limitedTools]
 	directives atomic.Pointer[map[string]*Directive]
 	prompt     atomic.Pointer[prompt] // what every turn's prompt begins with
 	names      []string               // of the extensions
-	config     AgentConfig            // as extensions made it; it is not changed any more
+	config     AgentConfig            // as the extensions made it; it does not change any more
 	narrowed   ownTools
 	limits     *limits                // of its resources; nil for none
 	below      atomic.Pointer[limits] // of the last parent's children, see limitsBelow
@@ -38,10 +39,10 @@ type Agent struct {
 	fragments  []fragment // of extensions
 	hints      []fragment // likewise
 	store      Store
-	// riding says that the records of hooks ride the commits of what they belong
-	// to. In memory that would be a copy for nothing.
+	// riding says that the records of hooks are stored in the commits of the turn. In
+	// memory that would be a useless copy.
 	riding   bool
-	serial   string // tells the turns of this agent from those of others
+	serial   string // distinguishes the turns of this agent from those of others
 	turns    atomic.Uint64
 	watchers watchers
 
@@ -62,11 +63,11 @@ type Agent struct {
 // fragment is text of an extension.
 type fragment struct{ from, text string }
 
-// namedModel is a model with what it says about itself.
+// namedModel is a model with its info.
 type namedModel struct {
 	Model
 	info  ModelInfo
-	quick atomic.Int32 // how often in a row it has answered at once
+	quick atomic.Int32 // how many times in a row it has answered at once
 }
 
 func named(m Model) *namedModel {
@@ -77,13 +78,14 @@ func named(m Model) *namedModel {
 	return n
 }
 
-// New makes an agent of a model. Its extensions are asked what it is made of, and told of
-// it before New returns; [Agent.Close] tells them that it is gone.
+// New makes an agent that uses a model. Extensions with a Build method may change its
+// configuration. Extensions with a Register method are called before New returns, and their
+// Unregister method when the agent is closed.
 func New(model Model, opts *Options) (*Agent, error) {
 	return newAgent(context.Background(), model, opts)
 }
 
-// newAgent makes an agent that its extensions know of.
+// newAgent makes an agent and registers it with its extensions.
 func newAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	a, err := makeAgent(ctx, model, opts)
 	if err != nil {
@@ -96,7 +98,7 @@ func newAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	return a, nil
 }
 
-// makeAgent makes an agent that nobody knows of yet.
+// makeAgent makes an agent that is not registered yet.
 func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	if model == nil {
 		return nil, errors.New("new agent: there is no model")
@@ -167,13 +169,13 @@ func (a *Agent) makeRuntime() error {
 	return err
 }
 
-// Hooks is the agent's hook runtime: install subscriptions there, look at plans,
-// register job handlers. What is installed holds from the next turn on, gates
-// from the next step on.
+// Hooks returns the agent's hook runtime: install subscriptions there, look at plans,
+// register job handlers. New subscriptions apply from the next turn on, and new gates from
+// the next step on.
 func (a *Agent) Hooks() *hook.Runtime { return a.hooks }
 
-// Session returns the session with the given id, which is opened when it is
-// first used. The same id gives the same session until it is closed.
+// Session returns the session with the given id. It is opened when it is first used. The
+// same id gives the same session until it is closed.
 func (a *Agent) Session(id string) *Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -193,11 +195,11 @@ func (a *Agent) forget(s *Session) {
 	}
 }
 
-// Decide answers the approval of a parked turn. [Session.Resume] then goes on.
-// ErrScope: the pattern of its scope cannot be read.
+// Decide records the decision about an approval. [Session.Resume] then continues the parked
+// turn. ErrScope: the pattern of the scope is invalid.
 func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	if d.By == "" {
-		return Approval{}, errors.New("decide: a decision needs By: who decided?")
+		return Approval{}, errors.New("decide: By is empty: say who decided")
 	}
 	if d.Scope.Kind == ScopePattern {
 		floor, _ := a.opts.Authorizer.(PatternAuthorizer)
@@ -213,8 +215,8 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 // that quick. A closed agent takes no more turns: ErrClosed.
 func (a *Agent) Close(ctx context.Context) error { return a.end(ctx, a.endExtensions) }
 
-// Retire closes the agent as Close does, and leaves its extensions open: for an agent
-// whose extensions others have too.
+// Retire closes the agent as Close does, but leaves its extensions open. Use it for an
+// agent that shares its extensions with others.
 func (a *Agent) Retire(ctx context.Context) error {
 	return a.end(ctx, func(context.Context) error { return nil })
 }
@@ -233,8 +235,9 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 	return errors.Join(problems...)
 }
 
-// Name is the agent's name.
+// Name returns the agent's name.
 func (a *Agent) Name() string { return a.opts.Name }
 
-// ModelName is the name of the agent's own model; empty if that tells none.
+// ModelName returns the name of the agent's own model. It is empty if the model has no
+// name.
 func (a *Agent) ModelName() string { return a.model.info.Name }

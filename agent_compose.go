@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// ownTools is how the tools of an extension are narrowed for the agent: by name of the
-// extension, the tools that it may use. What is not in it may use all.
+// ownTools restricts the tools of extensions for the agent. It maps the name of an
+// extension to the tools that the agent may use. All tools of other extensions may be used.
 type ownTools map[string][]string
 
 // allows reports whether a tool of an owner may be used.
@@ -29,7 +29,7 @@ func matches(pattern, tool string) bool {
 	return ok && err == nil
 }
 
-// nameExtensions asks the extensions for their names, which are theirs alone.
+// nameExtensions reads the names of the extensions. They must be unique.
 func (a *Agent) nameExtensions() error {
 	a.opts.Extensions = slices.Clone(a.opts.Extensions)
 	a.names = make([]string, len(a.opts.Extensions))
@@ -42,7 +42,7 @@ func (a *Agent) nameExtensions() error {
 		}
 		switch name := a.names[i]; {
 		case strings.TrimSpace(name) == "":
-			return fmt.Errorf("extension %d, a %T, has no name: give it one, by which its tools are known as its own", i+1, e)
+			return fmt.Errorf("extension %d, a %T, has no name: give it one; errors and scopes use it", i+1, e)
 		case slices.Contains(a.names[:i], name):
 			return fmt.Errorf("there are two extensions called %q: give one of them another name, or leave it out", name)
 		}
@@ -50,7 +50,7 @@ func (a *Agent) nameExtensions() error {
 	return nil
 }
 
-// build asks the extensions what the agent is made of.
+// build lets the extensions change the agent's configuration.
 func (a *Agent) build(ctx context.Context) error {
 	if err := a.nameExtensions(); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *Agent) build(ctx context.Context) error {
 		if err := safely(a.names[i], func() error { return b.Build(ctx, &draft) }); err != nil {
 			return err
 		}
-		a.config = AgentConfig{ID: id, Name: a.opts.Name, Instructions: draft.Instructions, Resources: draft.Resources}.clone() // it may still hold its own
+		a.config = AgentConfig{ID: id, Name: a.opts.Name, Instructions: draft.Instructions, Resources: draft.Resources}.clone() // the extension may still use its copy
 	}
 	if err := a.checkResources(); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (a *Agent) build(ctx context.Context) error {
 	return a.narrow()
 }
 
-// narrow asks the extensions which of their tools the agent may use, and says what it may
-// use of each kind of resource.
+// narrow asks the extensions which of their tools the agent may use, and builds the lines
+// of the scope block.
 func (a *Agent) narrow() error {
 	a.narrowed = make(ownTools)
 	lines := make(map[string]string) // by kind
@@ -98,7 +98,7 @@ func (a *Agent) narrow() error {
 		allowed, restricted := a.config.Resources[name]
 		_, enforces := e.(ResourceExtension)
 		s, says := e.(ScopeExtension)
-		if !restricted || enforces && !says { // it keeps to its resources itself
+		if !restricted || enforces && !says { // it enforces its resources itself
 			continue
 		}
 		tools, line := slices.Clone(allowed), ""
@@ -118,7 +118,8 @@ func (a *Agent) narrow() error {
 	return nil
 }
 
-// scopeLine says what of an extension an agent may use, if that does not say it itself.
+// scopeLine returns the line about an extension for the scope block, for an extension that
+// returned none.
 func scopeLine(name string, allowed []string) string {
 	if len(allowed) == 0 {
 		return "Of " + untagged(name) + " you may use nothing."
@@ -126,13 +127,13 @@ func scopeLine(name string, allowed []string) string {
 	return "Of " + untagged(name) + " you may use only: " + untagged(strings.Join(allowed, ", ")) + "."
 }
 
-// oneLine makes a text one line that shows all that is in it, with a mark for the end of
-// each line that it had.
+// oneLine returns a text as one line in which every character is visible. A mark stands for
+// the end of each line.
 func oneLine(text, mark string) string {
 	return strings.NewReplacer("\n", mark, "\u2028", mark, "\u2029", mark).Replace(visible.All(text))
 }
 
-// untagged is a line that ends no block that it stands in.
+// untagged returns a line that cannot close the block around it.
 func untagged(text string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(oneLine(text, "\u240a"))
 }
@@ -155,7 +156,7 @@ type gathered struct {
 	directives []Directive
 }
 
-// gather asks the extensions for what they bring.
+// gather collects what the extensions provide.
 func (a *Agent) gather() (*gathered, error) {
 	g := &gathered{owned("", a.opts.Tools), slices.Clone(a.opts.Hooks), slices.Clone(a.opts.Directives)}
 	for i, e := range a.opts.Extensions {
@@ -166,7 +167,7 @@ func (a *Agent) gather() (*gathered, error) {
 	return g, nil
 }
 
-// collect asks one extension.
+// collect collects what one extension provides.
 func (a *Agent) collect(e Extension, name string, g *gathered) {
 	if t, ok := e.(ToolExtension); ok {
 		g.tools = append(g.tools, owned(name, t.Tools())...)
@@ -187,8 +188,8 @@ func (a *Agent) collect(e Extension, name string, g *gathered) {
 	}
 }
 
-// safely asks an extension, which is not ours and may panic. Whatever asks one comes by
-// here, apart from what is asked within a turn, which has its own end for that.
+// safely calls an extension and recovers from its panic. Every call of an extension outside
+// a turn goes through it. The turn has its own recovery.
 func safely(name string, ask func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -201,8 +202,8 @@ func safely(name string, ask func() error) (err error) {
 	return ask()
 }
 
-// warnOfStrays tells the log of names in the scope and the resources that are those of no
-// tool. That is no error: tools may come later.
+// warnOfStrays logs names in the scope and the resources that match no tool. That is no
+// error: the tools may be added later.
 func (a *Agent) warnOfStrays() {
 	all := a.allTools().tools
 	names := make([]string, len(all))
@@ -214,7 +215,7 @@ func (a *Agent) warnOfStrays() {
 	}
 	for i, e := range a.opts.Extensions {
 		_, says := e.(ScopeExtension)
-		if _, enforces := e.(ResourceExtension); says || enforces { // what the names mean it knows
+		if _, enforces := e.(ResourceExtension); says || enforces { // the extension knows what the names mean
 			continue
 		}
 		var own []string
@@ -235,7 +236,7 @@ func (a *Agent) warnOfStray(where, pattern string, names []string) {
 	}
 }
 
-// allTools are the tools of the agent, with those of its last step.
+// allTools returns the tools of the agent, with those of its last step.
 func (a *Agent) allTools() *toolset {
 	now := a.tools.Load()
 	if kept := a.stepped.Load(); kept != nil && (*kept)[0].base == now {
@@ -244,9 +245,8 @@ func (a *Agent) allTools() *toolset {
 	return now
 }
 
-// basePrompt is what every turn's prompt begins with: the agent's own text, the
-// environment, what extensions add in their order, what resources there are, and the
-// scope.
+// basePrompt returns the beginning of every turn's prompt: the agent's own text, the
+// environment, the texts of the extensions in their order, the resources, and the scope.
 func (a *Agent) basePrompt(day string) *prompt {
 	p := &prompt{day: day}
 	p.add("agent", "", a.opts.Name, a.config.Instructions)
@@ -263,7 +263,7 @@ func (a *Agent) basePrompt(day string) *prompt {
 	return p
 }
 
-// scopeBlock tells a restricted agent what it may use.
+// scopeBlock returns the text that tells a restricted agent what it may use.
 func (a *Agent) scopeBlock() string {
 	if a.opts.Scope == nil && len(a.scopeLines) == 0 {
 		return ""

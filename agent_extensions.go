@@ -10,18 +10,18 @@ import (
 	"sync"
 )
 
-// registration is what the extensions of an agent know of it.
+// registration records which extensions the agent is registered with.
 type registration struct {
-	mu     sync.Mutex  // held while they are told, so that they hear one thing after the other
-	config AgentConfig // as they were told of it
-	known  []bool      // by extension: it was told of the agent, and not yet that it is gone
-	over   bool        // the agent is closed: they are told no more
-	spare  []Extension // which another agent has too, and which stay open
-	closed bool        // those that are not spared
+	mu     sync.Mutex  // held during Register and Unregister, so that an extension gets one call at a time
+	config AgentConfig // as it was registered
+	known  []bool      // by extension: it is registered and not yet unregistered
+	over   bool        // the agent is closed: it is not registered again
+	spare  []Extension // extensions that another agent uses too: they stay open
+	closed bool        // the other extensions are closed
 }
 
-// register tells those extensions of the agent that do not know of it. If one fails, those
-// that were told now are told that it is gone.
+// register registers the agent with the extensions that do not know it. If one fails, those
+// registered by this call are unregistered.
 func (a *Agent) register(ctx context.Context) error {
 	r := &a.registration
 	r.mu.Lock()
@@ -45,15 +45,15 @@ func (a *Agent) register(ctx context.Context) error {
 	return nil
 }
 
-// unregister tells the extensions that know of the agent that it is gone. One that fails
-// is taken to know of it still.
+// unregister unregisters the agent. An extension whose Unregister fails still counts as
+// registered.
 func (a *Agent) unregister(ctx context.Context) error {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
 	return a.notifyUnregister(ctx, slices.Clone(a.registration.known))
 }
 
-// unregisterForGood is unregister for an agent that is closed.
+// unregisterForGood unregisters an agent that is closed.
 func (a *Agent) unregisterForGood(ctx context.Context) error {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
@@ -61,8 +61,7 @@ func (a *Agent) unregisterForGood(ctx context.Context) error {
 	return a.notifyUnregister(ctx, slices.Clone(a.registration.known))
 }
 
-// notifyUnregister tells the extensions that the agent is closed, in reverse order of
-// registration.
+// notifyUnregister calls Unregister of some extensions, in reverse order.
 func (a *Agent) notifyUnregister(ctx context.Context, which []bool) error {
 	r := &a.registration
 	var problems []error
@@ -78,15 +77,15 @@ func (a *Agent) notifyUnregister(ctx context.Context, which []bool) error {
 	return errors.Join(problems...)
 }
 
-// spareExtensions keeps extensions open that another agent is to have.
+// spareExtensions keeps extensions open that another agent will use.
 func (a *Agent) spareExtensions(others []Extension) {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
 	a.registration.spare = others
 }
 
-// reclaimExtensions takes back that extensions are spared: the other agent came to
-// nothing. If this one was closed meanwhile, they are closed now.
+// reclaimExtensions undoes spareExtensions, because the other agent could not be made. If
+// this agent was closed meanwhile, it closes the spared extensions now.
 func (a *Agent) reclaimExtensions(ctx context.Context) error {
 	r := &a.registration
 	r.mu.Lock()
@@ -99,7 +98,7 @@ func (a *Agent) reclaimExtensions(ctx context.Context) error {
 	return a.closeExtensions(ctx, func(e Extension) bool { return among(spared, e) })
 }
 
-// endExtensions closes the extensions, apart from those that are spared.
+// endExtensions closes the extensions, except the spared ones.
 func (a *Agent) endExtensions(ctx context.Context) error {
 	r := &a.registration
 	r.mu.Lock()
@@ -109,7 +108,7 @@ func (a *Agent) endExtensions(ctx context.Context) error {
 	return a.closeExtensions(ctx, func(e Extension) bool { return !among(spared, e) })
 }
 
-// closeExtensions closes some of the extensions, the last first.
+// closeExtensions closes some of the extensions, the last one first.
 func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool) error {
 	var problems []error
 	for i, e := range slices.Backward(a.opts.Extensions) {
@@ -120,22 +119,22 @@ func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool)
 	return errors.Join(problems...)
 }
 
-// among reports whether an extension is one of others. Those that cannot be compared
-// are not.
+// among reports whether an extension is one of others. It reports false for values that
+// cannot be compared.
 func among(others []Extension, e Extension) bool {
 	return reflect.ValueOf(e).Comparable() && slices.ContainsFunc(others, func(o Extension) bool {
 		return reflect.TypeOf(o) == reflect.TypeOf(e) && o == e
 	})
 }
 
-// extensionWatch is an extension that sees events.
+// extensionWatch is an extension that watches events.
 type extensionWatch struct {
 	name string
 	done chan struct{}
 }
 
 // watchExtensions starts the extensions that watch events. Their context ends when the
-// agent is closed. They still get the events that wait for them then, unless Close runs out
+// agent is closed. They still get the events that are waiting then, unless Close runs out
 // of time.
 func (a *Agent) watchExtensions() {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -158,8 +157,8 @@ func (a *Agent) watchExtensions() {
 	}
 }
 
-// stopWatching waits until the extensions that watch have seen all events and returned.
-// When ctx is done, each of them ends with its current event.
+// stopWatching waits until the watching extensions have seen all events and have returned.
+// When ctx is done, each of them stops after its current event.
 func (a *Agent) stopWatching(ctx context.Context) error {
 	if a.endWatching == nil {
 		return nil
@@ -182,7 +181,7 @@ func (a *Agent) stopWatching(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// open lists the agent's sessions, by id.
+// open returns the agent's sessions, sorted by id.
 func (a *Agent) open() []*Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,7 +200,7 @@ func (a *Agent) drain(ctx context.Context) error {
 		case s.slot <- struct{}{}:
 			<-s.slot
 		case <-ctx.Done():
-			return fmt.Errorf("session %q is taking a turn: %w", s.id, context.Cause(ctx))
+			return fmt.Errorf("session %q is running a turn: %w", s.id, context.Cause(ctx))
 		}
 	}
 	return nil

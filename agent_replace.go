@@ -8,9 +8,9 @@ import (
 
 // Replace makes a new agent that takes the place of this one, and closes this one.
 //
-// This agent takes no new turns: ErrClosed. When its running turns have ended, its
-// extensions are told that it is gone, and then the extensions of the new agent are told of
-// that. Extensions that both agents have stay open.
+// This agent takes no new turns: ErrClosed. When its running turns have ended, Unregister of
+// its extensions is called, and then Register of the new agent's extensions. Extensions that
+// both agents have stay open.
 //
 // If the new agent cannot be made, or ctx ends before the running turns do, Replace returns
 // an error and this agent can be used as before. If its own extensions refuse it then, it

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/internal/typeschema"
 )
 
-// toolset is the tools of an agent at a moment. It never changes: adding and
-// taking away makes another, which turns see from their next step on.
+// toolset is the tools of an agent at a moment. It never changes. Adding or removing a tool
+// makes a new toolset, which turns use from their next step on.
 type toolset struct {
 	tools    []*boundTool // in the order they came
 	byName   map[string]*boundTool
@@ -23,18 +23,18 @@ type toolset struct {
 	names    []string          // likewise
 }
 
-// boundTool is a tool with all that is worked out once.
+// boundTool is a tool with everything that is computed once.
 type boundTool struct {
 	Tool
 	name    string
 	traits  ToolTraits
-	schema  *jsonschema.Resolved // nil takes any object
+	schema  *jsonschema.Resolved // nil accepts any object
 	input   *typeschema.Type     // of a typed tool
 	inScope bool
-	owner   string // the extension that brings it; empty for the agent's own
+	owner   string // the extension that provides it; empty for the agent's own
 }
 
-// ownedTool is a tool with the extension that brings it.
+// ownedTool is a tool with the extension that provides it.
 type ownedTool struct {
 	Tool
 	owner string
@@ -48,7 +48,7 @@ func owned(owner string, tools []Tool) []ownedTool {
 	return all
 }
 
-// ownerText names an owner in errors.
+// ownerText returns the name of an owner for errors.
 func ownerText(owner string) string {
 	if owner == "" {
 		return "the agent's own tools"
@@ -79,7 +79,7 @@ func (a *Agent) bind(t Tool, owner string) (*boundTool, error) {
 		return nil, fmt.Errorf("tool %q: input schema: %w", d.Name, err)
 	}
 	if schema.Type != "object" {
-		return nil, fmt.Errorf("tool %q: input schema: its type must be object: providers take no other", d.Name)
+		return nil, fmt.Errorf("tool %q: input schema: its type must be object, because providers accept no other", d.Name)
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
@@ -115,8 +115,8 @@ func newToolset(tools []*boundTool) *toolset {
 	return s
 }
 
-// AddTools adds tools, all or none, and returns the lease that takes them back.
-// Turns see both from their next step on.
+// AddTools adds all of the tools or none. Closing the lease removes them. Turns see the
+// change from their next step on.
 func (a *Agent) AddTools(tools ...Tool) (*Lease, error) { return a.addTools(owned("", tools)) }
 
 func (a *Agent) addTools(tools []ownedTool) (*Lease, error) {

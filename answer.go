@@ -7,20 +7,19 @@ import (
 	"reflect"
 )
 
-// finalAnswer is the tool by which a model gives a typed answer.
+// finalAnswer is the tool with which a model gives structured output.
 const finalAnswer = "final_answer"
 
-// ErrNoAnswer says that a turn ended without the answer that was asked for.
+// ErrNoAnswer says that a turn ended without the structured output it was asked for.
 var ErrNoAnswer = errors.New("belay: the turn ended without the answer that was asked for")
 
-// Answer takes a turn whose final answer is a T. Its schema is made from T as for
-// [NewTool], and what the model gives is validated against it: if the answer is
-// invalid, the model gets the errors and may try again. It needs a model that can
-// call tools, of any provider: the answer is the input of a tool, final_answer,
-// and where T is not a struct its property "answer". A turn that parks cannot be
-// resumed to an answer.
+// Answer runs a turn and returns its final answer as a T (structured output). The schema is
+// made from T as for [NewTool], and the answer is validated against it: if it is invalid,
+// the model gets the errors and may try again. It works with every model that can call
+// tools: the answer is the input of a tool, final_answer. If T is not a struct, it is the
+// property "answer" of that input. If the turn parks, resuming it gives no answer.
 //
-// The error is ErrNoAnswer if the turn ended in another way; the turn says how.
+// The error is ErrNoAnswer if the turn ended in another way. The returned turn says how.
 func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
 	type wrapped struct {
 		Answer T `json:"answer" jsonschema:"the answer"`
@@ -29,10 +28,10 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 	given := false
 	take := func(value T) Result {
 		answer, given = value, true
-		return Result{Text: "The answer was taken.", Final: true}
+		return Result{Text: "The answer was accepted.", Final: true}
 	}
 	const description = "Gives the final answer. Call it once, when the work is done; it ends the turn."
-	serial := &ToolTraits{Serial: true} // of several answers the last one stands
+	serial := &ToolTraits{Serial: true} // the last of several answers is used
 	var tool Tool
 	var err error
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Struct {

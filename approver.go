@@ -5,22 +5,23 @@ import (
 	"encoding/json"
 )
 
-// Approver asks a person, and waits for the answer. It is asked about all calls of a
-// response at a time, from goroutines of their own: one that can show only one
-// question at a time lets the others wait.
+// Approver asks a person and waits for the answer. It is called for all calls of a response
+// at the same time, each on its own goroutine. An approver that can show one question at a
+// time makes the others wait.
 type Approver interface {
-	// Approve returns the decision. An error, or the end of ctx, denies.
+	// Approve returns the decision. An error denies, and so does the end of ctx.
 	Approve(ctx context.Context, question Question) (Decision, error)
 }
 
-// Question is an approval with the input it is about.
+// Question is an approval with the input of the call.
 type Question struct {
 	Approval
 	// Input is the final input of the call.
 	Input json.RawMessage `json:"input"`
-	// Agent is the name of the agent that wants to make it.
+	// Agent is the name of the agent that makes the call.
 	Agent string `json:"agent,omitempty"`
-	// Run and Depth place the call of a subagent; those of the main agent have none.
+	// Run and Depth are the run and the depth of a subagent. They are empty for the main
+	// agent.
 	Run   string `json:"run,omitempty"`
 	Depth int    `json:"depth,omitempty"`
 }

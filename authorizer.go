@@ -4,42 +4,40 @@ import (
 	"context"
 )
 
-// Authorizer is the floor: what it denies does not run, whatever hooks say. It
-// judges the final input of every call that a tool would run, after the hooks and
-// before anyone is asked.
+// Authorizer is the floor: the permission check that every call must pass. A call that it
+// denies does not run, whatever hooks say. It checks the final input of each call, after
+// the hooks and before a person is asked.
 type Authorizer interface {
-	// Authorize judges a call. An error denies.
+	// Authorize checks a call. An error denies it.
 	Authorize(ctx context.Context, call ToolCall) (Authorization, error)
 }
 
-// Authorization is what the floor says about a call. The zero value has no
-// objection.
+// Authorization is the floor's answer about a call. The zero value passes.
 type Authorization struct {
 	// Decision is pass, ask, deny or halt.
 	Decision ToolDecision
-	// Reason is told to the model, and to the person who is asked. It may quote
-	// the call.
+	// Reason is sent to the model, and shown to the person who is asked. It may quote the
+	// call.
 	Reason string
-	// By names the guard, zone or rule that spoke. It is a name and quotes nothing
-	// of the call: a yes that reaches further than one call answers the questions
-	// of that name.
+	// By is the name of the guard, zone or rule that decided. It quotes nothing of the
+	// call. An approval with a scope answers later questions with the same By.
 	By string
-	// Places identifies where the paths of the call lead now: one word for each place. If
-	// an approved call is about to run and has a place that it did not have when it was
-	// approved, it is asked about again. Hashes of the words are stored. Defaults to
-	// nothing: the paths are not compared.
+	// Places identifies where the paths of the call lead now, one string for each place.
+	// Just before an approved call runs, the places are compared: if there is a new one,
+	// approval is asked again. Hashes of the strings are stored. Defaults to nothing: the
+	// paths are not compared.
 	Places string
 }
 
-// PatternAuthorizer is an Authorizer with a grammar for sets of calls, which
-// people use to say yes to more than one: see [ScopePattern]. Without it a pattern
-// is one of [path.Match] over the names of tools.
+// PatternAuthorizer is an Authorizer with patterns that cover sets of calls: see
+// [ScopePattern]. Without it a pattern is one of [path.Match] over the names of tools.
 type PatternAuthorizer interface {
 	Authorizer
-	// CheckPattern says why a pattern cannot be read, and what to write instead.
+	// CheckPattern returns an error if a pattern is invalid. The error says what to write
+	// instead.
 	CheckPattern(pattern string) error
-	// Covers reports whether a pattern covers a call with all that it would do. It
-	// is asked about the final input. Where it cannot tell it does not cover; an
-	// error, or a panic, means the same: somebody is asked.
+	// Covers reports whether a pattern covers everything that a call would do. It gets the
+	// final input. If it cannot determine that, it reports false. After an error or a panic
+	// a person is asked too.
 	Covers(ctx context.Context, pattern string, call ToolCall) (bool, error)
 }

@@ -6,26 +6,26 @@ import (
 
 // Child is the run of a subagent below a tool call.
 type Child struct {
-	// Name is the subagent's name, and Prompt what it is asked.
+	// Name is the subagent's name, and Prompt is its task.
 	Name, Prompt string
-	// Run is the run's id. Defaults to one of its own.
+	// Run is the run's id. Defaults to a new id.
 	Run string
-	// Isolated leaves the child's questions to its own agent. Defaults to asking
-	// whoever the parent asks.
+	// Isolated lets the child's own agent ask its questions. Defaults to false: the
+	// parent's Approver and Asker are used.
 	Isolated bool
 	// Ends says that an earlier run, which was parked or interrupted, ends and is not
-	// resumed: subagent.start is not asked. Defaults to a new run.
+	// resumed. subagent.start does not fire. Defaults to false: a new run.
 	Ends bool
 }
 
-// ChildError is why a child run gave no answer.
+// ChildError says why a child run gave no answer.
 type ChildError struct {
 	Name string
 	// Status is error, aborted or denied.
 	Status string
 	// Message says why.
 	Message string
-	// Text is what the child said last.
+	// Text is the child's last text.
 	Text string
 
 	err error
@@ -35,7 +35,7 @@ func (e *ChildError) Error() string { return fmt.Sprintf("subagent %q: %s", e.Na
 
 func (e *ChildError) Unwrap() error { return e.err }
 
-// The ways in which a child run ends.
+// The statuses of a child run that has ended.
 const (
 	ChildSuccess = "success"
 	ChildFailed  = "error"

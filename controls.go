@@ -9,37 +9,35 @@ import (
 	"sync"
 )
 
-// Controls are what a directive, an extension that looks at messages, or a tool can
-// do with the turn that it is part of. They are good until that returns: ErrOver.
-// Those of a tool are safe for concurrent use, the others are for the goroutine that
-// they were given to.
+// Controls let a directive, a tool, or an extension that expands messages act on the turn
+// that it is part of. They work until it returns: ErrOver. The controls of a tool are safe
+// for concurrent use. Others may be used only by the goroutine that got them.
 type Controls struct {
 	turn *turn
-	// call is the id of a tool's call; empty for others.
+	// call is the id of the tool call; empty for others.
 	call string
-	// said is the message on its way into the transcript; nil for a tool, which
-	// runs beside the turn and not in it.
+	// said is the message that is being submitted; nil for a tool.
 	said *submitted
 
-	using sync.RWMutex // held for reading by whoever uses the turn
+	using sync.RWMutex // held for reading while the turn is used
 	over  bool
 }
 
-// ErrOver says that what had the controls has returned.
-var ErrOver = errors.New("belay: what had these controls has returned")
+// ErrOver says that the directive, tool or extension that got the controls has returned.
+var ErrOver = errors.New("belay: these controls are no longer valid: the call they were for has returned")
 
-// Controls are what the tool can do with the turn, until it returns. A call that is
-// made outside a turn, as in a test, has none: nil.
+// Controls returns what the tool can do with the turn, until it returns. It is nil for a
+// call outside a turn, as in a test.
 func (i *Invocation) Controls() *Controls { return i.controls }
 
-// close takes the turn away from whoever has the controls.
+// close ends the use of the turn through the controls.
 func (c *Controls) close() {
 	c.using.Lock()
 	defer c.using.Unlock()
 	c.over = true
 }
 
-// enter holds the turn until leave is called, unless it is over.
+// enter holds the turn until leave is called. It fails if the turn is over.
 func (c *Controls) enter(doing string) error {
 	if c == nil {
 		return fmt.Errorf("%s: %w", doing, ErrOver)
@@ -54,20 +52,20 @@ func (c *Controls) enter(doing string) error {
 
 func (c *Controls) leave() { c.using.RUnlock() }
 
-// Agent is the agent whose turn it is: tools, directives and hooks are added to it
-// and taken back from it by their leases.
+// Agent returns the agent that runs the turn: tools, directives and hooks can be added to
+// it, and removed with their leases.
 func (c *Controls) Agent() *Agent { return c.turn.agent }
 
-// Store keeps the agent's sessions.
+// Store returns the store of the agent's sessions.
 func (c *Controls) Store() Store { return c.turn.agent.store } //nolint:ireturn // it is the one that the agent was given
 
-// Messages reads the transcript of the session as it is stored, oldest first.
+// Messages returns the stored transcript of the session, oldest message first.
 func (c *Controls) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return c.turn.agent.store.Read(ctx, c.turn.session.id, 0)
 }
 
-// Append adds a message on the user's side. It is stored with the message that the
-// turn began with and in front of it, or behind the results of a tool's step.
+// Append adds a message with the role user. It is stored in front of the message that began
+// the turn or, for a tool, behind the results of its step.
 func (c *Controls) Append(parts ...Part) error {
 	if err := c.enter("append"); err != nil {
 		return err
@@ -91,12 +89,11 @@ func (c *Controls) Append(parts ...Part) error {
 	return nil
 }
 
-// UseModel has another model answer, for the rest of this turn: from the next
-// request on.
+// UseModel switches to another model for the rest of this turn, from the next request on.
 func (c *Controls) UseModel(model Model) error { return c.swap(model, false) }
 
-// KeepModel has another model answer from now on: this turn, from the next request
-// on, and the later ones of the session. See [Session.SetModel].
+// KeepModel switches to another model for the rest of this turn, from the next request on,
+// and for later turns of the session. See [Session.SetModel].
 func (c *Controls) KeepModel(model Model) error { return c.swap(model, true) }
 
 func (c *Controls) swap(model Model, keep bool) error {
@@ -120,13 +117,13 @@ func (c *Controls) swap(model Model, keep bool) error {
 	return nil
 }
 
-// FindModel finds a model by its name, as [Options.Models] does. No name is the
-// agent's own model.
+// FindModel finds a model by its name, with [Options.Models]. The empty name is the agent's
+// own model.
 func (c *Controls) FindModel(ctx context.Context, name string) (Model, error) { //nolint:ireturn // which model it is, the name says
 	return c.turn.agent.findModel(ctx, name)
 }
 
-// Model tells about the model that is asked next.
+// Model returns the info of the model that gets the next request.
 func (c *Controls) Model() ModelInfo {
 	if c.enter("model") != nil {
 		return ModelInfo{}
@@ -141,8 +138,8 @@ func (c *Controls) Model() ModelInfo {
 	return c.turn.model.info
 }
 
-// Compact sums the context up: at once for a directive, before the next request for
-// a tool.
+// Compact summarizes the context: at once for a directive, before the next request for a
+// tool.
 func (c *Controls) Compact() error {
 	if err := c.enter("compact"); err != nil {
 		return err
@@ -158,7 +155,7 @@ func (c *Controls) Compact() error {
 	return nil
 }
 
-// Usage is what the turn has taken so far, and what the session took before it.
+// Usage returns the usage of the turn so far, and of the session before it.
 func (c *Controls) Usage() (turn, session Usage) {
 	if c.enter("usage") != nil {
 		return Usage{}, Usage{}
@@ -169,7 +166,7 @@ func (c *Controls) Usage() (turn, session Usage) {
 	return c.turn.state.Usage, c.turn.session.state.Usage
 }
 
-// Tools are what the model may call in this step.
+// Tools returns the tools that the model may call in this step.
 func (c *Controls) Tools() []ToolDeclaration {
 	if c.enter("tools") != nil {
 		return nil
@@ -178,8 +175,8 @@ func (c *Controls) Tools() []ToolDeclaration {
 	return slices.Clone(c.turn.request.tools.declared)
 }
 
-// Emit tells those who watch the session. Its number, its time and where it belongs
-// are filled in.
+// Emit sends an event to the stream and the watchers of the session. Its number, its time
+// and its place are filled in.
 func (c *Controls) Emit(event Event) error {
 	if err := c.enter("emit"); err != nil {
 		return err
@@ -189,13 +186,12 @@ func (c *Controls) Emit(event Event) error {
 	return nil
 }
 
-// Ask puts a question to the user and waits for the answer. ErrNobody: the agent
-// has no Asker.
+// Ask asks the user a question and waits for the answer. ErrNobody: the agent has no Asker.
 func (c *Controls) Ask(ctx context.Context, question string) (string, error) {
 	if err := c.enter("ask"); err != nil {
 		return "", err
 	}
-	c.leave() // a person takes long
+	c.leave() // a person may take long
 	asker := c.turn.asking().agent.opts.Asker
 	if asker == nil {
 		return "", fmt.Errorf("ask: %w", ErrNobody)

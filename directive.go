@@ -11,69 +11,67 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// Directive is a name that users type with a slash in front, such as /compact, and
-// what it does. It counts anywhere in a message where it stands between spaces.
+// Directive is a slash command: a name that users type with a slash in front, such as
+// /compact, and what it does. It may be anywhere in a message, between spaces.
 type Directive struct {
-	// Name is what follows the slash: an ASCII letter, then letters, digits, _ and
-	// -. Case counts.
+	// Name is what follows the slash: an ASCII letter, then letters, digits, _ and -. It is
+	// case-sensitive.
 	Name string
-	// Description says in a line what it does, for those who list directives.
+	// Description says in one line what it does, for lists.
 	Description string
-	// Run does it, each time a message has the name, before the message is stored
-	// and the model is asked. An error ends the turn, and nothing of the message is
-	// stored.
+	// Run is called each time a message has the name, before the message is stored and the
+	// model is asked. An error ends the turn, and the message is not stored.
 	Run func(ctx context.Context, use *DirectiveUse) (DirectiveOutcome, error)
 }
 
 // DirectiveUse is a directive in a message.
 type DirectiveUse struct {
 	Name string
-	// Typed is what the user typed, as user.prompt.submit left it.
+	// Typed is the text that the user typed, after user.prompt.submit.
 	Typed string
-	// Text is the same with [Placeholder]s for the names in it, as the directives
-	// before this one left it.
+	// Text is the same text with a placeholder for each name, after the directives before
+	// this one.
 	Text string
-	// Rest is what was typed behind the name, without the space around it.
+	// Rest is the text after the name, without the space around it.
 	Rest string
 	// Parts are the images and files of the message.
 	Parts []Part
-	// Controls are good until Run returns.
+	// Controls work until Run returns.
 	Controls *Controls
 
-	more bool // other names are still to be answered to
+	more bool // other names have not been handled yet
 }
 
-// Alone reports whether nothing is left to do once the directive is done: the message
-// says nothing besides names, none of them is a skill's, and this one is the last. It
-// is then time for a Reply.
+// Alone reports whether the message has nothing else to do: no other text, no skill, and no
+// later directive. The directive may then send a Reply.
 func (u *DirectiveUse) Alone() bool {
 	return !u.more && len(u.Parts) == 0 && strings.TrimSpace(withoutPlaceholders(u.Text)) == ""
 }
 
-// DirectiveOutcome is what a directive makes of a message. The zero value leaves it
-// as it is.
+// DirectiveOutcome is what a directive does with a message. The zero value leaves the
+// message as it is.
 type DirectiveOutcome struct {
-	// Text replaces the text for everything that comes after; empty counts.
+	// Text replaces the text for everything that follows, even if it is empty. Nil keeps
+	// the text.
 	Text *string
-	// Reply answers in the model's place. The message and the answer are stored,
-	// and the directives and skills behind this one are not asked.
+	// Reply answers instead of the model. The message and the answer are stored. Later
+	// directives and skills do not run.
 	Reply *Reply
 }
 
-// Reply is an answer in the model's place, which ends the turn.
+// Reply is an answer that does not come from the model. It ends the turn.
 type Reply struct {
 	// Text is the answer.
 	Text string
-	// Reason is how the turn ends: not parked, and not aborted. Defaults to EndTurn.
+	// Reason is how the turn ends. It cannot be parked or aborted. Defaults to EndTurn.
 	Reason EndReason
-	// Why says more, for a reason that needs it. Defaults to nothing.
+	// Why explains the reason. Defaults to nothing.
 	Why string
-	// Usage is what the answer took, for one that something else has worked out.
-	// Defaults to nothing.
+	// Usage is what the answer cost, if another model produced it. Defaults to nothing.
 	Usage Usage
 }
 
-// check refuses ends that a turn cannot come to by an answer.
+// check refuses an end reason that a reply cannot have.
 func (r *Reply) check() error {
 	switch r.Reason {
 	case "", EndTurn, EndMaxSteps, EndBudget, EndRefused, EndBlocked, EndStuck, EndError:
@@ -89,8 +87,8 @@ const (
 	nameKind         = "skill"
 )
 
-// Placeholder is what a stored message has in the place of /name, so that it never
-// counts again. Skill says that it is a skill's name and not a directive's.
+// Placeholder returns the text that replaces /name in a stored message, so that it is not
+// run again. If skill is true, the name is that of a skill.
 func Placeholder(name string, skill bool) string {
 	kind := directiveKind
 	if skill {
@@ -99,7 +97,7 @@ func Placeholder(name string, skill bool) string {
 	return placeholderStart + kind + "_" + name + "]"
 }
 
-// withoutPlaceholders takes placeholders out of a text.
+// withoutPlaceholders removes placeholders from a text.
 func withoutPlaceholders(text string) string {
 	var b strings.Builder
 	for {
@@ -118,8 +116,8 @@ func withoutPlaceholders(text string) string {
 	}
 }
 
-// Define adds directives, all or none, and returns the lease that takes them back.
-// Messages see both from the next one on.
+// Define adds all of the directives or none. Closing the lease removes them. The change
+// applies from the next message on.
 func (a *Agent) Define(directives ...Directive) (*Lease, error) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
@@ -131,7 +129,7 @@ func (a *Agent) Define(directives ...Directive) (*Lease, error) {
 		case !scan.Valid(d.Name):
 			problems = append(problems, fmt.Errorf("directive %q: nobody can type that name: want an ASCII letter, then letters, digits, _ and -", d.Name))
 		case all[d.Name] != nil:
-			problems = append(problems, fmt.Errorf("directive %q: the agent has another of that name", d.Name))
+			problems = append(problems, fmt.Errorf("directive %q: the agent already has a directive of that name", d.Name))
 		case d.Run == nil:
 			problems = append(problems, fmt.Errorf("directive %q: it has nothing to run", d.Name))
 		}
@@ -153,7 +151,7 @@ func (a *Agent) undefine(gone []*Directive) {
 	a.directives.Store(&left)
 }
 
-// Directives are those that the agent has now, by name.
+// Directives returns the agent's directives, sorted by name.
 func (a *Agent) Directives() []Directive {
 	all := *a.directives.Load()
 	list := make([]Directive, 0, len(all))
@@ -166,18 +164,19 @@ func (a *Agent) Directives() []Directive {
 // TypedName is a name that users can type with a slash in front.
 type TypedName struct {
 	Name, Description string
-	// From is the extension that answers to it; empty for a directive.
+	// From is the extension that has the name; empty for a directive.
 	From string
-	// Aliases are other names that do the same. They default to none.
+	// Aliases are other names that do the same. Defaults to none.
 	Aliases []string
 }
 
-// TypedNames are what users can type with a slash in front now: the directives, by
-// name, and then the names of extensions that list them. One that a directive, or an
-// earlier extension, has too is not among them.
+// TypedNames returns what users can type with a slash in front: the directives, by name,
+// and then the names of extensions. A name that occurs twice is listed once, for the
+// directive or the earlier extension.
 func (a *Agent) TypedNames() []TypedName { return a.typedNames(a.reach()) }
 
-// TypedNames are those of the agent that the turn may use: a subagent's may be fewer.
+// TypedNames returns those names of the agent that the turn may use: a subagent may have
+// fewer.
 func (c *Controls) TypedNames() []TypedName { return c.turn.agent.typedNames(c.turn.reach()) }
 
 func (a *Agent) typedNames(reach Reach) []TypedName {
@@ -203,16 +202,15 @@ func (a *Agent) typedNames(reach Reach) []TypedName {
 	return names
 }
 
-// boundName is a name in a message with who answers to it.
+// boundName is a name in a message and the directive or extension that has it.
 type boundName struct {
 	scan.Token
 	directive *Directive
-	extension int // of the agent's, if there is no directive
+	extension int // of the agent, if it is no directive
 }
 
-// bindNames finds out who answers to the names in a text: directives, and then the
-// extensions in their order. What nobody answers to stays as it was typed. Extensions are
-// asked once for each name, however often the text has it.
+// bindNames finds the directives and extensions whose names are in a text. Other names stay
+// as they were typed. Extensions are asked once for each name.
 func (a *Agent) bindNames(text string, reach Reach) []boundName {
 	tokens := scan.Tokens(text)
 	if len(tokens) == 0 {
@@ -220,7 +218,7 @@ func (a *Agent) bindNames(text string, reach Reach) []boundName {
 	}
 	directives := *a.directives.Load()
 	owners := make(map[string]int)
-	var binds []func(string) bool // by extension; nil for one that answers to no names
+	var binds []func(string) bool // by extension; nil for one without names
 	for i := range a.opts.Extensions {
 		_, b := a.namesOf(i, reach)
 		binds = append(binds, b)

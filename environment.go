@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Environment tells the model where an agent works, in a block behind its instructions.
+// Environment describes where an agent works, in a block of the prompt after its
+// instructions.
 type Environment struct {
-	// Dir is the working directory. Shell is the shell that commands run in. An empty
-	// one is left out.
+	// Dir is the working directory. Shell is the shell that runs commands. An empty one is
+	// left out.
 	Dir, Shell string
-	// Now tells the time. Defaults to the machine's clock.
+	// Now returns the time. Defaults to the machine's clock.
 	Now func() time.Time
 }
 
-// block is the environment of a day.
+// block returns the environment on a day.
 func (e *Environment) block(day string) string {
 	lines := []string{"Operating system: " + runtime.GOOS, "Platform: " + runtime.GOOS + "/" + runtime.GOARCH}
 	if e.Shell != "" {
@@ -35,7 +36,7 @@ func (e *Environment) day() string {
 	return now().Format(time.DateOnly)
 }
 
-// today is the base of a turn's prompt. It is made anew when the date changes.
+// today returns the base prompt. It is rebuilt when the date changes.
 func (a *Agent) today() *prompt {
 	now := a.prompt.Load()
 	if a.opts.Environment == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// EventKind says what an event is about.
+// EventKind is the kind of an event.
 type EventKind string
 
 // The events.
@@ -16,7 +16,7 @@ const (
 	EventThinkingDelta     EventKind = "thinking_delta"
 	EventToolUse           EventKind = "tool_use"
 	EventToolUseResult     EventKind = "tool_use_result"
-	EventToolProgress      EventKind = "tool_progress" // how far a call is, in the tool's words
+	EventToolProgress      EventKind = "tool_progress" // progress of a call, in the tool's words
 	EventModelResponse     EventKind = "model_response"
 	EventTokenConsumption  EventKind = "token_consumption" //nolint:gosec // tokens of a model, no credentials
 	EventCompactionStart   EventKind = "compaction_start"
@@ -28,18 +28,17 @@ const (
 	EventApprovalRequested EventKind = "approval_requested"
 	EventApprovalDecided   EventKind = "approval_decided"
 	EventHookRun           EventKind = "hook_run"
-	EventHookOutput        EventKind = "hook_output"    // what a hook shows to people
-	EventHookFailed        EventKind = "hook_failed"    // a hook failed: what happened, and what it said
-	EventTurnContinued     EventKind = "turn_continued" // turn.stop has it go on
+	EventHookOutput        EventKind = "hook_output"    // output of a hook, for users
+	EventHookFailed        EventKind = "hook_failed"    // a hook failed, with what it said
+	EventTurnContinued     EventKind = "turn_continued" // turn.stop made the turn continue
 	EventError             EventKind = "error"
 	EventTurnEnd           EventKind = "turn_end"
 )
 
-// Event tells the outside what happens in a turn. Which fields it has depends
-// on its kind.
+// Event reports what happens in a turn. Its kind determines which fields are set.
 type Event struct {
-	// Seq counts the events of a session from when it was opened. A watcher that sees a
-	// gap has missed something, and is told so.
+	// Seq counts the events of a session since it was opened. A watcher that misses events
+	// gets a [MissedError].
 	Seq     uint64    `json:"seq"`
 	Kind    EventKind `json:"type"`
 	Time    time.Time `json:"time"`
@@ -47,70 +46,71 @@ type Event struct {
 	Turn    string    `json:"turn"`
 	Step    int       `json:"step,omitempty"`
 	Agent   string    `json:"agent"`
-	// Run, Parent and Depth place an event of a subagent; those of the main
-	// agent have none.
+	// Run, Parent and Depth identify the run of a subagent. They are empty for the main
+	// agent.
 	Run    string `json:"run,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	Depth  int    `json:"depth,omitempty"`
 
-	// Text is a delta, the message of an error, what a hook shows, why a turn goes on, or
-	// the name of what was invoked; in an approval_decided what the approver said
-	// otherwise, when it was decided elsewhere; in a hook_failed the end of what the hook
-	// said about it, at most 2 KiB, which no record holds.
+	// Text depends on the kind: a delta, the message of an error, the output of a hook, why
+	// a turn continues, or the name of what was invoked. In an approval_decided it is what
+	// the approver answered, if the approval was already decided elsewhere. In a
+	// hook_failed it is the end of the hook's error output, at most 2 KiB, which no record
+	// holds.
 	Text string `json:"text,omitempty"`
-	// By is the subscription that a hook_output, a hook_failed or a turn_continued is from.
+	// By is the subscription of a hook_output, a hook_failed or a turn_continued.
 	By string `json:"by,omitempty"`
-	// Diagnostic says, in a hook_failed, at which phase and what happened, as the record
-	// of the run does.
+	// Diagnostic is the phase and the failure of a hook_failed, as in the record of the
+	// run.
 	Diagnostic *hook.Diagnostic `json:"diagnostic,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
-	Invoked *Invoked `json:"invoked,omitempty"`
-	// Subagent is that of a subagent_invoked or a subagent_completed. Run is the
-	// child's.
+	Invoked *InvokedEvent `json:"invoked,omitempty"`
+	// Subagent describes the child of a subagent_invoked or a subagent_completed. Run is
+	// the child's run.
 	Subagent *SubagentEvent `json:"subagent,omitempty"`
-	// Call is the call that is made or answered.
+	// Call is the tool call of a tool_use or tool_use_result.
 	Call *CallPart `json:"call,omitempty"`
-	// Result is what came of it.
+	// Result is the result of the call.
 	Result *Result `json:"result,omitempty"`
-	// Message is the response of a model_response, as stored, or the summary of
-	// a compaction_end.
+	// Message is the stored response of a model_response, or the summary of a
+	// compaction_end.
 	Message *Message `json:"message,omitempty"`
-	// Usage is that of the step in a token_consumption.
+	// Usage is the usage of the step, in a token_consumption.
 	Usage *Usage `json:"usage,omitempty"`
-	// Approval is what is asked or decided.
+	// Approval is the approval that is requested or decided.
 	Approval *Approval `json:"approval,omitempty"`
 	// HookRun is the record of a hook whose visibility is user_visible; its
 	// subscription is in Text.
 	HookRun *hook.Run `json:"hook_run,omitempty"`
-	// Retry says, in an error, that the attempt is made again: what was streamed
-	// of this step is void.
+	// Retry says, in an error, that the attempt is repeated. Discard what was streamed of
+	// this step.
 	Retry bool `json:"retry,omitempty"`
-	// Result of the turn, in a turn_end.
+	// End is the result of the turn, in a turn_end.
 	End *Turn `json:"end,omitempty"`
 }
 
-// Who invokes a directive or a skill.
+// Sources of an invocation.
 const (
 	SourceUser  = "user"
 	SourceAgent = "agent"
 )
 
-// Invoked is a directive or a skill about to do its work.
-type Invoked struct {
+// InvokedEvent describes a directive or a skill that is about to run.
+type InvokedEvent struct {
 	Name string `json:"name"`
 	// Source is user or agent.
 	Source string `json:"source"`
-	// Args are what an agent invokes a skill with.
+	// Args are the arguments that an agent passes to a skill.
 	Args string `json:"args,omitempty"`
 }
 
-// SubagentEvent is a child run that begins or is over.
+// SubagentEvent describes a child run that begins or has ended.
 type SubagentEvent struct {
 	Name string `json:"name"`
-	// Prompt is what it is asked, when it begins.
+	// Prompt is the child's task, when it begins.
 	Prompt string `json:"prompt,omitempty"`
 	// Status is how it ended: success, error, aborted, denied or parked.
 	Status string `json:"status,omitempty"`
-	// Message says more, where it did not end well.
+	// Message explains a status other than success.
 	Message string `json:"message,omitempty"`
 }

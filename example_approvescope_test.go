@@ -33,7 +33,7 @@ func ExampleScope() {
 	asked := turn.Waits[0]
 	must(agent.Decide(ctx, belay.Decision{
 		Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann",
-		Scope: belay.Scope{Kind: belay.ScopeSession}, // not for this call alone
+		Scope: belay.ApprovalScope{Kind: belay.ScopeSession}, // not for this call alone
 	}))
 	turn = must(belay.Await(session.Resume(ctx)))
 	fmt.Println(turn.Reason, "-", turn.Text)

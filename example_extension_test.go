@@ -71,7 +71,7 @@ func ExampleExtension() {
 	// Output:
 	// wipe your feet; feed the cat
 	// Welcome.
-	// The tool house_rules tells the rules of the house.
+	// The tool house_rules returns the rules of the house.
 	// <context id="house" from="house">
 	// There are 2 rules.
 	// </context>

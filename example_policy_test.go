@@ -6,13 +6,14 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 )
 
 // docs:begin policy
 
 // MaxFiles is how many files a turn may change: of all who set it, the smallest
 // stands.
-var MaxFiles = belay.PolicyMin[int]("team.max_files")
+var MaxFiles = policy.Min[int]("team.max_files")
 
 var teamPolicy = belay.TurnPrePolicy.On("team", atMost(20), nil)
 

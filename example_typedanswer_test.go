@@ -55,7 +55,7 @@ func ExampleAnswer() {
 	// <system-reminder>
 	// Give your final answer by calling the tool final_answer, and not as text.
 	// </system-reminder>
-	// The input of final_answer does not fit its schema:
+	// The input of final_answer does not match its schema:
 	// - /files: it is required
-	// The answer was taken.
+	// The answer was accepted.
 }

@@ -8,35 +8,35 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Extension is a subsystem: a Go value with a name and any of the interfaces
-// below. The loop knows them and no subsystem.
+// Extension is a subsystem: a Go value with a name that implements any of the interfaces
+// below. The loop knows these interfaces and no subsystem.
 type Extension interface {
 	Name() string
 }
 
-// ToolExtension brings tools.
+// ToolExtension provides tools.
 type ToolExtension interface {
 	Extension
 	Tools() []Tool
 }
 
-// StepToolExtension brings tools that come and go by themselves: it is asked before
-// each model request, so that what it returns follows whatever it is made of. A tool
-// whose name the agent has from elsewhere is left out, with a diagnostic.
+// StepToolExtension provides tools that may change between steps. A tool whose name the
+// agent already has is left out, with a diagnostic.
 type StepToolExtension interface {
 	Extension
-	// StepTools are the tools of an agent's next step. As long as they do not change
-	// it should return the same ones: they are then checked once.
+	// StepTools returns the tools of an agent's next step. It is called before each model
+	// request. It should return the same values as long as they do not change: they are
+	// then checked only once.
 	StepTools(agent string) []Tool
 }
 
-// DirectiveExtension brings directives.
+// DirectiveExtension provides directives.
 type DirectiveExtension interface {
 	Extension
 	Directives() []Directive
 }
 
-// HookExtension brings subscriptions.
+// HookExtension provides subscriptions.
 type HookExtension interface {
 	Extension
 	Hooks() []hook.Subscription
@@ -51,20 +51,20 @@ type PromptExtension interface {
 	Prompt(agent AgentConfig) (fragment, resources string)
 }
 
-// RouteExtension runs the tools of bundles that hooks contribute: those whose
-// route is the extension's name.
+// RouteExtension runs the tools of bundles that hooks contribute, if the route of the
+// bundle is the extension's name.
 type RouteExtension interface {
 	Extension
 	Route(ctx context.Context, call *Invocation) (Result, error)
 }
 
-// InputExtension looks at a user message after user.prompt.submit and directives,
-// and before the turn begins.
+// InputExtension reads and changes user messages, after user.prompt.submit and the
+// directives and before the turn begins.
 type InputExtension interface {
 	Extension
-	// Expand says what becomes of the text. Extensions are asked in order, each
-	// with what the one before left. An error ends the turn and nothing of the
-	// message is stored.
+	// Expand returns what to do with the message. Extensions are called in order; each gets
+	// the text that the one before returned. An error ends the turn, and the message is not
+	// stored.
 	Expand(ctx context.Context, in Submission) (Expansion, error)
 }
 
@@ -79,36 +79,35 @@ type NameExtension interface {
 	TypedNames(agent string) []TypedName
 }
 
-// Submission is a user message about to be stored.
+// Submission is a user message that will be stored.
 type Submission struct {
 	Session, Turn, Agent string
-	// Text is what hooks, directives and earlier extensions left of what the user
-	// typed, with a [Placeholder] for each name that somebody answers to.
+	// Text is the user's text after hooks, directives and earlier extensions, with a
+	// [Placeholder] for each name of a directive or an extension.
 	Text string
-	// Typed is what the user typed, as user.prompt.submit left it.
+	// Typed is the text that the user typed, after user.prompt.submit.
 	Typed string
-	// Names are those that the extension answers to, each as often as the message
-	// has it, in order.
+	// Names are the names of this extension in the message, in order and with repetitions.
 	Names []string
-	// Controls are good until Expand returns.
+	// Controls work until Expand returns.
 	Controls *Controls
 }
 
-// Expansion is what an extension makes of a message. The zero value leaves it as
+// Expansion is what an extension does with a message. The zero value leaves the message as
 // it is.
 type Expansion struct {
-	// Text replaces the text; empty counts.
+	// Text replaces the text, even if it is empty. Nil keeps the text.
 	Text *string
-	// Injected goes in front of the message, on the user's side.
+	// Injected are messages in front of this one, with the role user.
 	Injected []Injection
-	// Reply answers in the model's place. Later extensions are not asked.
+	// Reply answers instead of the model. Later extensions are not called.
 	Reply *Reply
 }
 
-// Injection is a message in front of a user's.
+// Injection is a message in front of a user message.
 type Injection struct {
 	Parts []Part `json:"parts"`
-	// IsSkillInjection marks what a skill injects.
+	// IsSkillInjection marks a message that a skill injects.
 	IsSkillInjection bool `json:"is_skill_injection,omitempty"`
 }
 
@@ -122,72 +121,72 @@ type CloseExtension interface {
 	Close(ctx context.Context) error
 }
 
-// Planner makes the preflight plan of a turn. Without one the plan is the user's
+// Planner makes the preflight plan of a turn. Without a planner the plan is the user's
 // text.
 type Planner interface {
 	Plan(ctx context.Context, turn TurnSoFar) (PreflightPlan, error)
 }
 
-// AgentConfig is an agent as its extensions see it while it is made, and when it goes. Each
-// time it is a copy, which is theirs.
+// AgentConfig describes an agent to its extensions, when it is made and when it is closed.
+// Each call gets its own copy.
 type AgentConfig struct {
-	// ID tells the agent from others of its name.
+	// ID distinguishes agents of the same name.
 	ID string
 	// Name is the agent's name.
 	Name string
-	// Instructions are its own part of the prompt.
+	// Instructions are the agent's own part of the prompt.
 	Instructions string
 	// Resources are Options.Resources.
 	Resources map[string][]string
-	// Tools are the names of the tools that it may use, when it is registered.
+	// Tools are the names of the tools that the agent may use. They are set in Register.
 	Tools []string
 }
 
-// BuildExtension has a say in what an agent is made of. It is asked first, in the order
-// of the extensions, and may change the instructions and the resources of the config. An
-// error keeps the agent from being made.
+// BuildExtension changes the configuration of an agent. Build is called first, in the order
+// of the extensions, and may change the instructions and the resources. If it fails, the
+// agent is not made.
 type BuildExtension interface {
 	Extension
 	Build(ctx context.Context, agent *AgentConfig) error
 }
 
-// RegisterExtension keeps something for each agent.
+// RegisterExtension keeps state for each agent.
 type RegisterExtension interface {
 	Extension
-	// Register is told of an agent that is made, before anybody can use it. If it
-	// fails the agent is not made, and those that were told before are told that it
-	// is gone.
+	// Register is called when an agent is made, before it can be used. If it fails, the
+	// agent is not made, and Unregister is called for the extensions that were called
+	// before.
 	Register(ctx context.Context, agent AgentConfig) error
-	// Unregister is told of an agent that nobody can use any more.
+	// Unregister is called when an agent cannot be used any more.
 	Unregister(ctx context.Context, agent AgentConfig) error
 }
 
-// ScopeExtension narrows its own tools for an agent that may use part of what it brings.
-// Without it the names in Options.Resources are those of its tools and of what users type,
-// or patterns of [path.Match]. What an agent may not use its subagents may not use either.
-// What is no tool, such as a skill, is for a [ResourceExtension].
+// ScopeExtension restricts its own tools for an agent that may use only some of its
+// resources. Without it the names in Options.Resources are names of its tools and names
+// that users type, or patterns of [path.Match]. Subagents may use no more than the agent.
+// Resources that are not tools, such as skills, are for a [ResourceExtension].
 type ScopeExtension interface {
 	Extension
-	// Narrow says which of its tools the agent may use, as names or patterns, and may
-	// say it to the model in one line; without one the model is told the names. It is
-	// asked once, and only about an agent whose Options.Resources name the extension.
+	// Narrow returns the tools that the agent may use, as names or patterns, and optionally
+	// a line that tells this to the model. The default line lists the names. Narrow is
+	// called once, and only for an agent whose Options.Resources name the extension.
 	Narrow(agent AgentConfig, allowed []string) (tools []string, line string)
 }
 
-// WatchExtension sees the events of an agent. It is given them in a goroutine of its own,
-// as [Agent.Watch] gives them, and returns when they end, or before.
+// WatchExtension gets the events of an agent, as from [Agent.Watch]. Watch runs on its own
+// goroutine until the events end or it returns.
 type WatchExtension interface {
 	Extension
 	Watch(ctx context.Context, events iter.Seq2[Event, error])
 }
 
-// clone is a copy that can be written to.
+// clone returns a copy that may be changed.
 func (c AgentConfig) clone() AgentConfig {
 	c.Tools = slices.Clone(c.Tools)
 	if c.Resources != nil {
 		own := make(map[string][]string, len(c.Resources))
 		for name, allowed := range c.Resources {
-			own[name] = append(make([]string, 0, len(allowed)), allowed...) // an empty one stays: it means none
+			own[name] = append(make([]string, 0, len(allowed)), allowed...) // an empty list is kept: it means none
 		}
 		c.Resources = own
 	}

@@ -2,19 +2,19 @@ package belay
 
 import "sync"
 
-// Lease is what adding something returns: tools, directives, skills, subagents.
-// Closing it takes back what was added.
+// Lease is returned when you add something: tools, directives, skills, subagents. Closing
+// it removes what was added.
 type Lease struct {
 	once  sync.Once
 	close func()
 }
 
-// NewLease makes a lease, for an extension that has things added to it. Closing it
-// calls the function, once.
+// NewLease makes a lease, for extensions to which things can be added. Closing it calls the
+// function once.
 func NewLease(takeBack func()) *Lease { return &Lease{close: takeBack} }
 
-// Close takes back what was added: nothing that begins later finds it. It never
-// waits, and twice is harmless.
+// Close removes what was added. What begins later does not see it any more. Close never
+// waits, and a second call does nothing.
 func (l *Lease) Close() error {
 	l.once.Do(l.close)
 	return nil

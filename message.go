@@ -7,54 +7,53 @@ import (
 	"time"
 )
 
-// Role says on whose side of the conversation a message is.
+// Role is the side of the conversation that a message is on.
 type Role string
 
-// The roles. What a tool answered and what a hook told the model are on the
-// user's side, as providers want it.
+// The roles. Results of tools and reminders of hooks have the role user, as providers
+// expect.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 )
 
-// MessageKind says where a message came from.
+// MessageKind is the origin of a message.
 type MessageKind string
 
 // The kinds of messages.
 const (
-	KindUser       MessageKind = "user"       // a person said it
-	KindAssistant  MessageKind = "assistant"  // the model said it, or a hook in its place
-	KindResults    MessageKind = "results"    // what the tools answered, in call order
-	KindReminder   MessageKind = "reminder"   // told to the model because of a hook
+	KindUser       MessageKind = "user"       // from the user
+	KindAssistant  MessageKind = "assistant"  // from the model, or from a hook instead of it
+	KindResults    MessageKind = "results"    // results of tools, in call order
+	KindReminder   MessageKind = "reminder"   // reminders of hooks
 	KindContext    MessageKind = "context"    // prompt context of the turn
-	KindInjected   MessageKind = "injected"   // put in front of a user message, by a skill for one
-	KindCompaction MessageKind = "compaction" // a summary: the context restarts here
+	KindInjected   MessageKind = "injected"   // injected in front of a user message, for example by a skill
+	KindCompaction MessageKind = "compaction" // a summary: the context starts again here
 )
 
-// Message is one entry of a transcript. Transcripts are append-only: a message
-// that is stored, or part of a [Request], is never changed again, and is shared
-// by everyone who reads it.
+// Message is one entry of a transcript. Transcripts are append-only: a message that is
+// stored, or part of a [Request], never changes again. All readers share it.
 type Message struct {
-	// Seq is its place in the session, counted from 1.
+	// Seq is the number of the message in the session, counted from 1.
 	Seq int64 `json:"seq"`
-	// Turn and Step are where it was said.
+	// Turn and Step are the turn and the step of the message.
 	Turn string      `json:"turn"`
 	Step int         `json:"step,omitempty"`
 	Role Role        `json:"role"`
 	Kind MessageKind `json:"kind"`
-	// Parts are what it consists of, in order.
+	// Parts are the content, in order.
 	Parts []Part    `json:"parts"`
 	Time  time.Time `json:"time"`
-	// PreModifiedText is what the user typed, if a hook or a directive rewrote
-	// it; empty counts.
+	// PreModifiedText is the text that the user typed, if a hook or a directive rewrote it.
+	// It may be empty. Nil means that nothing was rewritten.
 	PreModifiedText *string `json:"pre_modified_text,omitempty"`
-	// IsSkillInjection marks what a skill put in front of a user message.
+	// IsSkillInjection marks a message that a skill injected in front of a user message.
 	IsSkillInjection bool `json:"is_skill_injection,omitempty"`
-	// IsCompaction marks a summary. The model sees it, the messages from Keep on
-	// that came before it, and all that came after it.
+	// IsCompaction marks a summary. The model sees the summary, the messages from Keep on
+	// that came before it, and everything after it.
 	IsCompaction bool  `json:"is_compaction,omitempty"`
 	Keep         int64 `json:"keep,omitempty"`
-	// Model, StopReason and Usage are those of a response.
+	// Model, StopReason and Usage describe a response.
 	Model      string     `json:"model,omitempty"`
 	StopReason StopReason `json:"stop_reason,omitempty"`
 	Usage      *Usage     `json:"usage,omitempty"`
@@ -62,7 +61,7 @@ type Message struct {
 	encoded atomic.Pointer[encoding]
 }
 
-// encoding is a message as one provider sends it.
+// encoding is a message in the form that one provider sends.
 type encoding struct {
 	by   any
 	data any
@@ -78,10 +77,9 @@ func newMessage(role Role, kind MessageKind) *Message {
 	return &m.Message
 }
 
-// Encoded returns what encode makes of the message, from a cache of one if it
-// was made for the same key before. Providers use it so that a request costs what
-// it adds and not what the conversation holds. The key must be comparable and
-// encode must depend on nothing but the message and the key.
+// Encoded returns the result of encode for the message. It caches one result, for one key.
+// Providers use it to encode each message once and not once per request. The key must be
+// comparable, and encode must depend on the message and the key only.
 func (m *Message) Encoded(by any, encode func(*Message) (any, error)) (any, error) {
 	if e := m.encoded.Load(); e != nil && e.by == by {
 		return e.data, nil
@@ -93,7 +91,7 @@ func (m *Message) Encoded(by any, encode func(*Message) (any, error)) (any, erro
 	return data, err
 }
 
-// Text joins the text of the message, without thinking and reminders.
+// Text returns the text of the message, without thinking and reminders.
 func (m *Message) Text() string {
 	var first string
 	var rest []string
@@ -123,7 +121,7 @@ func (m *Message) Calls() []*CallPart {
 	return calls
 }
 
-// PartType says what a part is.
+// PartType is the type of a part.
 type PartType string
 
 // The types of parts.
@@ -135,15 +133,15 @@ const (
 	PartResult   PartType = "tool_result"
 )
 
-// Part is one part of a message. Which fields it has depends on its type.
+// Part is one part of a message. Its type determines which fields are set.
 type Part struct {
 	Type PartType `json:"type"`
-	// Text is that of a text or a thinking part.
+	// Text is the text of a text or a thinking part.
 	Text string `json:"text,omitempty"`
-	// IsReminder marks text that a hook tells the model.
+	// IsReminder marks text from a hook.
 	IsReminder bool `json:"is_reminder,omitempty"`
-	// Opaque is what the provider named by Provider wants back with the part as
-	// it was, such as the signature of its thinking.
+	// Opaque is data that the provider named by Provider needs back unchanged with the
+	// part, such as the signature of its thinking.
 	Opaque   json.RawMessage `json:"opaque,omitempty"`
 	Provider string          `json:"provider,omitempty"`
 	Media    *Media          `json:"media,omitempty"`
@@ -157,7 +155,7 @@ type Media struct {
 	MIME string `json:"mime"`
 	// Name is the file's name, if it has one.
 	Name string `json:"name,omitempty"`
-	// Data is its content, or URL says where it is.
+	// Data is the content, or URL is its address.
 	Data []byte `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
 }
@@ -167,19 +165,18 @@ type CallPart struct {
 	// ID is unique within the message.
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
-	// Input is what the model asked for: a JSON object. It is what the model sees
-	// again, whatever the tool ran with.
+	// Input is the JSON object that the model sent. The model sees it again in later
+	// requests, even if the tool ran with another input.
 	Input json.RawMessage `json:"input"`
-	// Malformed is what the model wrote in place of a JSON object, as far as it
-	// came.
+	// Malformed is what the model sent if it was not a JSON object.
 	Malformed string `json:"malformed,omitempty"`
-	// Final is the input as it was judged and run, if it was rewritten, and
-	// RewrittenBy is who did, in order.
+	// Final is the input that was checked and run, if it was rewritten, and RewrittenBy are
+	// those who rewrote it, in order.
 	Final       json.RawMessage `json:"final,omitempty"`
 	RewrittenBy []string        `json:"rewritten_by,omitempty"`
 }
 
-// ResultPart is what came of a call.
+// ResultPart is the result of a call.
 type ResultPart struct {
 	// Call is the call's id.
 	Call string `json:"call"`
@@ -187,15 +184,15 @@ type ResultPart struct {
 	Result
 }
 
-// Text makes a part of text.
+// Text returns a text part.
 func Text(text string) Part { return Part{Type: PartText, Text: text} }
 
-// Image makes a part of an image's content.
+// Image returns a part with the content of an image.
 func Image(mime string, data []byte) Part {
 	return Part{Type: PartMedia, Media: &Media{MIME: mime, Data: data}}
 }
 
-// File makes a part of a file's content.
+// File returns a part with the content of a file.
 func File(name, mime string, data []byte) Part {
 	return Part{Type: PartMedia, Media: &Media{MIME: mime, Name: name, Data: data}}
 }

@@ -18,35 +18,33 @@ type Options struct {
 	// Instructions are the agent's own part of the system prompt. Defaults to
 	// none.
 	Instructions string
-	// Tools are what the model may call. Defaults to none.
+	// Tools are the tools that the model may call. Defaults to none.
 	Tools []Tool
-	// Scope names the tools that the agent may use, of all it has: names or
-	// patterns, as path.Match takes them. An empty list means none. Defaults to
-	// all.
+	// Scope names the tools that the agent may use, as names or patterns of path.Match. An
+	// empty list means none. Defaults to all.
 	Scope []string
 	// Resources restrict the agent, by kind, such as {"skills": {"deploy"}}. The values are
-	// names or patterns, as path.Match takes them. An empty list means none; a kind that is
-	// not named may be used as a whole. A kind is the name of an extension, or one that a
-	// [ResourceExtension] enforces. New refuses a kind that no extension enforces. Subagents
-	// may use no more than the agents above them.
+	// names or patterns of path.Match. An empty list means none. A kind that is not in the
+	// map is not restricted. A kind is the name of an extension, or one that a
+	// [ResourceExtension] enforces. New refuses a kind that no extension enforces.
+	// Subagents may use no more than the agents above them. Defaults to no restriction.
 	Resources map[string][]string
-	// Environment tells the model where it works. Defaults to telling nothing.
+	// Environment describes to the model where it works. Defaults to no description.
 	Environment *Environment
-	// Directives are what users can type with a slash in front. Defaults to none.
+	// Directives are the slash commands that users can type. Defaults to none.
 	Directives []Directive
-	// Models finds a model by its name: for a session that was told to use another
-	// one, for the turn policy model, and for directives. Defaults to knowing the
-	// agent's own alone.
+	// Models finds a model by its name: for sessions that were switched to another model,
+	// for the turn policy model, and for directives. Defaults to the agent's own model
+	// only.
 	Models func(ctx context.Context, name string) (Model, error)
-	// OwnModelFirst has the agent's own model answer where a session keeps another
-	// one, or a turn was begun with another, until one is chosen anew: for whoever
-	// names a model for this time. What sessions keep stays as it is. Defaults to false.
+	// OwnModelFirst uses the agent's own model even if a session or an open turn has
+	// another one, until a model is chosen in this process. Use it when the model is chosen
+	// for this run only. The stored choice does not change. Defaults to false.
 	OwnModelFirst bool
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription
-	// Runtime has the settings of the hook runtime. Its journal and queue default
-	// to the store's, where the store has them. Defaults to the defaults of
-	// hook.RuntimeOptions.
+	// Runtime has the settings of the hook runtime. Its journal and queue default to the
+	// store's, if the store has them. Defaults to the defaults of hook.RuntimeOptions.
 	Runtime *hook.RuntimeOptions
 	// Extensions are the agent's subsystems. Defaults to none.
 	Extensions []Extension
@@ -54,108 +52,103 @@ type Options struct {
 	Interceptors []Interceptor
 	// Authorizer is the floor that every call must pass. Defaults to none.
 	Authorizer Authorizer
-	// OnAsk says what happens when a hook or the floor wants a person asked.
-	// Defaults to AskWait if there is an Approver, and to AskDeny if not.
+	// OnAsk says what happens when a hook or the floor asks for approval. Defaults to
+	// AskWait if there is an Approver, and to AskDeny otherwise.
 	OnAsk AskMode
 	// Approver asks a person, for AskWait. Defaults to none.
 	Approver Approver
-	// Asker puts questions of directives and skills to the user. Defaults to nobody.
+	// Asker asks the user the questions of directives and skills. Defaults to none.
 	Asker Asker
-	// ApprovalExpiry is how long a question stands. Defaults to 24 hours.
+	// ApprovalExpiry is how long an approval can be decided. Defaults to 24 hours.
 	ApprovalExpiry time.Duration
-	// Planner makes the preflight plan. Defaults to the user's text as the one
-	// thing to look up.
+	// Planner makes the preflight plan. Defaults to a plan with the user's text as its only
+	// query.
 	Planner Planner
-	// Store keeps sessions. Defaults to the memory of this process, for as long
-	// as the agent lives.
+	// Store keeps sessions. Defaults to memory, for as long as the agent lives.
 	Store Store
-	// Busy says what becomes of a turn while the session is taking another.
-	// Defaults to BusyQueue.
+	// Busy says what happens to a second turn while the session runs one. Defaults to
+	// BusyQueue.
 	Busy BusyMode
-	// MaxTokens bounds each response. Defaults to the provider's own bound.
+	// MaxTokens limits each response. Defaults to the provider's own limit.
 	MaxTokens int
-	// Limits bound a turn. Defaults to the defaults of Limits.
+	// Limits limit a turn. Defaults to the defaults of Limits.
 	Limits Limits
 	// Budget ends a turn that costs too much. Defaults to none.
 	Budget Budget
-	// Compaction says when and how the context is summed up. Defaults to the
-	// defaults of Compaction.
+	// Compaction says when and how the context is summarized. Defaults to the defaults of
+	// Compaction.
 	Compaction Compaction
-	// Retry says how failed attempts at the model are repeated. Defaults to 5
-	// attempts, from 1 s, doubling up to 30 s, less up to half of it at random.
+	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts,
+	// with a pause from 1 s, doubling up to 30 s, minus up to half of it at random.
 	Retry hook.Retry
-	// SpillDir is where results that are too long for the model are kept whole.
+	// SpillDir is where the full text of results is kept that are too long for the model.
 	// Defaults to a directory in the system's temporary directory.
 	SpillDir string
-	// Logger is told what nobody else is. Defaults to discarding it.
+	// Logger gets warnings that are reported nowhere else. Defaults to discarding them.
 	Logger *slog.Logger
 }
 
-// AskMode says what happens when a call needs a person's word.
+// AskMode says what happens when a call needs approval.
 type AskMode string
 
-// The ways to ask.
+// The modes of asking.
 const (
 	// AskWait waits for the Approver.
 	AskWait AskMode = "wait"
-	// AskPark ends the turn parked. Someone decides with [Agent.Decide], and
-	// [Session.Resume] goes on.
+	// AskPark ends the turn parked. Decide with [Agent.Decide], then call [Session.Resume].
 	AskPark AskMode = "park"
 	// AskDeny refuses the call.
 	AskDeny AskMode = "deny"
 )
 
-// BusyMode says what becomes of a turn while its session is taking another.
+// BusyMode says what happens to a second turn while the session runs one.
 type BusyMode string
 
-// The ways to treat a second turn.
+// The modes for a second turn.
 const (
 	BusyQueue  BusyMode = "queue"  // it waits
 	BusyRefuse BusyMode = "refuse" // it fails with ErrBusy
 )
 
-// Limits bound a turn. The zero value of a field means its default.
+// Limits limit a turn. A zero field means its default.
 type Limits struct {
-	// Steps is how many model calls a turn may take. Defaults to 100.
+	// Steps is how many model calls a turn may make. Defaults to 100.
 	Steps int
-	// Parallel is how many calls of one response run at a time. Defaults to 16.
+	// Parallel is how many calls of one response run at the same time. Defaults to 16.
 	Parallel int
-	// Continuations is how often turn.stop may make a turn go on. Defaults to 8.
+	// Continuations is how many times turn.stop may make a turn continue. Defaults to 8.
 	Continuations int
-	// Depth is how deep subagents may be: those of the main agent are 1 deep.
+	// Depth is how deep subagents may be nested: those of the main agent have depth 1.
 	// Defaults to 5.
 	Depth int
-	// ReminderCharacters bounds what hooks add to one request. Defaults to
-	// 16,000.
+	// ReminderCharacters limits the text that hooks add to one request. Defaults to 16,000.
 	ReminderCharacters int
-	// ResultCharacters bounds the text of one tool result. Defaults to 50,000.
+	// ResultCharacters limits the text of one tool result. Defaults to 50,000.
 	ResultCharacters int
 	// Tool is how long a tool may run. Defaults to 5 minutes.
 	Tool time.Duration
-	// Grace is how long a tool that was cancelled is waited for. Defaults to 5
-	// seconds.
+	// Grace is how long a cancelled tool may take to return. Defaults to 5 seconds.
 	Grace time.Duration
-	// Idle is how long a model may send nothing, not even a sign of life. The attempt has
-	// then failed, as with a network error. Defaults to 5 minutes.
+	// Idle is how long a model may send nothing, not even a sign of life. After that the
+	// attempt fails like a network error. Defaults to 5 minutes.
 	Idle time.Duration
-	// End bounds the phases that fire when a turn was aborted, and those that
-	// end one. Defaults to 10 seconds.
+	// End limits the time of the phases that fire when a turn ends or was aborted. Defaults
+	// to 10 seconds.
 	End time.Duration
 }
 
-// Budget bounds what turns may cost. A field of zero sets no bound. A bound in
-// dollars is for a model that has a price, or that states what a response cost;
-// with another nothing is ever spent.
+// Budget limits what turns may cost. A zero field sets no limit. A limit in dollars works
+// only for a model that has a price or states the cost of its responses.
 type Budget struct {
-	// TurnTokens and TurnCost bound one turn, tokens of all sorts and US dollars.
+	// TurnTokens and TurnCost limit one turn, in tokens of all kinds and in US dollars.
 	TurnTokens int
 	TurnCost   float64
-	// SessionTokens and SessionCost bound a session.
+	// SessionTokens and SessionCost limit a session.
 	SessionTokens int
 	SessionCost   float64
 }
 
-// spent says which bound is reached, or nothing.
+// spent returns the limit that is reached, or "".
 func (b Budget) spent(turn, session Usage) string {
 	switch {
 	case b.TurnTokens > 0 && turn.Tokens() >= b.TurnTokens:
@@ -171,23 +164,22 @@ func (b Budget) spent(turn, session Usage) string {
 	}
 }
 
-// Compaction says when and how the context is summed up.
+// Compaction says when and how the context is summarized.
 type Compaction struct {
-	// Share of the model's window, by the tokens it counted, at which the context
-	// is summed up. 1 or more leaves it to the provider to say that the context
-	// is too long. Defaults to 0.8.
+	// Share is the part of the model's window, by its own token count, at which the context
+	// is summarized. With 1 or more the context is summarized only when the provider
+	// refuses it as too long. Defaults to 0.8.
 	Share float64
-	// Window overrides the model's window, in tokens. Defaults to what the model
-	// says.
+	// Window overrides the model's window, in tokens. Defaults to the window of the model.
 	Window int
-	// Instructions say what a summary must hold. Defaults to what work needs to
-	// go on: goals, decisions, state, open ends.
+	// Instructions say what a summary must keep. Defaults to what is needed to continue the
+	// work: goals, decisions, state, open points.
 	Instructions string
-	// Model writes the summaries. Defaults to the agent's.
+	// Model writes the summaries. Defaults to the agent's model.
 	Model Model
 }
 
-// orDefault fills in what is zero.
+// orDefault sets a zero value to its default.
 func orDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -195,7 +187,7 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// complete fills in the defaults and refuses what makes no sense.
+// complete fills in the defaults and refuses invalid options.
 func (o *Options) complete() error {
 	orDefault(&o.Name, defaultName)
 	orDefault(&o.Busy, BusyQueue)

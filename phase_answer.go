@@ -10,30 +10,29 @@ import (
 
 // Note is the answer at an observe phase, and part of every other answer.
 type Note struct {
-	// Output is shown to people as the hook's output, and to the model with its
-	// next request. Like an audit note it takes the capability audit.
+	// Output is shown to users as the hook's output, and sent to the model with the next
+	// request. It needs the capability audit.
 	Output string `json:"output,omitempty" jsonschema:"text shown as the hook's output"`
-	// Audit notes go into the record of the run.
-	Audit []hook.Audit `json:"audit,omitempty" jsonschema:"notes for the record; they must quote nothing of what was said"`
+	// Audit notes are stored in the record of the run.
+	Audit []hook.Audit `json:"audit,omitempty" jsonschema:"notes for the record; they must not quote the conversation"`
 	// Jobs are background work to schedule.
 	Jobs []hook.Job `json:"jobs,omitempty" jsonschema:"background work to schedule"`
 
 	shown []shownAt // of a merged answer
 }
 
-// shownAt is what a hook showed, and how many of the merged answer's reminders
-// come before it.
+// shownAt is the output of a hook, and how many of the merged answer's reminders come
+// before it.
 type shownAt struct {
 	Shown
 
 	behind int
 }
 
-// Shown is what a hook showed, and the subscription it is from.
+// Shown is the output of a hook, and the hook's subscription.
 type Shown struct{ Text, From string }
 
-// Shown lists what hooks showed, in plan order. It is filled in a merged
-// answer.
+// Shown returns the outputs of the hooks, in plan order. Only a merged answer has them.
 func (n Note) Shown() []Shown {
 	var shown []Shown
 	for _, s := range n.shown {
@@ -42,30 +41,30 @@ func (n Note) Shown() []Shown {
 	return shown
 }
 
-// Answer reports what the note asks for.
+// Answer returns what the note asks for.
 func (n Note) Answer() *hook.Answer { return answer(hook.SeverityPass, nil, n) }
 
-// Aside is what an answer can say besides: a note, and something the model is
-// told. It is the whole answer at phases that only add reminders.
+// Aside is part of most answers: a note, and reminders for the model. It is the whole
+// answer at phases that only add reminders.
 type Aside struct {
 	Note
-	// Context is told to the model.
-	Context []Reminder `json:"context,omitempty" jsonschema:"told to the model"`
+	// Context is sent to the model as reminders.
+	Context []Reminder `json:"context,omitempty" jsonschema:"reminders for the model"`
 }
 
-// Answer reports what the aside asks for.
+// Answer returns what the aside asks for.
 func (a Aside) Answer() *hook.Answer { return answer(hook.SeverityPass, nil, a.Note, a.Context...) }
 
-// Reminder is text told to the model because of a hook.
+// Reminder is text sent to the model because of a hook.
 type Reminder struct {
 	Text string `json:"text" jsonschema:"the text"`
-	// Ephemeral ones reach the model once and are not kept in the transcript.
-	Ephemeral bool `json:"ephemeral,omitempty" jsonschema:"tell it once and do not keep it in the transcript"`
-	// From is the subscription it is from. The runtime fills it in.
+	// Ephemeral reminders are sent to the model once and are not kept in the transcript.
+	Ephemeral bool `json:"ephemeral,omitempty" jsonschema:"send it once and do not keep it in the transcript"`
+	// From is the subscription that added it. The runtime fills it in.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
 
-// Tell makes reminders of texts.
+// Tell returns reminders with the texts.
 func Tell(texts ...string) []Reminder {
 	reminders := make([]Reminder, len(texts))
 	for i, text := range texts {
@@ -74,7 +73,7 @@ func Tell(texts ...string) []Reminder {
 	return reminders
 }
 
-// answer puts together what an output asks for: nil if it asks for nothing.
+// answer returns what an output asks for, or nil if it asks for nothing.
 func answer(severity hook.Severity, parts []hook.Part, n Note, context ...Reminder) *hook.Answer {
 	if severity == hook.SeverityPass && len(parts) == 0 && n.Output == "" &&
 		len(n.Audit) == 0 && len(n.Jobs) == 0 && len(context) == 0 {
@@ -89,8 +88,8 @@ func answer(severity hook.Severity, parts []hook.Part, n Note, context ...Remind
 	return &hook.Answer{Severity: severity, Parts: parts, Audit: n.Audit, Jobs: n.Jobs}
 }
 
-// contentOf is the text that a contribution's hash is made of: its JSON form,
-// or its type if it has none.
+// contentOf returns the text that a contribution is hashed by: its JSON form, or its type
+// if it has none.
 func contentOf(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -99,8 +98,8 @@ func contentOf(value any) string {
 	return string(data)
 }
 
-// mergeAside adds what an answer says besides. Audit notes are in the record
-// and jobs are scheduled by then, so neither is carried on.
+// mergeAside adds the aside of an answer to the merged one. Audit notes are already
+// recorded and jobs scheduled, so neither is copied.
 func mergeAside(m *hook.Merging, merged, a Aside) Aside {
 	for _, r := range a.Context {
 		if strings.TrimSpace(r.Text) != "" {

@@ -6,8 +6,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// ApprovalAsked is the input of approval.request: a call that waits for a
-// person's word.
+// ApprovalAsked is the input of approval.request: a call that needs approval.
 type ApprovalAsked struct{ input[approvalAsked] }
 
 type approvalAsked struct {
@@ -16,7 +15,7 @@ type approvalAsked struct {
 	Tool   string  `json:"tool" jsonschema:"the tool's name"`
 	Input  rawJSON `json:"input" jsonschema:"the final input"`
 	Hash   string  `json:"hash" jsonschema:"identifies the final input and where its paths lead"`
-	Reason string  `json:"reason" jsonschema:"why a person is asked"`
+	Reason string  `json:"reason" jsonschema:"why approval is needed"`
 	By     string  `json:"by" jsonschema:"who asked"`
 	Floor  bool    `json:"floor,omitempty" jsonschema:"whether the floor asked, and not a hook"`
 	soFar
@@ -36,14 +35,14 @@ func (a ApprovalAsked) Tool() string { return a.data().Tool }
 // Input is the final input.
 func (a ApprovalAsked) Input() json.RawMessage { return json.RawMessage(a.data().Input) }
 
-// Decode reads the input into a struct.
+// Decode decodes the input into a struct.
 func (a ApprovalAsked) Decode(into any) error { return a.data().Input.decode(into) }
 
-// Hash identifies the final input and where its paths lead, see [Approval]: a
-// decision is for that alone.
+// Hash identifies the final input and where its paths lead, see [Approval]. A decision
+// holds for this hash only.
 func (a ApprovalAsked) Hash() string { return a.data().Hash }
 
-// Reason is why a person is asked.
+// Reason is why approval is needed.
 func (a ApprovalAsked) Reason() string { return a.data().Reason }
 
 // By is who asked.
@@ -52,7 +51,7 @@ func (a ApprovalAsked) By() string { return a.data().By }
 // Floor reports whether the floor asked, and not a hook.
 func (a ApprovalAsked) Floor() bool { return a.data().Floor }
 
-// ApprovalDecision is what an ApprovalVerdict says about the call.
+// approvalDecision is the decision of an ApprovalVerdict.
 type approvalDecision string
 
 // The decisions at approval.request. The zero value leaves it to a person.
@@ -62,21 +61,21 @@ const (
 	approvalDeny  approvalDecision = "deny"
 )
 
-// ApprovalVerdict is the answer at approval.request. Its zero value leaves the
-// decision to a person.
+// ApprovalVerdict is the answer at approval.request. Its zero value leaves the decision to
+// a person. Decision is "allow", "deny" or empty; [Allow] and [DenyApproval] set it.
 type ApprovalVerdict struct {
 	Decision approvalDecision `json:"decision,omitempty" jsonschema:"pass (the default), allow or deny"`
 	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
 	Aside
 }
 
-// Allow approves in a person's place. The subscription must have the capability
+// Allow approves the call instead of a person. The subscription needs the capability
 // hook.CanApprove.
 func Allow(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: approvalAllow, Reason: reason}
 }
 
-// DenyApproval refuses in a person's place.
+// DenyApproval denies the call instead of a person.
 func DenyApproval(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: approvalDeny, Reason: reason}
 }
@@ -85,8 +84,8 @@ func (v ApprovalVerdict) decision() approvalDecision {
 	return knownDecision(v.Decision, approvalDecisions, approvalDeny)
 }
 
-// Answer reports what the verdict asks for. Both decisions stand in for a
-// person, so both need the approve capability; a denial outweighs.
+// Answer returns what the verdict asks for. Both decisions replace a person's, so both need
+// the capability approve. A denial wins.
 func (v ApprovalVerdict) Answer() *hook.Answer {
 	switch v.decision() {
 	case approvalPass:
@@ -119,7 +118,7 @@ type approvalOutcome struct {
 	Tool     string    `json:"tool" jsonschema:"the tool's name"`
 	Hash     string    `json:"hash" jsonschema:"identifies the final input and where its paths lead"`
 	Decision string    `json:"decision" jsonschema:"allow or deny"`
-	Scope    ScopeKind `json:"scope,omitempty" jsonschema:"how far a yes reaches: session or pattern; without it, for that call alone"`
+	Scope    ScopeKind `json:"scope,omitempty" jsonschema:"the scope of the approval: session or pattern; without it, this call only"`
 	By       string    `json:"by" jsonschema:"who decided: a person, a hook, an expiry or a cancel"`
 	Reason   string    `json:"reason,omitempty" jsonschema:"why"`
 	soFar
@@ -142,7 +141,7 @@ func (a ApprovalOutcome) Hash() string { return a.data().Hash }
 // Decision is allow or deny.
 func (a ApprovalOutcome) Decision() string { return a.data().Decision }
 
-// Scope is how far a yes reaches.
+// Scope is the scope of the approval.
 func (a ApprovalOutcome) Scope() ScopeKind { return a.data().Scope }
 
 // By is who decided: a person, a hook, an expiry or a cancel.

@@ -15,25 +15,25 @@ type ToolBundles struct {
 	Aside
 }
 
-// ToolBundle is a set of tools that come and go together, with the route by
-// which their calls are dispatched.
+// ToolBundle is a set of tools that are added together, with the route that says which
+// extension runs them.
 type ToolBundle struct {
 	ID string `json:"id" jsonschema:"a stable name"`
-	// Route says who runs the tools.
-	Route string            `json:"route" jsonschema:"who runs the tools"`
-	Tools []ToolDeclaration `json:"tools,omitempty" jsonschema:"what the model is told about them"`
-	// From is the subscription it is from. The runtime fills it in.
+	// Route is the name of the extension that runs the tools.
+	Route string            `json:"route" jsonschema:"the name of the extension that runs the tools"`
+	Tools []ToolDeclaration `json:"tools,omitempty" jsonschema:"the declarations of the tools"`
+	// From is the subscription that added it. The runtime fills it in.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
 
-// ToolDeclaration is what a model is told about a tool.
+// ToolDeclaration describes a tool to a model.
 type ToolDeclaration struct {
 	Name        string          `json:"name" jsonschema:"the tool's name"`
 	Description string          `json:"description" jsonschema:"what it does"`
 	InputSchema json.RawMessage `json:"input_schema,omitempty" jsonschema:"the JSON Schema of its input"`
 }
 
-// Answer reports what the bundles ask for.
+// Answer returns what the bundles ask for.
 func (b ToolBundles) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, bundle := range b.Bundles {
@@ -45,7 +45,7 @@ func (b ToolBundles) Answer() *hook.Answer {
 func mergeBundles(m *hook.Merging, merged, b ToolBundles) ToolBundles {
 	bundles := slices.Clone(merged.Bundles)
 	for _, bundle := range b.Bundles {
-		bundle.From, bundle.Tools = m.From, slices.Clone(bundle.Tools) // the handler may still hold its own
+		bundle.From, bundle.Tools = m.From, slices.Clone(bundle.Tools) // the handler may still use its own slice
 		switch owner, tool := conflict(bundles, bundle); {
 		case slices.ContainsFunc(bundles, func(o ToolBundle) bool { return o.ID == bundle.ID }):
 			m.Diagnose(codes.BundleDuplicate, fmt.Sprintf("bundle %q exists already", bundle.ID))
@@ -60,8 +60,8 @@ func mergeBundles(m *hook.Merging, merged, b ToolBundles) ToolBundles {
 	return merged
 }
 
-// conflict finds a tool of the bundle that has an owner, or that the bundle
-// declares twice.
+// conflict returns a tool of the bundle that has another owner, or that the bundle declares
+// twice.
 func conflict(bundles []ToolBundle, bundle ToolBundle) (owner, tool string) {
 	owners := make(map[string]string)
 	for _, b := range bundles {

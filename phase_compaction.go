@@ -11,25 +11,25 @@ type CompactionAhead struct{ input[compactionAhead] }
 
 type compactionAhead struct {
 	Trigger  string `json:"trigger" jsonschema:"window, forced or too_long"`
-	Messages int    `json:"messages" jsonschema:"how many messages will be summed up"`
-	Tokens   int    `json:"tokens" jsonschema:"how many tokens they take"`
-	Window   int    `json:"window" jsonschema:"how many tokens the model takes"`
+	Messages int    `json:"messages" jsonschema:"how many messages will be summarized"`
+	Tokens   int    `json:"tokens" jsonschema:"how many tokens the messages have"`
+	Window   int    `json:"window" jsonschema:"the model's window, in tokens"`
 	soFar
 }
 
-// part tells the compactions of one step apart: each finds another transcript.
+// part distinguishes the compactions of one step: each has another transcript.
 func (c *compactionAhead) part() string { return c.Trigger + ":" + strconv.Itoa(c.Tokens) }
 
 // Trigger is window, forced or too_long.
 func (c CompactionAhead) Trigger() string { return c.data().Trigger }
 
-// Messages is how many messages will be summed up.
+// Messages is how many messages will be summarized.
 func (c CompactionAhead) Messages() int { return c.data().Messages }
 
-// Tokens is how many tokens they take.
+// Tokens is how many tokens the messages have.
 func (c CompactionAhead) Tokens() int { return c.data().Tokens }
 
-// Window is how many tokens the model takes.
+// Window is the model's window, in tokens.
 func (c CompactionAhead) Window() int { return c.data().Window }
 
 // CompactionAdvice is the answer at turn.pre_compaction.
@@ -39,7 +39,7 @@ type CompactionAdvice struct {
 	Aside
 }
 
-// Answer reports what the advice asks for.
+// Answer returns what the advice asks for.
 func (a CompactionAdvice) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, i := range a.Instructions {
@@ -73,11 +73,11 @@ func (c *compactionDone) part() string { return c.Trigger + ":" + strconv.Itoa(c
 // Trigger is window, forced or too_long.
 func (c CompactionDone) Trigger() string { return c.data().Trigger }
 
-// Before is how many tokens the messages took.
+// Before is how many tokens the messages had.
 func (c CompactionDone) Before() int { return c.data().Before }
 
-// After is how many tokens the summary takes.
+// After is how many tokens the summary has.
 func (c CompactionDone) After() int { return c.data().After }
 
-// Failed reports that it failed, in which case nothing changed.
+// Failed reports whether the compaction failed. Then nothing has changed.
 func (c CompactionDone) Failed() bool { return c.data().Failed }

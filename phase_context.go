@@ -17,15 +17,15 @@ type PromptContext struct {
 	Aside
 }
 
-// ContextEntry is a fact for the prompt, which later phases can use too.
+// ContextEntry is a fact for the prompt. Later phases see it too.
 type ContextEntry struct {
 	ID   string `json:"id,omitempty" jsonschema:"a stable name"`
 	Text string `json:"text" jsonschema:"the fact"`
-	// From is the subscription it is from. The runtime fills it in.
+	// From is the subscription that added it. The runtime fills it in.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
 
-// Answer reports what the context asks for.
+// Answer returns what the context asks for.
 func (c PromptContext) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, e := range c.Entries {
@@ -35,7 +35,7 @@ func (c PromptContext) Answer() *hook.Answer {
 }
 
 func mergePromptContext(m *hook.Merging, merged, c PromptContext) PromptContext {
-	more := slices.Clone(c.Entries) // the handler may still hold its own
+	more := slices.Clone(c.Entries) // the handler may still use its own slice
 	for i := range more {
 		more[i].From = m.From
 	}
@@ -44,8 +44,7 @@ func mergePromptContext(m *hook.Merging, merged, c PromptContext) PromptContext 
 	return merged
 }
 
-// addEntries adds prompt context as far as the limits allow. What is there
-// already is never cut.
+// addEntries adds prompt context as far as the limits allow. It never cuts earlier entries.
 func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(code codes.Code, from, message string)) []ContextEntry {
 	entries = slices.Clone(entries)
 	left := limits.ContextCharacters
@@ -67,8 +66,8 @@ func addEntries(entries, more []ContextEntry, limits hook.Limits, diagnose func(
 	return entries
 }
 
-// firstCharacters returns the first n code points of text, and whether that
-// cut something off.
+// firstCharacters returns the first n code points of text, and whether it cut something
+// off.
 func firstCharacters(text string, n int) (string, bool) {
 	if len(text) <= n {
 		return text, false
@@ -92,19 +91,19 @@ type PromptSections struct {
 // PromptSection is a part of the system prompt.
 type PromptSection struct {
 	ID    string `json:"id" jsonschema:"a stable name; sections of one name are joined"`
-	Title string `json:"title,omitempty" jsonschema:"its heading; the first one stands"`
+	Title string `json:"title,omitempty" jsonschema:"its heading; the first one is used"`
 	Body  string `json:"body" jsonschema:"its text"`
 	// Order places it: smaller first, then by plan order.
 	Order int `json:"order,omitempty" jsonschema:"smaller first, then by plan order"`
-	// Budget bounds its body, in characters; of sections that are joined each
-	// keeps to its own, and all of them to the first. Defaults to the runtime's
-	// limit, which counts title and body.
+	// Budget limits the body, in characters. When sections of one id are joined, each keeps
+	// its own budget, and all of them together keep the first one's. Defaults to the
+	// runtime's limit, which counts title and body.
 	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
-	// From lists the subscriptions it is from. The runtime fills it in.
+	// From lists the subscriptions that added it. The runtime fills it in.
 	From []string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
 }
 
-// Answer reports what the sections ask for.
+// Answer returns what the sections ask for.
 func (p PromptSections) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, s := range p.Sections {
@@ -113,8 +112,8 @@ func (p PromptSections) Answer() *hook.Answer {
 	return answer(hook.SeverityPass, parts, p.Note, p.Context...)
 }
 
-// mergeSections adds sections in plan order, so that where a limit is reached
-// the earlier subscription keeps what it has.
+// mergeSections adds sections in plan order. When a limit is reached, the earlier
+// subscription keeps its text.
 func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 	sections := slices.Clone(merged.Sections)
 	for _, s := range p.Sections {
@@ -127,8 +126,8 @@ func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 	return merged
 }
 
-// addSection adds a section, or to the one of the same id, as far as there is
-// room. What is there already is never cut.
+// addSection adds a section, or joins it with the section of the same id, as far as there
+// is room. It never cuts earlier text.
 func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
 	if at < 0 && len(sections) >= m.Limits.Sections {
@@ -150,7 +149,7 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 	}
 	room = min(room, m.Limits.SectionCharacters-section.size())
 	if room <= 0 {
-		m.Diagnose(codes.SectionDropped, "the sections before it took all the room there is")
+		m.Diagnose(codes.SectionDropped, "the sections before it use the whole limit")
 		return sections
 	}
 	cutTitle := false
@@ -176,12 +175,12 @@ func addSection(m *hook.Merging, sections []PromptSection, s PromptSection) []Pr
 	return sections
 }
 
-// size is the characters the section takes in a prompt.
+// size returns how many characters the section has in a prompt.
 func (s PromptSection) size() int {
 	return utf8.RuneCountInString(s.Title) + utf8.RuneCountInString(s.Body)
 }
 
-// budget is the section's own limit.
+// budget returns the section's own limit.
 func (s PromptSection) budget() int {
 	if s.Budget > 0 {
 		return s.Budget

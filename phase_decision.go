@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// The decisions of each gate are a type of their own. On the wire "pass" and
-// nothing mean the same, and a word that the gate does not know is refused.
+// Each gate has its own type of decision. In JSON, "pass" and an empty text mean the same.
+// A word that the gate does not know is refused.
 
 // UnmarshalText reads pass or deny.
 func (d *promptDecision) UnmarshalText(text []byte) error {
@@ -53,14 +53,13 @@ var (
 	stopDecisions     = []string{"pass", "continue"}
 )
 
-// checked marks an answer whose decision is none of the gate's words: it fails
-// as malformed, and at a gate that fails closed that denies. A slip of the pen is
-// not consent.
+// checked marks an answer as malformed if its decision is not one of the gate's words. At a
+// gate that fails closed that denies: a typing error is not consent.
 func checked[D ~string](decision D, words []string, ans *hook.Answer) *hook.Answer {
 	if decision == "" || slices.Contains(words, string(decision)) {
 		return ans
 	}
-	ans.Invalid = "its decision is none of " + strings.Join(words, ", ")
+	ans.Invalid = "its decision is not one of " + strings.Join(words, ", ")
 	return ans
 }
 
@@ -77,8 +76,8 @@ func parseDecision[D ~string](d *D, text []byte, words []string) error {
 	return nil
 }
 
-// knownDecision returns a decision in the form that its gate uses. "pass" is the same
-// as no decision. An unknown word becomes the refusal: a typing error is not consent.
+// knownDecision returns a decision in the form that its gate uses. "pass" is the same as no
+// decision. An unknown word becomes the refusal: a typing error is not consent.
 func knownDecision[D ~string](d D, words []string, refusal D) D {
 	switch {
 	case d == "" || d == "pass":

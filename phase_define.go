@@ -19,8 +19,8 @@ type inputOf[F any] interface {
 	Agent() string
 }
 
-// define fills in what every phase of an agent has in common: where an input
-// belongs, the label agent, how it is decoded and how it is found again.
+// define fills in what all phases of an agent have in common: the scope, the label agent,
+// how an input is decoded, and how it is referred to.
 func define[F any, In inputOf[F], Out hook.Output](d hook.Definition[In, Out]) hook.Phase[In, Out] {
 	all := labels[In]{"agent": In.Agent}
 	maps.Copy(all, d.Labels)
@@ -38,7 +38,7 @@ func define[F any, In inputOf[F], Out hook.Output](d hook.Definition[In, Out]) h
 	return hook.Define(d)
 }
 
-// parter is implemented by fields of which one step has several.
+// parter is implemented by the fields of a phase that can fire several times in a step.
 type parter interface{ part() string }
 
 func partOf(fields any) string {
@@ -48,9 +48,9 @@ func partOf(fields any) string {
 	return ""
 }
 
-// reference joins the parts of a transcript reference. A part that is not of
-// plain characters, or looks like a hash, is given by its hash, so that other
-// parts never make the same reference.
+// reference joins the parts of a transcript reference. A part with other than plain
+// characters, or one that looks like a hash, is replaced by its hash, so that different
+// parts never give the same reference.
 func reference(parts ...string) string {
 	var kept []string
 	for _, part := range parts {

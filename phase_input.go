@@ -9,16 +9,17 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/strictjson"
+	"github.com/belay-run/belay/policy"
 )
 
-// input is the inside of every phase input: one pointer to fields that nobody
-// can change, so that it is cheap to pass, safe to share, and needs no
-// defensive copy. T holds the fields, with their wire names.
+// input is embedded in every phase input. It is one pointer to fields that cannot be
+// changed, so it is cheap to pass, safe to share, and needs no defensive copy. T holds the
+// fields, with their wire names.
 type input[T any] struct{ p *fields[T] }
 
 type fields[T any] struct {
-	// scope is shared by the inputs of a step and never changes. It is apart from
-	// the fields because records keep it, and must not keep what was said.
+	// scope is shared by the inputs of a step and never changes. It is separate from the
+	// fields because records keep it, and records must not keep the conversation.
 	scope *hook.Scope
 	data  T
 }
@@ -27,7 +28,7 @@ func newInput[T any](scope *hook.Scope, data T) input[T] {
 	return input[T]{&fields[T]{scope, data}}
 }
 
-// data returns the fields; those of a zero input are zero.
+// data returns the fields. The fields of a zero input are zero.
 func (i input[T]) data() *T {
 	if i.p == nil {
 		return new(T)
@@ -42,27 +43,27 @@ func (i input[T]) scope() *hook.Scope {
 	return i.p.scope
 }
 
-// Session is the id of the conversation.
+// Session returns the id of the conversation.
 func (i input[T]) Session() string { return i.scope().Session }
 
-// Turn is the id of the turn: from a user message to the final answer.
+// Turn returns the id of the turn: from a user message to the final answer.
 func (i input[T]) Turn() string { return i.scope().Turn }
 
-// Step is the number of the step in the turn: one model call and its tools.
+// Step returns the number of the step in the turn: one model call and its tools.
 func (i input[T]) Step() int { return i.scope().Step }
 
-// Agent is the name of the agent.
+// Agent returns the name of the agent.
 func (i input[T]) Agent() string { return i.scope().Agent }
 
-// Policy is the turn policy merged so far. It is empty before the turn has one.
-func (i input[T]) Policy() PolicySettings {
+// Policy returns the turn policy merged so far. It is empty before the turn has one.
+func (i input[T]) Policy() policy.Settings {
 	if so, ok := any(i.data()).(turnPart); ok {
 		return slices.Clone(so.merged().Policy)
 	}
 	return nil
 }
 
-// Context is the prompt context merged so far.
+// Context returns the prompt context merged so far.
 func (i input[T]) Context() []ContextEntry {
 	if so, ok := any(i.data()).(turnPart); ok {
 		return slices.Clone(so.merged().Context)
@@ -70,27 +71,26 @@ func (i input[T]) Context() []ContextEntry {
 	return nil
 }
 
-// soFar is what the phases of a turn made of it before this one. Every input of
-// a turn that comes after turn.pre_policy embeds it.
+// soFar is what the earlier phases of the turn contributed. Every input of a turn after
+// turn.pre_policy embeds it.
 type soFar struct {
-	Policy  PolicySettings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
-	Context []ContextEntry `json:"context,omitempty" jsonschema:"the prompt context merged so far"`
+	Policy  policy.Settings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`
+	Context []ContextEntry  `json:"context,omitempty" jsonschema:"the prompt context merged so far"`
 }
 
 func (s *soFar) merged() *soFar { return s }
 
 type turnPart interface{ merged() *soFar }
 
-// MarshalJSON writes the fields as commands, workers and webhooks get them.
-// Where the input belongs is not among them: it is in the envelope.
+// MarshalJSON writes the fields in the form that commands, workers and webhooks get. The
+// scope is not among them: it is in the envelope.
 func (i input[T]) MarshalJSON() ([]byte, error) { return json.Marshal(i.data()) }
 
 // Fields returns the fields as a struct whose JSON names are the wire names, for code
 // that makes schemas or reads single fields by name. Do not change what it holds.
 func (i input[T]) Fields() any { return *i.data() }
 
-// decodeInput reads fields strictly: a key that the phase does not have is an
-// error.
+// decodeInput decodes fields strictly: an unknown key is an error.
 func decodeInput[T any](scope hook.Scope, data []byte) (input[T], error) {
 	var fields T
 	if err := strictjson.Decode(data, &fields); err != nil {
@@ -99,13 +99,13 @@ func decodeInput[T any](scope hook.Scope, data []byte) (input[T], error) {
 	return newInput(&scope, fields), nil
 }
 
-// rawJSON is JSON text held as a string, which nobody can change.
+// rawJSON is JSON text held as a string, so that it cannot be changed.
 type rawJSON string
 
 // AnyJSON marks the type: its schema allows any JSON value.
 func (r rawJSON) AnyJSON() {}
 
-// MarshalJSON writes the text; no text is null.
+// MarshalJSON writes the text. An empty text is null.
 func (r rawJSON) MarshalJSON() ([]byte, error) {
 	if r == "" {
 		return []byte("null"), nil
@@ -119,9 +119,8 @@ func (r *rawJSON) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode reads the text into a value. An input that two readers could read in
-// two ways is refused: a gate must not judge one key while the tool uses
-// another.
+// decode decodes the text into a value. It refuses an input with ambiguous keys: a gate
+// must not check one key while the tool uses another.
 func (r rawJSON) decode(into any) error {
 	if r == "" || r == "null" {
 		return errors.New("input: there is none")

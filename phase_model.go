@@ -2,7 +2,7 @@ package belay
 
 import "strconv"
 
-// ModelRequest is the input of model.pre: a request about to be sent.
+// ModelRequest is the input of model.pre: a request that will be sent.
 type ModelRequest struct{ input[modelRequest] }
 
 type modelRequest struct {
@@ -18,7 +18,7 @@ func (r *modelRequest) part() string { return strconv.Itoa(r.Attempt) }
 // Model is the model's name.
 func (r ModelRequest) Model() string { return r.data().Model }
 
-// Attempt is counted from 1; retries count up.
+// Attempt is the number of the attempt, counted from 1.
 func (r ModelRequest) Attempt() int { return r.data().Attempt }
 
 // Messages is how many messages are sent.
@@ -36,14 +36,14 @@ type Usage struct {
 	Cost       float64 `json:"cost,omitempty" jsonschema:"in US dollars"`
 }
 
-// ModelResponse is the input of model.post: a response that is stored.
+// ModelResponse is the input of model.post: a stored response.
 type ModelResponse struct{ input[modelResponse] }
 
 type modelResponse struct {
 	Model      string `json:"model" jsonschema:"the model's name"`
 	StopReason string `json:"stop_reason" jsonschema:"why the model stopped"`
 	Usage      Usage  `json:"usage" jsonschema:"tokens and cost"`
-	ToolCalls  int    `json:"tool_calls" jsonschema:"how many tools the model calls"`
+	ToolCalls  int    `json:"tool_calls" jsonschema:"how many tool calls the response has"`
 	soFar
 }
 
@@ -56,5 +56,5 @@ func (r ModelResponse) StopReason() string { return r.data().StopReason }
 // Usage is the tokens and the cost.
 func (r ModelResponse) Usage() Usage { return r.data().Usage }
 
-// ToolCalls is how many tools the model calls.
+// ToolCalls is how many tool calls the response has.
 func (r ModelResponse) ToolCalls() int { return r.data().ToolCalls }

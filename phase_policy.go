@@ -1,236 +1,41 @@
 package belay
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/policy"
 )
 
 // TurnPolicy is the answer at turn.pre_policy: settings for this turn.
 type TurnPolicy struct {
-	// Policy holds the settings; make them with a PolicyKey.
-	Policy PolicySettings `json:"policy,omitempty" jsonschema:"settings for this turn, by key"`
+	// Policy holds the settings. Make them with a [policy.Key].
+	Policy policy.Settings `json:"policy,omitempty" jsonschema:"settings for this turn, by key"`
 	Aside
 }
 
-// SetPolicy makes an answer of settings.
-func SetPolicy(settings ...PolicySetting) TurnPolicy {
+// SetPolicy returns an answer with the settings.
+func SetPolicy(settings ...policy.Setting) TurnPolicy {
 	return TurnPolicy{Policy: slices.Clone(settings)}
 }
 
-// PolicyKey is a typed setting of a turn, with the rule by which settings of
-// several subscriptions become one. Declare it once, as a package variable.
-type PolicyKey[T any] struct{ rule *policyRule }
-
-// policyRule is a key without its type.
-type policyRule struct {
-	key    string
-	name   string // of the rule: and, min, union, first
-	merge  func(earlier, later any) (merged any, clash bool)
-	decode func(json.RawMessage) (any, error)
-}
-
-// PolicyAnd declares a key that holds only if everyone who sets it says so.
-func PolicyAnd(key string) PolicyKey[bool] {
-	return newPolicyKey(key, "and", func(a, b bool) (bool, bool) { return a && b, false })
-}
-
-// PolicyMin declares a key of which the smallest value stands.
-func PolicyMin[T cmp.Ordered](key string) PolicyKey[T] {
-	return newPolicyKey(key, "min", func(a, b T) (T, bool) { return min(a, b), false })
-}
-
-// PolicyUnion declares a key whose values are joined, sorted and without
-// repetition.
-func PolicyUnion[T cmp.Ordered](key string) PolicyKey[[]T] {
-	return newPolicyKey(key, "union", func(a, b []T) ([]T, bool) {
-		all := append(slices.Clone(a), b...)
-		slices.Sort(all)
-		return slices.Compact(all), false
-	})
-}
-
-// PolicyFirst declares a key of which the first value in plan order stands.
-func PolicyFirst[T any](key string) PolicyKey[T] {
-	return newPolicyKey(key, "first", func(a, b T) (T, bool) { return a, !sameJSON(a, b) })
-}
-
-func newPolicyKey[T any](key, rule string, merge func(a, b T) (T, bool)) PolicyKey[T] {
-	return PolicyKey[T]{&policyRule{
-		key:  key,
-		name: rule,
-		merge: func(earlier, later any) (any, bool) {
-			a, okA := earlier.(T)
-			b, okB := later.(T)
-			if !okA || !okB {
-				return earlier, true
-			}
-			return merge(a, b)
-		},
-		decode: func(data json.RawMessage) (any, error) {
-			var value T
-			if err := json.Unmarshal(data, &value); err != nil {
-				return nil, fmt.Errorf("policy key %q: %w", key, err)
-			}
-			return value, nil
-		},
-	}}
-}
-
-func sameJSON(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
-// Key is the key's name.
-func (k PolicyKey[T]) Key() string { return k.rule.key }
-
-// Set makes a setting of a value, which stays the caller's to change.
-func (k PolicyKey[T]) Set(value T) PolicySetting {
-	if own, ok := ownCopy(value); ok {
-		value = own
-	}
-	return PolicySetting{key: k.rule.key, value: value, rule: k.rule}
-}
-
-// Value looks the setting up. It reports false if nobody set it, or set
-// something else under its name. What it returns is the caller's to change.
-func (k PolicyKey[T]) Value(settings PolicySettings) (T, bool) {
-	var none T
-	i := slices.IndexFunc(settings, func(s PolicySetting) bool { return s.key == k.rule.key })
-	if i < 0 {
-		return none, false
-	}
-	value, err := settings[i].as(k.rule)
-	if err != nil {
-		return none, false
-	}
-	value, _ = k.rule.merge(value, value) // a union is sorted even if one value is all there is
-	typed, ok := value.(T)
-	if !ok {
-		return none, false
-	}
-	return ownCopy(typed)
-}
-
-// ownCopy returns a copy that shares nothing with the value. What is more than
-// a number or a text is copied by way of its JSON form, which is the form it
-// has outside this process too.
-func ownCopy[T any](value T) (T, bool) {
-	if kind := reflect.TypeFor[T]().Kind(); kind <= reflect.Complex128 || kind == reflect.String {
-		return value, true
-	}
-	var own T
-	data, err := json.Marshal(value)
-	if err == nil {
-		err = json.Unmarshal(data, &own)
-	}
-	return own, err == nil
-}
-
-// PolicySetting is one setting: a key and a value.
-type PolicySetting struct {
-	key   string
-	value any // of the key's type, or json.RawMessage if it was read from a file
-	rule  *policyRule
-}
-
-// Key is the key's name.
-func (s PolicySetting) Key() string { return s.key }
-
-// as returns the value as the rule's type.
-func (s PolicySetting) as(rule *policyRule) (any, error) {
-	if raw, ok := s.value.(json.RawMessage); ok {
-		return rule.decode(raw)
-	}
-	return s.value, nil
-}
-
-// PolicySettings are settings in the order they were made. Their JSON form is
-// an object.
-type PolicySettings []PolicySetting
-
-// MarshalJSON writes an object of the settings, sorted by key.
-func (p PolicySettings) MarshalJSON() ([]byte, error) {
-	object := make(map[string]any, len(p))
-	for _, s := range p {
-		object[s.key] = s.value
-	}
-	return json.Marshal(object)
-}
-
-// UnmarshalJSON reads an object. The values are decoded by the keys that ask
-// for them.
-func (p *PolicySettings) UnmarshalJSON(data []byte) error {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(data, &object); err != nil {
-		return fmt.Errorf("policy: %w", err)
-	}
-	var settings PolicySettings
-	for key, value := range object {
-		settings = append(settings, PolicySetting{key: key, value: value})
-	}
-	slices.SortFunc(settings, func(a, b PolicySetting) int { return cmp.Compare(a.key, b.key) })
-	*p = settings
-	return nil
-}
-
-// Answer reports what the policy asks for.
+// Answer returns what the policy asks for.
 func (t TurnPolicy) Answer() *hook.Answer {
 	var parts []hook.Part
 	for _, s := range t.Policy {
-		parts = append(parts, hook.Part{Kind: "policy", Needs: hook.CanSetPolicy, Content: s.key + "=" + contentOf(s.value)})
+		parts = append(parts, hook.Part{Kind: "policy", Needs: hook.CanSetPolicy, Content: s.String()})
 	}
 	return answer(hook.SeverityPass, parts, t.Note, t.Context...)
 }
 
 func mergePolicy(m *hook.Merging, merged, t TurnPolicy) TurnPolicy {
-	settings := slices.Clone(merged.Policy)
-	for _, later := range t.Policy {
-		i := slices.IndexFunc(settings, func(s PolicySetting) bool { return s.key == later.key })
-		if i < 0 {
-			settings = append(settings, later)
-			continue
-		}
-		joined, clash := joinSettings(settings[i], later)
-		if clash {
-			m.Diagnose(codes.PolicyConflict, fmt.Sprintf("policy key %q is set to values that do not merge; the earlier one that can be read stands", later.key))
-		}
-		settings[i] = joined
+	settings, conflicts := merged.Policy.Merge(t.Policy)
+	for _, key := range conflicts {
+		m.Diagnose(codes.PolicyConflict, fmt.Sprintf("policy key %q is set to values that do not merge; the earlier valid value is used", key))
 	}
 	merged.Policy = settings
 	merged.Aside = mergeAside(m, merged.Aside, t.Aside)
 	return merged
-}
-
-// joinSettings merges two settings of one key by the key's rule. Settings that
-// disagree about the rule clash, and so do those that the key cannot read.
-func joinSettings(earlier, later PolicySetting) (PolicySetting, bool) {
-	rule := earlier.rule
-	if rule == nil {
-		rule = later.rule
-	}
-	if rule == nil { // both were read from files and nobody declared the key
-		return earlier, !sameJSON(earlier.value, later.value)
-	}
-	if later.rule != nil && (later.rule.name != rule.name) {
-		return earlier, true
-	}
-	a, errA := earlier.as(rule)
-	b, errB := later.as(rule)
-	switch {
-	case errB != nil:
-		return earlier, true
-	case errA != nil: // what cannot be read must not stand in the way of what can
-		return later, true
-	}
-	value, clash := rule.merge(a, b)
-	return PolicySetting{earlier.key, value, rule}, clash
 }

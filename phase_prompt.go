@@ -12,14 +12,14 @@ type UserPrompt struct{ input[userPrompt] }
 
 type userPrompt struct {
 	Text     string  `json:"text" jsonschema:"the user's text"`
-	Original *string `json:"original,omitempty" jsonschema:"what the user typed, if a hook rewrote it; empty counts"`
+	Original *string `json:"original,omitempty" jsonschema:"the text that the user typed, if a hook rewrote it; may be empty"`
 	Parts    int     `json:"parts,omitempty" jsonschema:"how many images and files come with the text"`
 }
 
-// Text is the user's text, as the hooks before this one left it.
+// Text is the user's text, after the hooks before this one.
 func (p UserPrompt) Text() string { return p.data().Text }
 
-// Original is what the user typed.
+// Original is the text that the user typed.
 func (p UserPrompt) Original() string {
 	if d := p.data(); d.Original != nil {
 		return *d.Original
@@ -43,7 +43,7 @@ func (p UserPrompt) rewritten(v PromptVerdict) (UserPrompt, error) {
 	return UserPrompt{newInput(p.scope(), d)}, nil
 }
 
-// PromptDecision is what a PromptVerdict says about the message.
+// promptDecision is the decision of a PromptVerdict.
 type promptDecision string
 
 // The decisions at user.prompt.submit. The zero value passes.
@@ -52,14 +52,15 @@ const (
 	promptDeny promptDecision = "deny"
 )
 
-// PromptVerdict is the answer at user.prompt.submit. Its zero value passes.
+// PromptVerdict is the answer at user.prompt.submit. Its zero value passes. Decision is
+// "deny" or empty; [DenyPrompt] sets it.
 type PromptVerdict struct {
 	Decision promptDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
 	Reason   string         `json:"reason,omitempty" jsonschema:"why"`
-	// Prompt replaces the user's text; empty counts.
-	Prompt *string `json:"prompt,omitempty" jsonschema:"the text to put in the place of the user's, where granted"`
-	// Reply answers in the model's place; the model is not called.
-	Reply *string `json:"answer,omitempty" jsonschema:"the answer to give in the model's place, where granted"`
+	// Prompt replaces the user's text, even if it is empty. Nil keeps the text.
+	Prompt *string `json:"prompt,omitempty" jsonschema:"the text that replaces the user's, if granted"`
+	// Reply is the answer. The model is not called.
+	Reply *string `json:"answer,omitempty" jsonschema:"the answer that replaces the model's, if granted"`
 	Aside
 }
 
@@ -68,19 +69,19 @@ func DenyPrompt(reason string) PromptVerdict {
 	return PromptVerdict{Decision: promptDeny, Reason: reason}
 }
 
-// RewritePrompt replaces the user's text. The subscription must have the
-// capability hook.CanRewritePrompt.
+// RewritePrompt replaces the user's text. The subscription needs the capability
+// hook.CanRewritePrompt.
 func RewritePrompt(text string) PromptVerdict { return PromptVerdict{Prompt: &text} }
 
-// AnswerPrompt answers in the model's place. The subscription must have the
-// capability hook.CanAnswer.
+// AnswerPrompt answers instead of the model. The subscription needs the capability
+// hook.CanAnswer.
 func AnswerPrompt(text string) PromptVerdict { return PromptVerdict{Reply: &text} }
 
 func (v PromptVerdict) decision() promptDecision {
 	return knownDecision(v.Decision, promptDecisions, promptDeny)
 }
 
-// Answer reports what the verdict asks for.
+// Answer returns what the verdict asks for.
 func (v PromptVerdict) Answer() *hook.Answer {
 	severity := hook.SeverityPass
 	var parts []hook.Part
@@ -101,7 +102,7 @@ func mergePrompt(m *hook.Merging, merged, v PromptVerdict) PromptVerdict {
 	if m.Wins {
 		merged.Decision, merged.Reason = v.decision(), v.Reason
 	}
-	if v.Prompt != nil { // rewriters run in order: the last one saw the others
+	if v.Prompt != nil { // rewriters run in order: the last one saw the text of the others
 		merged.Prompt = v.Prompt
 	}
 	if merged.Reply == nil {
@@ -123,10 +124,10 @@ type stopAttempt struct {
 // Text is the model's last text.
 func (s StopAttempt) Text() string { return s.data().Text }
 
-// Continuations is how often this turn was made to continue.
+// Continuations is how many times the turn was made to continue.
 func (s StopAttempt) Continuations() int { return s.data().Continuations }
 
-// StopDecision is what a StopVerdict says about ending the turn.
+// stopDecision is the decision of a StopVerdict.
 type stopDecision string
 
 // The decisions at turn.stop. The zero value lets the turn end.
@@ -135,14 +136,15 @@ const (
 	stopContinue stopDecision = "continue"
 )
 
-// StopVerdict is the answer at turn.stop. Its zero value lets the turn end.
+// StopVerdict is the answer at turn.stop. Its zero value lets the turn end. Decision is
+// "continue" or empty; [Continue] sets it.
 type StopVerdict struct {
 	Decision stopDecision `json:"decision,omitempty" jsonschema:"pass (the default) or continue"`
-	Reason   string       `json:"reason,omitempty" jsonschema:"what is left to do, told to the model"`
+	Reason   string       `json:"reason,omitempty" jsonschema:"what is left to do; the model gets it"`
 	Aside
 }
 
-// Continue makes the model go on. The reason is told to it.
+// Continue makes the turn continue. The model gets the reason.
 func Continue(reason string) StopVerdict {
 	return StopVerdict{Decision: stopContinue, Reason: reason}
 }
@@ -151,7 +153,7 @@ func (v StopVerdict) decision() stopDecision {
 	return knownDecision(v.Decision, stopDecisions, stopContinue)
 }
 
-// Answer reports what the verdict asks for.
+// Answer returns what the verdict asks for.
 func (v StopVerdict) Answer() *hook.Answer {
 	if v.decision() == stopPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)

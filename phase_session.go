@@ -12,7 +12,7 @@ type sessionOpened struct {
 	Messages int    `json:"messages" jsonschema:"how many messages the transcript holds"`
 }
 
-// part tells one opening of a session from the next: its transcript grows.
+// part distinguishes one opening of a session from the next: the transcript has grown.
 func (s *sessionOpened) part() string { return s.Source + ":" + strconv.Itoa(s.Messages) }
 
 // Source says how the session was opened: new, resumed, forked or recovered.
@@ -26,7 +26,7 @@ type SessionClosed struct{ input[sessionClosed] }
 
 type sessionClosed struct {
 	Reason EndReason `json:"reason" jsonschema:"how the last turn ended"`
-	Turns  int       `json:"turns" jsonschema:"how many turns were taken"`
+	Turns  int       `json:"turns" jsonschema:"how many turns the session had"`
 }
 
 func (s *sessionClosed) part() string { return strconv.Itoa(s.Turns) }
@@ -34,5 +34,5 @@ func (s *sessionClosed) part() string { return strconv.Itoa(s.Turns) }
 // Reason is how the last turn ended.
 func (s SessionClosed) Reason() EndReason { return s.data().Reason }
 
-// Turns is how many turns were taken.
+// Turns is how many turns the session had.
 func (s SessionClosed) Turns() int { return s.data().Turns }

@@ -2,15 +2,15 @@ package belay
 
 import "github.com/belay-run/belay/hook"
 
-// SubagentCall is the input of subagent.start: a child run about to begin.
+// SubagentCall is the input of subagent.start: a child run that will begin.
 type SubagentCall struct{ input[subagentCall] }
 
 type subagentCall struct {
 	Name   string `json:"name" jsonschema:"the subagent's name"`
-	Prompt string `json:"prompt" jsonschema:"what it is asked"`
+	Prompt string `json:"prompt" jsonschema:"its task"`
 	Run    string `json:"run" jsonschema:"the child run's id"`
 	Parent string `json:"parent,omitempty" jsonschema:"the parent run's id"`
-	Depth  int    `json:"depth" jsonschema:"how deep the child is; a child of the main agent is 1"`
+	Depth  int    `json:"depth" jsonschema:"the depth of the child; a child of the main agent has depth 1"`
 	soFar
 }
 
@@ -19,7 +19,7 @@ func (s *subagentCall) part() string { return s.Run }
 // Name is the subagent's name.
 func (s SubagentCall) Name() string { return s.data().Name }
 
-// Prompt is what it is asked.
+// Prompt is the child's task.
 func (s SubagentCall) Prompt() string { return s.data().Prompt }
 
 // Run is the child run's id.
@@ -28,10 +28,10 @@ func (s SubagentCall) Run() string { return s.data().Run }
 // Parent is the parent run's id.
 func (s SubagentCall) Parent() string { return s.data().Parent }
 
-// Depth is how deep the child is.
+// Depth is the depth of the child. A child of the main agent has depth 1.
 func (s SubagentCall) Depth() int { return s.data().Depth }
 
-// SubagentDecision is what a SubagentVerdict says about the child run.
+// subagentDecision is the decision of a SubagentVerdict.
 type subagentDecision string
 
 // The decisions at subagent.start. The zero value passes.
@@ -40,7 +40,8 @@ const (
 	subagentDeny subagentDecision = "deny"
 )
 
-// SubagentVerdict is the answer at subagent.start. Its zero value passes.
+// SubagentVerdict is the answer at subagent.start. Its zero value passes. Decision is
+// "deny" or empty; [DenySubagent] sets it.
 type SubagentVerdict struct {
 	Decision subagentDecision `json:"decision,omitempty" jsonschema:"pass (the default) or deny"`
 	Reason   string           `json:"reason,omitempty" jsonschema:"why"`
@@ -56,7 +57,7 @@ func (v SubagentVerdict) decision() subagentDecision {
 	return knownDecision(v.Decision, subagentDecisions, subagentDeny)
 }
 
-// Answer reports what the verdict asks for.
+// Answer returns what the verdict asks for.
 func (v SubagentVerdict) Answer() *hook.Answer {
 	if v.decision() == subagentPass {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
@@ -74,14 +75,14 @@ func mergeSubagent(m *hook.Merging, merged, v SubagentVerdict) SubagentVerdict {
 	return merged
 }
 
-// SubagentReturn is the input of subagent.stop: a child run that is over.
+// SubagentReturn is the input of subagent.stop: a child run that has ended.
 type SubagentReturn struct{ input[subagentReturn] }
 
 type subagentReturn struct {
 	Name    string `json:"name" jsonschema:"the subagent's name"`
 	Run     string `json:"run" jsonschema:"the child run's id"`
 	Parent  string `json:"parent,omitempty" jsonschema:"the parent run's id"`
-	Depth   int    `json:"depth" jsonschema:"how deep the child is"`
+	Depth   int    `json:"depth" jsonschema:"the depth of the child"`
 	Status  string `json:"status" jsonschema:"success, error, aborted, denied or parked"`
 	Message string `json:"message,omitempty" jsonschema:"what went wrong"`
 	soFar
@@ -98,7 +99,7 @@ func (s SubagentReturn) Run() string { return s.data().Run }
 // Parent is the parent run's id.
 func (s SubagentReturn) Parent() string { return s.data().Parent }
 
-// Depth is how deep the child is.
+// Depth is the depth of the child.
 func (s SubagentReturn) Depth() int { return s.data().Depth }
 
 // Status is success, error, aborted, denied or parked.

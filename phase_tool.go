@@ -12,14 +12,14 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// ToolCall is the input of tool.pre: a call that the model asked for.
+// ToolCall is the input of tool.pre: a call that the model made.
 type ToolCall struct{ input[toolCall] }
 
 type toolCall struct {
 	ID       string  `json:"id" jsonschema:"the call's id"`
 	Tool     string  `json:"tool" jsonschema:"the tool's name"`
 	Input    rawJSON `json:"input" jsonschema:"the tool's input"`
-	Original rawJSON `json:"original,omitempty" jsonschema:"the input the model asked for, if it was rewritten"`
+	Original rawJSON `json:"original,omitempty" jsonschema:"the input that the model sent, if it was rewritten"`
 	soFar
 
 	tool *boundTool // nil outside a turn
@@ -33,10 +33,10 @@ func (c ToolCall) ID() string { return c.data().ID }
 // Tool is the tool's name.
 func (c ToolCall) Tool() string { return c.data().Tool }
 
-// Input is the tool's input, as the hooks before this one left it.
+// Input is the tool's input, after the hooks before this one.
 func (c ToolCall) Input() json.RawMessage { return json.RawMessage(c.data().Input) }
 
-// Original is the input the model asked for.
+// Original is the input that the model sent.
 func (c ToolCall) Original() json.RawMessage {
 	if d := c.data(); d.Original != "" {
 		return json.RawMessage(d.Original)
@@ -44,9 +44,9 @@ func (c ToolCall) Original() json.RawMessage {
 	return c.Input()
 }
 
-// Decode reads the input into a struct, as encoding/json does, except that an
-// input with one key twice is an error. A key that is not there leaves its field
-// as it is: a gate should treat that as an error too.
+// Decode decodes the input into a struct, as encoding/json does, except that a duplicate
+// key is an error. A missing key leaves its field unchanged: a gate should treat that as an
+// error too.
 func (c ToolCall) Decode(into any) error { return c.data().Input.decode(into) }
 
 func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
@@ -61,13 +61,13 @@ func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
 	return ToolCall{newInput(c.scope(), d)}, nil
 }
 
-// sound reports whether the input fits the tool's schema.
+// sound reports whether the input matches the tool's schema.
 func (c ToolCall) sound() bool {
 	d := c.data()
 	return d.tool == nil || len(d.tool.validate(json.RawMessage(d.Input))) == 0
 }
 
-// ToolDecision is what a ToolVerdict says about the call.
+// ToolDecision is the decision of a ToolVerdict.
 type ToolDecision string
 
 // The decisions at tool.pre, from mild to severe. The zero value passes.
@@ -81,28 +81,28 @@ const (
 // ToolVerdict is the answer at tool.pre. Its zero value is Pass.
 type ToolVerdict struct {
 	Decision ToolDecision `json:"decision,omitempty" jsonschema:"pass (the default), ask, deny or halt"`
-	Reason   string       `json:"reason,omitempty" jsonschema:"why; the model and the user are told"`
+	Reason   string       `json:"reason,omitempty" jsonschema:"why; the model and the user see it"`
 	// Input replaces the tool's input.
-	Input json.RawMessage `json:"input,omitempty" jsonschema:"the input to put in the place of the tool's, where granted"`
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"the input that replaces the tool's, if granted"`
 	Aside
 
 	askers []asker // whose answers were merged into it
 }
 
-// Pass has no objection to a tool call.
+// Pass lets the tool call run.
 var Pass ToolVerdict
 
-// Ask leaves a tool call to a person.
+// Ask requires a person's approval of the tool call.
 func Ask(reason string) ToolVerdict { return ToolVerdict{Decision: ToolAsk, Reason: reason} }
 
-// Deny refuses a tool call. The model is told the reason and goes on.
+// Deny refuses a tool call. The model gets the reason, and the turn continues.
 func Deny(reason string) ToolVerdict { return ToolVerdict{Decision: ToolDeny, Reason: reason} }
 
 // Halt refuses a tool call and ends the turn.
 func Halt(reason string) ToolVerdict { return ToolVerdict{Decision: ToolHalt, Reason: reason} }
 
-// RewriteInput replaces a tool's input by the JSON form of a value. The
-// subscription must have the capability hook.CanRewriteInput.
+// RewriteInput replaces a tool's input by the JSON form of a value. The subscription needs
+// the capability hook.CanRewriteInput.
 func RewriteInput(input any) (ToolVerdict, error) {
 	data, err := json.Marshal(input)
 	if err != nil {
@@ -119,7 +119,7 @@ func (v ToolVerdict) decision() ToolDecision {
 	return knownDecision(v.Decision, toolDecisions, ToolDeny)
 }
 
-// Answer reports what the verdict asks for.
+// Answer returns what the verdict asks for.
 func (v ToolVerdict) Answer() *hook.Answer {
 	if v.Decision == ToolPass && v.Input == nil {
 		return answer(hook.SeverityPass, nil, v.Note, v.Context...)
@@ -145,14 +145,14 @@ func mergeTool(m *hook.Merging, merged, v ToolVerdict) ToolVerdict {
 	if v.Decision == ToolAsk {
 		merged.askers = append(merged.askers, asker{by: m.From, reason: v.Reason})
 	}
-	if v.Input != nil { // rewriters run in order: the last one saw the others
-		merged.Input = slices.Clone(v.Input) // the handler may still hold its own
+	if v.Input != nil { // rewriters run in order: the last one saw the input of the others
+		merged.Input = slices.Clone(v.Input) // the handler may still use its own slice
 	}
 	merged.Aside = mergeAside(m, merged.Aside, v.Aside)
 	return merged
 }
 
-// ResultClass says what sort of error a tool's result is.
+// ResultClass is the class of an error result.
 type ResultClass string
 
 // The classes of error results.
@@ -167,7 +167,7 @@ const (
 	ClassUnavailable ResultClass = "unavailable"
 )
 
-// ToolResult is the input of tool.post: what came of a call that was started.
+// ToolResult is the input of tool.post: the result of a call that was started.
 type ToolResult struct{ input[toolResult] }
 
 type toolResult struct {
@@ -176,7 +176,7 @@ type toolResult struct {
 	Input   rawJSON       `json:"input" jsonschema:"the input it ran with"`
 	Text    string        `json:"text" jsonschema:"the text for the model"`
 	IsError bool          `json:"is_error,omitempty" jsonschema:"whether the tool failed"`
-	Class   ResultClass   `json:"class,omitempty" jsonschema:"what sort of failure"`
+	Class   ResultClass   `json:"class,omitempty" jsonschema:"the class of the failure"`
 	Latency time.Duration `json:"latency_ns,omitempty" jsonschema:"how long it ran, in nanoseconds"`
 	soFar
 }
@@ -189,16 +189,16 @@ func (r ToolResult) ID() string { return r.data().ID }
 // Tool is the tool's name.
 func (r ToolResult) Tool() string { return r.data().Tool }
 
-// Input is the input the tool ran with.
+// Input is the input that the tool ran with.
 func (r ToolResult) Input() json.RawMessage { return json.RawMessage(r.data().Input) }
 
-// Text is the result for the model, as the hooks before this one left it.
+// Text is the result for the model, after the hooks before this one.
 func (r ToolResult) Text() string { return r.data().Text }
 
 // IsError reports whether the tool failed.
 func (r ToolResult) IsError() bool { return r.data().IsError }
 
-// Class says what sort of failure it was; empty for a success.
+// Class is the class of the failure; empty for a success.
 func (r ToolResult) Class() ResultClass { return r.data().Class }
 
 // Latency is how long the tool ran.
@@ -215,17 +215,17 @@ func (r ToolResult) rewritten(v ToolReaction) (ToolResult, error) {
 
 // ToolReaction is the answer at tool.post.
 type ToolReaction struct {
-	// Result replaces the text for the model; empty counts.
-	Result *string `json:"result,omitempty" jsonschema:"the text to put in the place of the tool's result, where granted"`
+	// Result replaces the text for the model, even if it is empty. Nil keeps the text.
+	Result *string `json:"result,omitempty" jsonschema:"the text that replaces the tool's result, if granted"`
 	Aside
 }
 
-// RewriteResult replaces a tool's result. The subscription must have the
-// capability hook.CanRewriteOutput.
+// RewriteResult replaces a tool's result. The subscription needs the capability
+// hook.CanRewriteOutput.
 func RewriteResult(text string) ToolReaction { return ToolReaction{Result: &text} }
 
-// withhold keeps a result from the model when the hook that should have
-// rewritten it failed closed. What does not rewrite ends the turn instead.
+// withhold keeps a result from the model if a hook that may rewrite it failed closed. If
+// another hook failed closed, the turn ends.
 func withhold(p hook.Problem) (ToolReaction, bool) {
 	if !p.Rewrites {
 		return ToolReaction{}, false
@@ -237,7 +237,7 @@ func withhold(p hook.Problem) (ToolReaction, bool) {
 	return RewriteResult(fmt.Sprintf("[result withheld: %s]", why)), true
 }
 
-// Answer reports what the reaction asks for.
+// Answer returns what the reaction asks for.
 func (r ToolReaction) Answer() *hook.Answer {
 	var parts []hook.Part
 	if r.Result != nil {

@@ -16,8 +16,8 @@ type turnBegun struct {
 // Text is the user's text.
 func (t TurnBegun) Text() string { return t.data().Text }
 
-// TurnSoFar is the input of the phases that prepare a turn: what was said, and
-// what the phases before made of it.
+// TurnSoFar is the input of the phases that prepare a turn: the user's text, and what
+// earlier phases contributed.
 type TurnSoFar struct{ input[turnSoFar] }
 
 type turnSoFar struct {
@@ -40,7 +40,7 @@ type preflight struct {
 	Plan PreflightPlan `json:"plan" jsonschema:"what to look up before the model is asked"`
 }
 
-// PreflightPlan says what to look up before the model is asked.
+// PreflightPlan is what to look up before the model is called.
 type PreflightPlan struct {
 	// Source is planner or fallback.
 	Source string `json:"source" jsonschema:"planner, or fallback: made from the text"`
@@ -51,26 +51,26 @@ type PreflightPlan struct {
 // Text is the user's text.
 func (p Preflight) Text() string { return p.data().Text }
 
-// Plan says what to look up.
+// Plan is what to look up.
 func (p Preflight) Plan() PreflightPlan {
 	plan := p.data().Plan
 	plan.Queries = slices.Clone(plan.Queries)
 	return plan
 }
 
-// EndReason says how a turn ended: [EndTurn], [EndMaxSteps], [EndBudget], [EndAborted],
+// EndReason is how a turn ended: [EndTurn], [EndMaxSteps], [EndBudget], [EndAborted],
 // [EndRefused], [EndBlocked], [EndStuck], [EndParked] or [EndError].
 type EndReason string
 
 // The end reasons.
 const (
 	EndTurn     EndReason = "end_turn"  // the model has answered
-	EndMaxSteps EndReason = "max_steps" // it took as many steps as it may
-	EndBudget   EndReason = "budget"    // it has cost as much as it may
-	EndAborted  EndReason = "aborted"   // its context was cancelled, or whoever ranged over it left
-	EndRefused  EndReason = "refused"   // the model does not answer this
-	EndBlocked  EndReason = "blocked"   // a hook, or a directive, has ended it
-	EndStuck    EndReason = "stuck"     // the model did the same again and again
+	EndMaxSteps EndReason = "max_steps" // the limit on steps was reached
+	EndBudget   EndReason = "budget"    // the budget is used up
+	EndAborted  EndReason = "aborted"   // its context was cancelled, or the caller left the stream
+	EndRefused  EndReason = "refused"   // the model refused to answer
+	EndBlocked  EndReason = "blocked"   // a hook or a directive ended it
+	EndStuck    EndReason = "stuck"     // the model repeated the same calls
 	EndParked   EndReason = "parked"    // it waits for a person or for work elsewhere: see [Session.Resume]
 	EndError    EndReason = "error"     // the runtime failed: see the error
 )
@@ -94,7 +94,7 @@ func (t TurnEnded) Steps() int { return t.data().Steps }
 // Usage is the tokens and the cost of the turn.
 func (t TurnEnded) Usage() Usage { return t.data().Usage }
 
-// TurnFailure is the input of error.
+// TurnFailure is the input of the phase error.
 type TurnFailure struct{ input[turnFailure] }
 
 type turnFailure struct {
@@ -109,8 +109,8 @@ func (f TurnFailure) Class() string { return f.data().Class }
 // Message is what happened.
 func (f TurnFailure) Message() string { return f.data().Message }
 
-// PromptManifest is the input of turn.post_prompt_compile: what the prompt is
-// made of, without its words.
+// PromptManifest is the input of turn.post_prompt_compile: the parts of the prompt, without
+// their text.
 type PromptManifest struct{ input[promptManifest] }
 
 type promptManifest struct {
@@ -124,7 +124,7 @@ type promptManifest struct {
 type ManifestPart struct {
 	Kind string `json:"kind" jsonschema:"agent, environment, section, context, tools"`
 	ID   string `json:"id,omitempty" jsonschema:"the section's or the entry's id"`
-	// From is the subscription or extension it came from.
+	// From is the subscription or extension that the part came from.
 	From string `json:"from,omitempty" jsonschema:"the subscription or extension it came from"`
 	Size int    `json:"size" jsonschema:"in characters"`
 	Hash string `json:"hash" jsonschema:"sha256: of the part"`
@@ -133,7 +133,7 @@ type ManifestPart struct {
 // Parts are the parts of the prompt, in order.
 func (p PromptManifest) Parts() []ManifestPart { return slices.Clone(p.data().Parts) }
 
-// Size is the characters in all.
+// Size is the number of characters of the prompt.
 func (p PromptManifest) Size() int { return p.data().Size }
 
 // Hash is the hash of the whole prompt.

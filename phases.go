@@ -4,9 +4,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// This table is the one place that says what the phases are, in the order a turn
-// meets them: docs/hooks.md and the JSON Schemas are made from it. A phase's input
-// and answer are in the file of its topic.
+// This table lists the phases in the order in which a turn reaches them. docs/hooks.md and
+// the JSON Schemas are made from it. The input and the answer of a phase are in the file of
+// its topic.
 
 // SessionStart fires when a session is opened (source: new, resumed, forked,
 // recovered), before its first model request.
@@ -293,7 +293,7 @@ var SessionEnd = define(hook.Definition[SessionClosed, Note]{
 	Merge:        mergeNote,
 })
 
-// Phases lists every phase, in the order a turn meets them.
+// Phases returns every phase, in the order in which a turn reaches them.
 func Phases() []hook.AnyPhase {
 	return []hook.AnyPhase{
 		SessionStart, UserPromptSubmit, TurnPrePolicy, TurnPrePromptContext, TurnPostPreflightPromptContext,
@@ -303,8 +303,7 @@ func Phases() []hook.AnyPhase {
 	}
 }
 
-// noting is what an observe phase takes, besides what every phase but those
-// takes.
+// noting are the capabilities at an observe phase. Other phases have them too.
 const (
 	noting  = hook.CanAudit | hook.CanSchedule
 	besides = noting | hook.CanAddContext

@@ -10,13 +10,13 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Reach is what an agent may use in a turn. The zero value is that of an agent without a
-// name that may use everything.
+// Reach describes what an agent may use in a turn. The zero value has no agent name and
+// allows everything.
 type Reach struct {
 	// Agent is the agent's name.
 	Agent string
-	// Window is the context window of the model that is asked next, in tokens. It is zero
-	// where it is unknown, and in what ReachOf returns. Lists that the model reads can grow
+	// Window is the context window, in tokens, of the model that gets the next request. It
+	// is zero if it is unknown, and in the result of ReachOf. Lists for the model can grow
 	// with it.
 	Window int
 
@@ -60,16 +60,15 @@ type ResourceExtension interface {
 	Extension
 	// Resources returns the kinds that the extension enforces: keys of Options.Resources.
 	Resources() []string
-	// For returns the extension with nothing but what a reach allows. The agent calls the
-	// methods of StepToolExtension and NameExtension on the returned value, and not on
-	// the extension. For is called before each message and each model request, and should
-	// be cheap.
+	// For returns the extension restricted to what a reach allows. The agent calls the
+	// methods of StepToolExtension and NameExtension on the returned value. For is called
+	// before each message and each model request, and should be cheap.
 	For(reach Reach) Extension
 }
 
-// kinds returns the kinds of resources that are enforced for an extension. For one that is
-// no ResourceExtension this is its name: the loop then enforces the names of its tools, and
-// those that users type. An extension with neither has no kinds.
+// kinds returns the kinds of resources that are enforced for an extension. If it is not a
+// ResourceExtension, this is its name: the loop then enforces the names of its tools and
+// the names that users type. An extension with neither has no kinds.
 func (a *Agent) kinds(i int) (kinds []string, err error) {
 	e := a.opts.Extensions[i]
 	if r, ok := e.(ResourceExtension); ok {
@@ -85,8 +84,8 @@ func (a *Agent) kinds(i int) (kinds []string, err error) {
 	return kinds, err
 }
 
-// checkResources refuses kinds that no extension enforces: the model would be told of a
-// restriction that does not exist.
+// checkResources refuses kinds that no extension enforces: the model would otherwise be
+// told about a restriction that does not exist.
 func (a *Agent) checkResources() error {
 	var known []string
 	for i := range a.opts.Extensions {
@@ -109,7 +108,7 @@ func (a *Agent) checkResources() error {
 	return nil
 }
 
-// reach returns what the agent may use by itself, without the limits of agents above it.
+// reach returns what the agent may use, without the limits of agents above it.
 func (a *Agent) reach() Reach {
 	return Reach{Agent: a.opts.Name, Window: cmp.Or(a.opts.Compaction.Window, a.model.info.Window), limits: a.limits}
 }
@@ -128,10 +127,10 @@ func (t *turn) limit(ctx context.Context) context.Context {
 	if t.limits == nil && ctx.Value(reachKey{}) == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, reachKey{}, Reach{Agent: t.agent.opts.Name, limits: t.limits}) // which model answers is not known yet
+	return context.WithValue(ctx, reachKey{}, Reach{Agent: t.agent.opts.Name, limits: t.limits}) // the model that answers is not known yet
 }
 
-// limitsBelow returns the limits of the agent as a child of one that has limits itself. It
+// limitsBelow returns the limits of the agent as a child of an agent with limits. It
 // returns the same pointer for each task of a parent, because caches use it as a key.
 func (a *Agent) limitsBelow(above *limits) *limits {
 	switch {
@@ -148,7 +147,7 @@ func (a *Agent) limitsBelow(above *limits) *limits {
 	return next
 }
 
-// extension returns an extension with what a reach allows.
+// extension returns an extension restricted to a reach.
 func (a *Agent) extension(i int, reach Reach) (e Extension, err error) { //nolint:ireturn // it is one of several extensions
 	e = a.opts.Extensions[i]
 	r, ok := e.(ResourceExtension)
@@ -164,12 +163,12 @@ func (a *Agent) extension(i int, reach Reach) (e Extension, err error) { //nolin
 	return e, err
 }
 
-// namesOf returns an extension that answers to names which users type, and a function that
-// reports whether it answers to one. Both are nil if it answers to none.
+// namesOf returns an extension with names that users type, and a function that reports
+// whether a name belongs to it. Both are nil if it has none.
 func (a *Agent) namesOf(i int, reach Reach) (NameExtension, func(name string) bool) { //nolint:ireturn // it is one of several extensions
 	e, err := a.extension(i, reach)
 	if err != nil {
-		a.opts.Logger.Warn("an extension answers to no names", "agent", a.opts.Name, "error", err)
+		a.opts.Logger.Warn("the names of an extension cannot be used", "agent", a.opts.Name, "error", err)
 		return nil, nil
 	}
 	n, ok := e.(NameExtension)

@@ -13,28 +13,28 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Questions about sessions that callers ask with errors.Is.
+// Errors about sessions, for errors.Is.
 var (
-	// ErrBusy says that the session is taking another turn.
-	ErrBusy = errors.New("belay: the session is taking another turn")
-	// ErrParked says that the session's last turn waits for someone: decide its
-	// approvals and call Resume, or call Abandon.
-	ErrParked = errors.New("belay: the last turn is parked: decide what it waits for and resume it, or abandon it")
-	// ErrNoTurn says that there is no turn to go on with.
-	ErrNoTurn = errors.New("belay: no turn is under way: there is nothing to resume, take one with Run or Turn")
-	// ErrClosed says that the session, or its agent, was closed. Agent.Session
-	// opens a session again.
-	ErrClosed = errors.New("belay: it was closed")
+	// ErrBusy says that the session is running another turn.
+	ErrBusy = errors.New("belay: the session is running another turn")
+	// ErrParked says that the session's last turn is parked: decide its approvals and call
+	// Resume, or call Abandon.
+	ErrParked = errors.New("belay: the last turn is parked: decide its approvals and resume it, or abandon it")
+	// ErrNoTurn says that there is no turn to resume.
+	ErrNoTurn = errors.New("belay: there is no turn to resume: start one with Run or Turn")
+	// ErrClosed says that the session or its agent was closed. Agent.Session opens a
+	// session again.
+	ErrClosed = errors.New("belay: the session or its agent was closed")
 )
 
-// Session is a conversation. It takes one turn at a time, and is safe for
-// concurrent use. Between turns it costs its messages and little more.
+// Session is a conversation. It runs one turn at a time, and is safe for concurrent use.
+// Between turns it holds its messages and little more.
 type Session struct {
 	agent *Agent
 	id    string
-	slot  chan struct{} // held by whoever takes a turn
+	slot  chan struct{} // held while a turn runs
 
-	// What follows belongs to the holder of the slot.
+	// The fields below belong to the holder of the slot.
 
 	seq      uint64 // of the last event
 	ids      callIDs
@@ -44,58 +44,55 @@ type Session struct {
 	messages []*Message // what the model sees
 	underway *openTurn  // nil between turns
 	state    SessionState
-	model    *namedModel // in the place of the agent's
-	held     bool        // the store has given us the session
+	model    *namedModel // replaces the agent's model
+	held     bool        // this process holds the session in the store
 	started  bool        // session.start has fired
 
 	closed atomic.Bool
-	view   sync.Mutex // for those who do not hold the slot: guards writing state.Usage
+	view   sync.Mutex // guards writes of state.Usage, for readers that do not hold the slot
 }
 
-// openTurn is what the store knows of the calls of a turn under way.
+// openTurn is the stored state of the calls of a running turn.
 type openTurn struct {
-	calls []Call     // of the last response
-	asked []Approval // when the session was opened
+	calls []CallRecord // of the last response
+	asked []Approval   // when the session was opened
 }
 
-// ID is the session's id.
+// ID returns the session's id.
 func (s *Session) ID() string { return s.id }
 
-// Usage is the tokens and the cost of the session's turns, as far as they are
-// stored.
+// Usage returns the stored usage of the session's turns: tokens and cost.
 func (s *Session) Usage() Usage {
 	s.view.Lock()
 	defer s.view.Unlock()
 	return s.state.Usage
 }
 
-// Run takes a turn: it sends the user's text, with images and files if any, and
-// yields events until the turn is over. The consumer sets the pace. Leaving the
-// loop aborts the turn, and returns when its end phases are done.
+// Run runs a turn: it sends the user's text, with images and files if any, and yields
+// events until the turn is over. The consumer sets the pace. Leaving the loop aborts the
+// turn, and returns when its end phases are done.
 //
-// The last event is turn_end. An error comes after it, and only if the runtime
-// failed or the turn was aborted. Each range over what Run returns takes a turn of
-// its own.
+// The last event is turn_end. An error follows it only if the runtime failed or the turn
+// was aborted. Each range over the returned sequence runs a new turn.
 func (s *Session) Run(ctx context.Context, text string, parts ...Part) iter.Seq2[Event, error] {
 	return s.stream(ctx, func(t *turn) EndReason { return t.user(text, parts) })
 }
 
-// Turn takes a turn and returns when it is over. An error means that the runtime
-// failed or that the turn was aborted; whatever came of the turn is returned too.
+// Turn runs a turn and returns when it is over. An error means that the runtime failed or
+// that the turn was aborted. The turn is returned in that case too.
 func (s *Session) Turn(ctx context.Context, text string, parts ...Part) (*Turn, error) {
 	return s.take(ctx, func(t *turn) EndReason { return t.user(text, parts) })
 }
 
-// Resume goes on with a turn that is parked, or that was under way when its
-// process ended. If what it waits for is not decided, it ends parked again.
-// ErrNoTurn: there is none. [*MissingToolError]: calls that are to run are of tools that
-// the agent does not have now.
+// Resume continues a turn that is parked, or that was running when its process ended. If
+// its approvals are not decided, it ends parked again. ErrNoTurn: there is no such turn.
+// [*MissingToolError]: the agent does not have the tools of calls that would run now.
 func (s *Session) Resume(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, (*turn).resume)
 }
 
-// Abandon ends a turn that is parked, or that was under way when its process
-// ended: its open calls get aborted results. ErrNoTurn: there is none.
+// Abandon ends a turn that is parked, or that was running when its process ended. Its open
+// calls get aborted results. ErrNoTurn: there is no such turn.
 func (s *Session) Abandon(ctx context.Context) (*Turn, error) {
 	return s.take(ctx, func(t *turn) EndReason {
 		if t.session.state.Turn == nil {
@@ -108,8 +105,7 @@ func (s *Session) Abandon(ctx context.Context) (*Turn, error) {
 	})
 }
 
-// Await takes the turn of a stream and returns it when it is over, as
-// [Session.Turn] does.
+// Await reads a stream to its end and returns the turn, as [Session.Turn] does.
 func Await(stream iter.Seq2[Event, error]) (*Turn, error) {
 	var end *Turn
 	for event, err := range stream {
@@ -123,7 +119,7 @@ func Await(stream iter.Seq2[Event, error]) (*Turn, error) {
 	return end, nil
 }
 
-// Compact sums the context up now.
+// Compact summarizes the context now.
 func (s *Session) Compact(ctx context.Context) error {
 	_, err := s.take(ctx, func(t *turn) EndReason {
 		t.quiet = true
@@ -135,8 +131,7 @@ func (s *Session) Compact(ctx context.Context) error {
 	return err
 }
 
-// SetReminders changes how the session tells the model what hooks say. It holds
-// from the next turn on.
+// SetReminders changes the reminder settings of the session, from the next turn on.
 func (s *Session) SetReminders(ctx context.Context, settings ReminderSettings) error {
 	if !utf8.ValidString(settings.Standing) {
 		return errors.New("set reminders: the standing reminder is not UTF-8")
@@ -152,14 +147,14 @@ func (s *Session) SetReminders(ctx context.Context, settings ReminderSettings) e
 	return err
 }
 
-// Messages reads the whole transcript, oldest first: what was summed up too.
+// Messages returns the whole transcript, oldest message first, including messages that were
+// summarized.
 func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.agent.store.Read(ctx, s.id, 0)
 }
 
-// Fork makes a session that begins with this one's messages up to the one
-// numbered at, and goes its own way. Calls that have no results by then get
-// aborted ones.
+// Fork makes a new session that begins with this one's messages up to number at. Calls
+// without results get aborted ones.
 func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, error) {
 	var copied []*Message
 	for m, err := range s.agent.store.Read(ctx, s.id, 0) {
@@ -175,7 +170,7 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 		return nil, fmt.Errorf("fork %q: %w: it has no message %d", s.id, ErrNotFound, at)
 	}
 	visible := Visible(copied)
-	if last := visible[len(visible)-1]; len(last.Calls()) > 0 { // a summary may stand behind them
+	if last := visible[len(visible)-1]; len(last.Calls()) > 0 { // a summary may come after them
 		results := &Message{Seq: at + 1, Turn: last.Turn, Step: last.Step, Role: RoleUser, Kind: KindResults, Time: last.Time}
 		for _, c := range last.Calls() {
 			results.Parts = append(results.Parts, resultPart(c, Failed(ClassAborted, "The session was forked before this call was answered.")))
@@ -199,9 +194,9 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 	return s.agent.Session(id), nil
 }
 
-// Close ends the session in this process: session.end fires if it was opened,
-// and another process can take it. It waits for a turn under way. Nothing is
-// lost: opening it again goes on where it stood.
+// Close ends the session in this process: session.end fires if the session was opened, and
+// another process can open it. Close waits for a running turn. Nothing is lost: the session
+// can be opened again.
 func (s *Session) Close(ctx context.Context) (err error) {
 	if err := s.acquire(ctx, closing); err != nil {
 		if errors.Is(err, ErrClosed) {
@@ -211,10 +206,10 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	}
 	defer func() { <-s.slot }()
 	s.closed.Store(true)
-	defer s.agent.forget(s) // when the store has it back
+	defer s.agent.forget(s) // after the store has released it
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.agent.opts.Limits.End)
 	defer cancel()
-	defer func() { // however the hooks of session.end come to their end
+	defer func() { // whatever the hooks of session.end do
 		if s.held {
 			s.held = false
 			err = errors.Join(err, s.agent.store.Release(context.WithoutCancel(ctx), s.id, s.epoch))
@@ -233,7 +228,7 @@ func (s *Session) Close(ctx context.Context) (err error) {
 func (s *Session) fireEnd(ctx context.Context) (err error) {
 	snap := s.agent.hooks.Snapshot()
 	defer func() { err = errors.Join(err, snap.Release(context.WithoutCancel(ctx))) }()
-	if l := lineageOf(ctx); l != nil { // a child's, and its parent's turn is still under way
+	if l := lineageOf(ctx); l != nil { // a child session, whose parent's turn is still running
 		if err := snap.Inherit(l.parent.snap); err != nil {
 			return fmt.Errorf("the parent's turn is over: %w", err)
 		}
@@ -244,17 +239,17 @@ func (s *Session) fireEnd(ctx context.Context) (err error) {
 	scope := &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
 	outcome, err := SessionEnd.Dispatch(ctx, snap, SessionClosed{newInput(scope, sessionClosed{Reason: s.state.Last, Turns: s.state.Turns})})
 	s.agent.reportFailures(scope, outcome.Diagnostics)
-	if len(outcome.Output.shown) > 0 && s.held { // the model is told when the session is opened again
+	if len(outcome.Output.shown) > 0 && s.held { // the model gets it when the session is opened again
 		s.state.Pending = appendAside(s.state.Pending, Aside{Note: outcome.Output})
 		err = errors.Join(err, s.agent.store.Commit(ctx, &Commit{Session: s.id, Epoch: s.epoch, State: &s.state}))
 	}
 	return err
 }
 
-// closing waits for the session as BusyQueue does, for the one who closes it.
+// closing waits for the session as BusyQueue does.
 const closing BusyMode = "closing"
 
-// acquire takes the session for a turn.
+// acquire waits for the session's slot, for a turn.
 func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
 	select {
 	case s.slot <- struct{}{}:
@@ -275,21 +270,21 @@ func (s *Session) acquire(ctx context.Context, busy BusyMode) error {
 	return nil
 }
 
-// open reads the session from the store, if that has not been done or a failed
-// commit left doubt about what is there.
+// open reads the session from the store, unless it was read before. It reads again after a
+// failed commit, because the stored state is unknown then.
 func (s *Session) open(ctx context.Context) error {
 	if s.held {
 		return nil
 	}
 	if s.id == "" {
-		return errors.New("open session: it has no id: a session needs one, under which it is found again")
+		return errors.New("open session: the session has no id: give it one")
 	}
 	stored, err := s.agent.store.Open(ctx, s.id)
 	if errors.Is(err, ErrHeld) && s.epoch != 0 && s.agent.store.Release(ctx, s.id, s.epoch) == nil {
-		stored, err = s.agent.store.Open(ctx, s.id) // it was us: letting go had failed
+		stored, err = s.agent.store.Open(ctx, s.id) // this agent held it: an earlier release had failed
 	}
 	if err != nil {
-		return err // stores say which session it is
+		return err // the errors of stores name the session
 	}
 	s.held = true
 	s.ids = callIDs{}
@@ -304,8 +299,8 @@ func (s *Session) open(ctx context.Context) error {
 	return nil
 }
 
-// release gives up the session after a commit that failed. The next turn reads from the
-// store again.
+// release releases the session after a failed commit. The next turn reads it from the store
+// again.
 func (s *Session) release(ctx context.Context) {
 	if s.held {
 		s.held = false
@@ -322,7 +317,7 @@ func (s *Session) addUsage(u Usage) {
 	s.state.Usage = s.state.Usage.add(u)
 }
 
-// source says how the session was opened.
+// source returns how the session was opened.
 func (s *Session) source() string {
 	switch {
 	case s.state.Turn != nil && !s.state.Turn.Parked:
@@ -338,9 +333,9 @@ func (s *Session) source() string {
 	}
 }
 
-// SetModel has another model answer, from the next turn on. Tools and history go
-// along. A session that is opened again later, by whatever process, finds the model
-// by its name: see [Options.Models].
+// SetModel switches to another model, from the next turn on. Tools and history stay. When
+// the session is opened later, by any process, [Options.Models] finds the model by its
+// name.
 func (s *Session) SetModel(ctx context.Context, model Model) error {
 	n, err := s.agent.usable(model)
 	if err != nil {
@@ -357,7 +352,7 @@ func (s *Session) SetModel(ctx context.Context, model Model) error {
 	return err
 }
 
-// keepModel makes a model the session's.
+// keepModel makes a model the session's own.
 func (s *Session) keepModel(n *namedModel) {
 	s.model, s.state.Model = n, n.info.Name
 	if same(n.Model, s.agent.model.Model) {

@@ -10,78 +10,76 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 )
 
-// Store keeps sessions: their messages, the states of their calls, approvals,
-// and, if it is a [JournalStore], the records of hooks. The conformance suite in
-// store/storetest says exactly what an implementation must do.
+// Store keeps sessions: their messages, the states of their calls, their approvals and, if
+// it is a [JournalStore], the records of hooks. The conformance suite in store/storetest
+// checks what a store must do.
 //
-// A commit is data, so that an implementation can write it with whatever
-// transaction its database has, join several into one, and enqueue jobs in the
-// same transaction.
+// A commit is plain data. An implementation can write it in its database's own transaction,
+// join several commits into one, and enqueue jobs in the same transaction.
 type Store interface {
-	// Open takes hold of a session, creating it if there is none, and reads it.
-	// Until Release, or until the holder counts as gone, no other can open it:
-	// ErrHeld. Every hold has an epoch that none before it had.
+	// Open takes a hold on a session and reads it. It creates the session if there is none.
+	// Until Release, or until the holder counts as gone, no other process can open it:
+	// ErrHeld. Every hold has a new epoch.
 	Open(ctx context.Context, session string) (*Stored, error)
-	// Commit writes all of c or nothing, durably. ErrFenced: the epoch is not
-	// that of the session's hold. ErrConflict: the messages do not follow on the
-	// last one, or a call is of a message that is not stored.
-	// hook.ErrQueueFull: the jobs do not fit. After any other error, a cancelled
-	// context's too, all of it is stored or nothing, and Open tells which.
+	// Commit writes all of c or nothing, durably. ErrFenced: the epoch is not that of the
+	// current hold. ErrConflict: the messages do not follow the last stored one, or a call
+	// belongs to a message that is not stored. hook.ErrQueueFull: there is no room for the
+	// jobs. After any other error, including a cancelled context, either all of it or
+	// nothing is stored. Open then reads which.
 	//
-	// The commit is the caller's again when Commit returns, with its slices and
-	// its state; messages, inputs and results are never changed in place.
+	// After Commit returns, the caller may reuse the commit, its slices and its state.
+	// Messages, inputs and results never change in place.
 	Commit(ctx context.Context, c *Commit) error
-	// Release lets go of a session. The wrong epoch is harmless.
+	// Release releases the hold on a session. It does nothing if the epoch is wrong.
 	Release(ctx context.Context, session string, epoch int64) error
-	// Read yields the messages of a session behind the one numbered after,
-	// oldest first. ErrNotFound: there is no such session. It needs no hold.
+	// Read yields the messages of a session after the one with the number after, oldest
+	// first. ErrNotFound: there is no such session. It needs no hold.
 	Read(ctx context.Context, session string, after int64) iter.Seq2[*Message, error]
-	// Decide stores the decision of a pending approval, once: see Decision. It
-	// needs no hold: a person decides while the session is parked or waits. What
-	// [Approval.Accepts] says against it is the error, and the approval is returned
-	// as it stands: so a second one is told who was first. ErrNotFound: there is no
-	// such approval.
+	// Decide stores the decision about a pending approval, once: see Decision. It needs no
+	// hold: a person decides while the session is parked or waits. If [Approval.Accepts]
+	// returns an error, Decide returns it with the approval as it is stored, which names
+	// the one who decided first. ErrNotFound: there is no such approval.
 	Decide(ctx context.Context, d Decision) (Approval, error)
 }
 
-// JournalStore is a Store that keeps the records of hooks too, and the jobs they
-// schedule. Without it the agent's journal and queue are apart from the
-// transcript.
+// JournalStore is a Store that also keeps the records of hooks and the jobs that they
+// schedule. Without it the agent's journal and queue are separate from the transcript.
 type JournalStore interface {
 	Store
-	// Journal takes the runs that no commit carries, such as those that end after
-	// their turn.
+	// Journal returns the journal for runs that are not part of a commit, such as those
+	// that end after their turn.
 	Journal() hook.Journal
-	// Queue takes background work; nil if the store has none.
+	// Queue returns the queue for background jobs, or nil if the store has none.
 	Queue() hook.Queue
 }
 
-// ListStore is a Store that can be looked through, for listings and inboxes.
-// Without it, one must know the ids.
+// ListStore is a Store that can list sessions and approvals. Without it, callers must know
+// the ids.
 type ListStore interface {
 	Store
-	// Sessions yields the sessions that match, the last changed first.
+	// Sessions yields the sessions that match, the most recently changed first.
 	Sessions(ctx context.Context, filter SessionFilter) iter.Seq2[SessionInfo, error]
-	// Approvals yields the approvals that match, the oldest first.
+	// Approvals yields the approvals that match, oldest first.
 	Approvals(ctx context.Context, filter ApprovalFilter) iter.Seq2[Approval, error]
 }
 
 // SessionFilter selects sessions. Every field that is set must match.
 type SessionFilter struct {
-	// Prefix is how their ids begin.
+	// Prefix is the beginning of the ids.
 	Prefix string
-	// Open selects those with a turn under way, parked ones too.
+	// Open selects sessions with a running or parked turn.
 	Open bool
-	// Limit stops after so many. Defaults to all.
+	// Limit is the maximum number. Defaults to all.
 	Limit int
 }
 
-// SessionInfo is what a listing tells of a session.
+// SessionInfo describes a session in a list.
 type SessionInfo struct {
 	ID string `json:"id"`
-	// Created and Changed are when it was first and last committed to, or opened.
+	// Created and Changed are the times of the first and the last commit, or of Open.
 	Created time.Time `json:"created"`
 	Changed time.Time `json:"changed"`
 	// Last is the number of the last message, 0 if there is none.
@@ -94,99 +92,99 @@ type SessionInfo struct {
 // ApprovalFilter selects approvals. Every field that is set must match.
 type ApprovalFilter struct {
 	Session string
-	// Pending selects those that nobody has decided.
+	// Pending selects approvals that are not decided.
 	Pending bool
-	// Limit stops after so many. Defaults to all.
+	// Limit is the maximum number. Defaults to all.
 	Limit int
 }
 
-// Questions about a store that callers ask with errors.Is.
+// Errors of a store, for errors.Is.
 var (
-	// ErrNotFound says that there is nothing of that name.
+	// ErrNotFound says that there is nothing with that name.
 	ErrNotFound = errors.New("belay: not found")
 	// ErrHeld says that another process, or another agent, holds the session.
-	ErrHeld = errors.New("belay: the session is held elsewhere")
-	// ErrFenced says that the hold on the session was lost to another.
-	ErrFenced = errors.New("belay: the hold on the session was lost")
-	// ErrConflict says that a commit does not follow on what is stored.
-	ErrConflict = errors.New("belay: the commit does not follow on what is stored")
+	ErrHeld = errors.New("belay: another process or agent holds the session")
+	// ErrFenced says that another process has taken over the hold on the session.
+	ErrFenced = errors.New("belay: another process has taken over the session")
+	// ErrConflict says that a commit does not follow what is stored.
+	ErrConflict = errors.New("belay: the commit does not follow what is stored")
 )
 
-// Stored is a session as it is kept.
+// Stored is a session as it is stored.
 type Stored struct {
-	// Epoch is the holder's number, which every commit carries.
+	// Epoch is the number of the hold. Every commit carries it.
 	Epoch int64
-	// Messages are what the model sees, as [Visible] says. They may be appended
-	// to and not written to.
+	// Messages are the messages that the model sees, see [Visible]. The caller may append
+	// to the slice but not change its elements.
 	Messages []*Message
 	// Last is the number of the last message, 0 if there is none.
 	Last int64
 	// Calls are those of the last response, if it has any, by index.
-	Calls []Call
+	Calls []CallRecord
 	// Approvals are those asked since the last response.
 	Approvals []Approval
 	State     SessionState
 }
 
-// Commit is what is stored in one transaction.
+// Commit is stored in one transaction.
 type Commit struct {
 	Session string
 	Epoch   int64
-	// Messages follow on the last one stored, without a gap.
+	// Messages follow the last stored one, without a gap.
 	Messages []*Message
-	// Amended replaces the last message of the session, which has the same number. It is
-	// a response that was stored before hooks judged its calls, and that now says which
-	// inputs they rewrote. ErrConflict: it is not the last message stored before this
-	// commit. Nil leaves all messages as they are.
+	// Amended replaces the last message of the session, which has the same number. It is a
+	// response that was stored before hooks checked its calls, now with the inputs that
+	// they rewrote. ErrConflict: it is not the last message stored before this commit. Nil
+	// changes no message.
 	Amended *Message
-	// Calls replace those of the same Message and Index.
-	Calls []Call
-	// Approvals replace those of the same ID that are pending. One that is
-	// decided stays as it is, and the commit stands.
+	// Calls replace those with the same Message and Index.
+	Calls []CallRecord
+	// Approvals replace pending ones with the same ID. A decided one stays as it is, and
+	// that is no error.
 	Approvals []Approval
 	// Runs are records of hooks, for the journal.
 	Runs []hook.Run
-	// Jobs are enqueued in the same transaction. Those of hooks come by way of
-	// the Queue, together with their own records.
+	// Jobs are enqueued in the same transaction. The jobs of hooks come through the Queue,
+	// with their own records.
 	Jobs []hook.Job
-	// State replaces the session's. Nil leaves it.
+	// State replaces the session's state. Nil keeps it.
 	State *SessionState
-	// Queued is the id of the queued turn that this commit takes up: it waits no
-	// longer. ErrConflict: it does not wait. It is for a [TurnStore] and empty for
+	// Queued is the id of the queued turn that begins with this commit and leaves the
+	// queue. ErrConflict: it is not in the queue. It is for a [TurnStore], and empty for
 	// others.
 	Queued string
 }
 
-// SessionState is what a session remembers besides its messages.
+// SessionState is the state of a session besides its messages.
 type SessionState struct {
 	// Turns counts the turns begun, and Last is how the last one ended.
 	Turns int       `json:"turns"`
 	Last  EndReason `json:"last,omitempty"`
-	// Ending says who ended the last turn, or what went wrong, if anything did.
+	// Ending says who ended the last turn, or what went wrong. Nil if it ended normally.
 	Ending *Ending `json:"ending,omitempty"`
 	// Usage is the sum over all turns.
 	Usage Usage `json:"usage"`
-	// Pending are reminders that no request has carried yet.
+	// Pending are reminders that no request has included yet.
 	Pending []PendingReminder `json:"pending,omitempty"`
 	// Reminders are the session's settings.
 	Reminders ReminderSettings `json:"reminders,omitzero"`
-	// Agent is the name of the agent that took the last turn.
+	// Agent is the name of the agent that ran the last turn.
 	Agent string `json:"agent,omitempty"`
-	// Turn is the turn under way: nil between turns.
+	// Turn is the open turn: nil between turns.
 	Turn *TurnState `json:"turn,omitempty"`
-	// Model is the name of the model that answers, if it is not the agent's.
+	// Model is the name of the session's model, if it is not the agent's.
 	Model string `json:"model,omitempty"`
-	// Grants are what people allowed for more than one call, the oldest first. A
-	// fork has none of them: they were given to this session.
+	// Grants are the approvals that cover more than one call, oldest first. A fork does not
+	// get them.
 	Grants []Grant `json:"grants,omitempty"`
-	// ForkedFrom is where the session branched off.
+	// ForkedFrom is the message at which the session was forked.
 	ForkedFrom *ForkPoint `json:"forked_from,omitempty"`
 }
 
-// Ending says why a turn ended as it did.
+// Ending says why a turn ended.
 type Ending struct {
-	// By is the hook that ended a turn which is blocked, and Why what it said, or what
-	// went wrong: the first part of it, if that is long.
+	// By is the hook that blocked the turn. Why is the hook's reason, or what went wrong,
+	// cut to its first part.
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
 }
@@ -197,36 +195,36 @@ type ForkPoint struct {
 	Seq     int64  `json:"seq"`
 }
 
-// TurnState is what is needed to go on with a turn, besides the transcript.
+// TurnState is what is needed to continue a turn, besides the transcript.
 type TurnState struct {
 	ID    string `json:"id"`
 	Step  int    `json:"step"`
 	Text  string `json:"text"`
 	Usage Usage  `json:"usage"`
-	// Parked says that it waits for someone; otherwise it is being taken, or was
+	// Parked says that the turn waits for someone. Otherwise it is running, or was running
 	// when its process ended.
 	Parked bool `json:"parked,omitempty"`
-	// Policy, Context, Sections and Bundles are what hooks contributed when the
-	// turn began.
-	Policy   PolicySettings  `json:"policy,omitempty"`
+	// Policy, Context, Sections and Bundles are the contributions of hooks at the beginning
+	// of the turn.
+	Policy   policy.Settings `json:"policy,omitempty"`
 	Context  []ContextEntry  `json:"context,omitempty"`
 	Sections []PromptSection `json:"sections,omitempty"`
 	Bundles  []ToolBundle    `json:"bundles,omitempty"`
-	// Model is the name of the model that answers, if one was chosen for this turn.
+	// Model is the name of the turn's model, if one was chosen for this turn.
 	Model string `json:"model,omitempty"`
-	// Appended are messages that tools added, until the results of their step are
-	// stored.
+	// Appended are messages that tools added. They are kept here until the results of their
+	// step are stored.
 	Appended []Injection `json:"appended,omitempty"`
-	// Unjudged says that the last message is a response whose gates (tool.pre,
-	// turn.stop) have not answered yet. Whoever resumes the turn asks them.
+	// Unjudged says that the last message is a response whose gates (tool.pre, turn.stop)
+	// have not answered yet. They are asked when the turn is resumed.
 	Unjudged bool `json:"unjudged,omitempty"`
-	// Continuations counts how often turn.stop made it go on.
+	// Continuations counts how many times turn.stop made the turn continue.
 	Continuations int `json:"continuations,omitempty"`
-	// Ended is how it ended, while its end phases are still to fire.
+	// Ended is how the turn ended, while its end phases have not fired.
 	Ended EndReason `json:"ended,omitempty"`
-	// Missed counts how often it was told that its answer is missing.
+	// Missed counts how many times the model was asked for its missing final answer.
 	Missed int `json:"missed,omitempty"`
-	// Warned says that the model was told that it goes in circles.
+	// Warned says that the model was warned about repeating calls.
 	Warned bool `json:"warned,omitempty"`
 	// Children is the part of Usage that the turns of subagents have used in the open step, by
 	// their ids. When a process was killed, what a child used and nobody counted is added.
@@ -250,9 +248,9 @@ const (
 	CallDone    CallState = "done"    // it has a result
 )
 
-// Call is a tool call on record.
-type Call struct {
-	// Message and Index say which call of which response it is.
+// CallRecord is the stored record of a tool call.
+type CallRecord struct {
+	// Message and Index identify the response and the call in it.
 	Message int64     `json:"message"`
 	Index   int       `json:"index"`
 	ID      string    `json:"id"`
@@ -260,17 +258,18 @@ type Call struct {
 	State   CallState `json:"state"`
 	// Input is the final input.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Wait is what a parked call waits for: an approval's id, or a name that its
-	// tool gave.
+	// Wait is what a parked call waits for: the id of an approval, or a name that its tool
+	// gave to [Park].
 	Wait string `json:"wait,omitempty"`
-	// Resumes is the name that its tool gave, even while it waits for an approval.
+	// Resumes is the name that its tool gave to [Park], even while the call waits for an
+	// approval.
 	Resumes string `json:"resumes,omitempty"`
-	// Result is set when it is done. It is also set for a call that is started and whose
-	// tool has returned, while a slow hook at tool.post is asked about it.
+	// Result is set when the call is done. It is also set for a started call whose tool has
+	// returned, while a slow hook at tool.post runs.
 	Result *Result `json:"result,omitempty"`
 }
 
-// Spent is the usage of all turns, the one under way included.
+// Spent returns the usage of all turns, including the open one.
 func (s SessionState) Spent() Usage {
 	if s.Turn == nil {
 		return s.Usage
@@ -278,10 +277,10 @@ func (s SessionState) Spent() Usage {
 	return s.Usage.add(s.Turn.Usage)
 }
 
-// blank reports whether it is the state of a session that nobody has used.
+// blank reports whether the session has never been used.
 func (s SessionState) blank() bool { return reflect.ValueOf(s).IsZero() }
 
-// Clone returns a copy that shares nothing which changes.
+// Clone returns a copy that shares nothing that can change.
 func (s SessionState) Clone() SessionState {
 	if s.Turn != nil {
 		turn := *s.Turn
@@ -294,8 +293,8 @@ func (s SessionState) Clone() SessionState {
 	return s
 }
 
-// Visible returns what a model sees of a whole transcript: all of it, or from
-// the last compaction on, with what that keeps of what came before.
+// Visible returns the part of a transcript that the model sees: all of it or, after a
+// compaction, the summary, the messages that it keeps, and what came after it.
 func Visible(messages []*Message) []*Message {
 	for i, m := range slices.Backward(messages) {
 		if !m.IsCompaction {
@@ -304,7 +303,7 @@ func Visible(messages []*Message) []*Message {
 		visible := []*Message{m}
 		if m.Keep > 0 && m.Keep <= int64(i) {
 			for _, kept := range messages[m.Keep-1 : i] {
-				if !kept.IsCompaction { // this one stands for it
+				if !kept.IsCompaction { // the summary replaces it
 					visible = append(visible, kept)
 				}
 			}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// transientStore is what an agent has without a Store: sessions for as long as
-// the agent lives. Package store/memstore also keeps records and jobs, and serves
-// several agents.
+// transientStore is the store of an agent without Options.Store. It keeps sessions in
+// memory as long as the agent lives. Package store/memstore also keeps records and jobs,
+// and serves several agents.
 type transientStore struct {
 	mu       sync.Mutex
 	epoch    int64
@@ -22,8 +22,8 @@ type transientSession struct {
 	held      bool
 	epoch     int64
 	messages  []*Message
-	response  int64  // the last one
-	calls     []Call // of the last response, by index
+	response  int64        // the last one
+	calls     []CallRecord // of the last response, by index
 	approvals []Approval
 	asked     int // the first approval of the last response
 	state     SessionState
@@ -78,7 +78,7 @@ func (t *transientStore) Commit(ctx context.Context, c *Commit) error {
 			return ErrConflict
 		}
 	}
-	if slices.ContainsFunc(c.Calls, func(call Call) bool { return call.Message < 1 || call.Message > last }) ||
+	if slices.ContainsFunc(c.Calls, func(call CallRecord) bool { return call.Message < 1 || call.Message > last }) ||
 		slices.ContainsFunc(c.Approvals, func(a Approval) bool { return a.Session != c.Session || t.elsewhere(a) }) {
 		return ErrConflict
 	}
@@ -86,7 +86,7 @@ func (t *transientStore) Commit(ctx context.Context, c *Commit) error {
 	return nil
 }
 
-// elsewhere reports whether another session has an approval of that id.
+// elsewhere reports whether another session has an approval with that id.
 func (t *transientStore) elsewhere(a Approval) bool {
 	for id, s := range t.sessions {
 		if id != a.Session && slices.ContainsFunc(s.approvals, func(have Approval) bool { return have.ID == a.ID }) {
@@ -97,7 +97,7 @@ func (t *transientStore) elsewhere(a Approval) bool {
 }
 
 func (s *transientSession) apply(c *Commit) {
-	if c.Amended != nil { // whoever reads the old slice keeps it as it was
+	if c.Amended != nil { // readers of the old slice keep it as it was
 		s.messages = append(slices.Clone(s.messages[:len(s.messages)-1]), c.Amended)
 	}
 	s.messages = append(s.messages, c.Messages...)
@@ -110,9 +110,9 @@ func (s *transientSession) apply(c *Commit) {
 		if call.Message != s.response {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(s.calls, call.Index, func(have Call, index int) int { return have.Index - index })
+		at, found := slices.BinarySearchFunc(s.calls, call.Index, func(have CallRecord, index int) int { return have.Index - index })
 		if !found {
-			s.calls = slices.Insert(s.calls, at, Call{})
+			s.calls = slices.Insert(s.calls, at, CallRecord{})
 		}
 		s.calls[at] = call
 	}
@@ -124,7 +124,7 @@ func (s *transientSession) apply(c *Commit) {
 		switch at := slices.IndexFunc(s.approvals, func(have Approval) bool { return have.ID == a.ID }); {
 		case at < 0:
 			s.approvals = append(s.approvals, a)
-		case s.approvals[at].Decided == nil: // what is decided stands
+		case s.approvals[at].Decided == nil: // a decision is final
 			s.approvals[at] = a
 		}
 	}

@@ -28,8 +28,8 @@ import (
 // A property that In does not have is refused. Where types do not do, take [NewRawTool] and
 // write the schema.
 //
-// What the function returns is the result: text as it is, a [Result] as it is, and
-// anything else as JSON. An error is told to the model.
+// The returned value is the result: a text as it is, a [Result] as it is, and anything else
+// as JSON. The model gets an error as a failed result.
 //
 // NewTool panics if there is no function, or if In cannot be described, as
 // regexp.MustCompile does for what only a programmer can get wrong. The message names the
@@ -85,9 +85,8 @@ func CallOf(ctx context.Context) *Invocation {
 	return call
 }
 
-// NewRawTool makes a tool of a function that reads its input itself. Take it
-// where the schema is not known when the program is compiled; take [NewTool]
-// elsewhere.
+// NewRawTool makes a tool from a function that decodes its input itself. Use it if the
+// schema is not known when the program is compiled; use [NewTool] otherwise.
 func NewRawTool(declaration ToolDeclaration, run func(ctx context.Context, call *Invocation) (Result, error), traits *ToolTraits) Tool { //nolint:ireturn // see NewTool
 	t := &functionTool{declaration: declaration, run: run}
 	if traits != nil {

@@ -18,7 +18,7 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 		return []string{"(root): it must be a JSON object"}
 	}
 	if strictjson.Ambiguous(input, value) {
-		return []string{"(root): a key is there twice, or in two spellings that differ only in case"}
+		return []string{"(root): a key occurs twice, or in two spellings that differ only in case"}
 	}
 	if t.input != nil {
 		t.input.DropNulls(object)
@@ -27,7 +27,7 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 		return nil
 	}
 	found := strictjson.Violations(t.schema.Schema(), value)
-	if len(found) == 0 { // what only the whole schema can tell
+	if len(found) == 0 { // only the whole schema finds it
 		found = append(found, "(root): "+t.schema.Validate(object).Error())
 	}
 	return found

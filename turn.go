@@ -4,7 +4,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Turn is a turn that is over, or parked.
+// Turn is the result of a turn that has ended or is parked.
 type Turn struct {
 	ID     string    `json:"id"`
 	Reason EndReason `json:"reason"`
@@ -12,13 +12,12 @@ type Turn struct {
 	Text  string `json:"text"`
 	Steps int    `json:"steps"`
 	Usage Usage  `json:"usage"`
-	// By and Why say who ended a turn that is blocked, or what went wrong.
+	// By and Why say who blocked the turn, or what went wrong.
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
-	// Waits are the approvals that a parked turn waits for, each with the input it
-	// is about.
+	// Waits are the approvals that a parked turn waits for, with their inputs.
 	Waits []Question `json:"waits,omitempty"`
-	// Diagnostics tell what hooks got wrong and what was cut.
+	// Diagnostics report failures of hooks, and what was cut or left out.
 	Diagnostics []hook.Diagnostic `json:"diagnostics,omitempty"`
 
 	err error

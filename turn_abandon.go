@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// abandonCalls informs the tools of started calls whose result came from elsewhere that
-// these calls will not continue.
+// abandonCalls tells the tools of started calls that these calls will not continue, because
+// their result came from elsewhere.
 func (t *turn) abandonCalls(b *batch) {
 	given := func(c *call) bool { return c.begun && c.result != nil }
 	if !slices.ContainsFunc(b.calls, given) {
@@ -31,7 +31,7 @@ func (t *turn) abandonCalls(b *batch) {
 	t.gatherWishes()
 }
 
-// abandonCall tells one tool, on a goroutine that is left behind if it heeds no
+// abandonCall calls Abandon of one tool, on a goroutine that is abandoned if it ignores its
 // deadline.
 func (t *turn) abandonCall(ctx context.Context, c *call, tool AbandonTool) {
 	over := &Controls{turn: t}
@@ -62,6 +62,6 @@ func (t *turn) abandonCall(ctx context.Context, c *call, tool AbandonTool) {
 	if err == nil {
 		return
 	}
-	t.agent.opts.Logger.WarnContext(t.base, "a call that was given up left something open", "session", t.scope.Session, "turn", t.scope.Turn, "tool", c.Tool, "call", c.ID, "error", err)
-	t.emit(Event{Kind: EventError, Text: fmt.Sprintf("tool %s: what call %s left open could not be ended: %v", c.Tool, c.ID, err), Call: c.part})
+	t.agent.opts.Logger.WarnContext(t.base, "a tool could not clean up after an abandoned call", "session", t.scope.Session, "turn", t.scope.Turn, "tool", c.Tool, "call", c.ID, "error", err)
+	t.emit(Event{Kind: EventError, Text: fmt.Sprintf("tool %s: cleaning up after call %s failed: %v", c.Tool, c.ID, err), Call: c.part})
 }

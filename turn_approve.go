@@ -15,9 +15,8 @@ import (
 // approvalPrefix begins the ids of approvals.
 const approvalPrefix = "ap-"
 
-// askApproval puts the question whether a call may run, unless a person has
-// answered it for all such calls: to hooks that may answer in a person's place, and
-// if they do not, to a person.
+// askApproval asks whether a call may run, unless a grant answers it. It asks hooks that
+// may approve instead of a person first, and then a person.
 func (t *turn) askApproval(c *call, a Authorization) {
 	left, by := t.stillAsked(c, t.session.state.Grants)
 	granted := len(left) == 0 && len(by) > 0
@@ -55,21 +54,21 @@ func (t *turn) askApproval(c *call, a Authorization) {
 		}
 	}
 	if t.asking().agent.opts.OnAsk == AskDeny {
-		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (" + cmp.Or(who.by, "it") + " asks for a person's approval, and nobody is here to give it)"})
+		t.decidedUnasked(c, Decision{By: "belay", Reason: cmp.Or(who.reason, "it needs approval") + " (" + cmp.Or(who.by, "it") + " asks for approval, and nobody can be asked here)"})
 		return
 	}
 	c.state, c.Wait = CallParked, c.approval.ID
 }
 
-// mayAllow reports whether a hook may answer in a person's place. In a child whose
-// questions are its parent's, only what it has from there may: else it would say yes to
-// what its parent wants to be asked about.
+// mayAllow reports whether a hook may approve instead of a person. In a child whose
+// questions go to its parent, only hooks of the parent may: others would approve what the
+// parent wants to be asked about.
 func (t *turn) mayAllow(subscription string) bool {
 	return t.asking() == t || t.snap.Inherited(ApprovalRequest, subscription)
 }
 
-// decidedUnasked does with a call what was decided before anyone was asked. The
-// question is told all the same, of a call that is not yet stored when it is.
+// decidedUnasked handles a decision that was made before a person was asked. The events of
+// the approval are emitted anyway, after the call is stored.
 func (t *turn) decidedUnasked(c *call, d Decision) {
 	if c.stored {
 		t.emitApproval(EventApprovalRequested, c)
@@ -77,7 +76,7 @@ func (t *turn) decidedUnasked(c *call, d Decision) {
 	t.decided(c, d)
 }
 
-// decided does with a call what was decided about it.
+// decided handles the decision about a call.
 func (t *turn) decided(c *call, d Decision) {
 	t.close1(c, d)
 	t.addGrant(c)
@@ -85,17 +84,17 @@ func (t *turn) decided(c *call, d Decision) {
 	if !d.Allow {
 		t.deny(c, d.By, d.Reason)
 	}
-	if c.stored { // else it is told when its response is
+	if c.stored { // otherwise its response emits it
 		t.emitApproval(EventApprovalDecided, c)
 	}
 }
 
-// close1 puts a decision on the call's approval and lets approval.decided know.
+// close1 stores a decision in the call's approval and fires approval.decided.
 func (t *turn) close1(c *call, d Decision) {
-	approval := *c.approval // who was told of the question keeps it as it was
+	approval := *c.approval // receivers of the earlier event keep the old value
 	d.Approval, d.Hash, d.Time = approval.ID, approval.Hash, cmp.Or(d.Time, time.Now())
 	if !d.Scope.wide() {
-		d.Scope = Scope{}
+		d.Scope = ApprovalScope{}
 	}
 	approval.Decided = &d
 	c.approval = &approval
@@ -114,7 +113,7 @@ func (t *turn) close1(c *call, d Decision) {
 	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
 
-// cancelled decides the approvals of calls that will not run: nobody can answer
+// cancelled decides the approvals of calls that will not run, because nobody can answer
 // them any more.
 func (t *turn) cancelled(b *batch, why string) {
 	for _, c := range b.calls {
@@ -132,8 +131,8 @@ func (t *turn) emitApproval(kind EventKind, c *call) {
 	}
 }
 
-// approve has a person decide the calls that wait for one, if a person can be
-// asked now. The decisions are stored before anything runs.
+// approve asks a person about the calls that wait for approval, if a person can be asked
+// now. The decisions are stored before anything runs.
 func (t *turn) approve(b *batch) error {
 	var asking []*call
 	for _, c := range b.calls {
@@ -154,8 +153,7 @@ func (t *turn) approve(b *batch) error {
 	return t.commit(nil, b.records(false), b.approvals())
 }
 
-// askPerson asks the approver. Whatever is not a clear yes to this very input is
-// a no.
+// askPerson asks the approver. Anything except a clear approval of this input is a denial.
 func (t *turn) askPerson(c *call, q *inquiry) {
 	expiring, cancel := context.WithDeadline(t.ctx, c.approval.Expires)
 	defer cancel()
@@ -169,7 +167,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	switch {
 	case t.ctx.Err() != nil:
 		return // the call is aborted, and its approval with it
-	case answered != nil && (err != nil || d.By == ""): // nobody has said a word about it
+	case answered != nil && (err != nil || d.By == ""): // the approver said nothing about it
 		d = answered.decision
 	case expiring.Err() != nil:
 		d = Decision{By: "expiry", Reason: "nobody decided in time"}
@@ -183,7 +181,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	d.By = cmp.Or(d.By, "approver")
 	if why := t.scopeFault(c, &d); why != "" {
 		t.noteNarrowed(c, why)
-		d.Scope = Scope{}
+		d.Scope = ApprovalScope{}
 	}
 	stands, theirs := t.recordDecision(c, d)
 	if said && theirs && stands.Allow != d.Allow {
@@ -192,7 +190,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	t.decided(c, stands)
 }
 
-// question is a call's approval with what it is about.
+// question returns a call's approval with its input.
 func (t *turn) question(c *call) Question {
 	q := Question{Approval: *c.approval, Input: bytes.Clone(c.Input), Agent: t.agent.opts.Name}
 	if t.lineage != nil {
@@ -201,8 +199,8 @@ func (t *turn) question(c *call) Question {
 	return q
 }
 
-// askApprover asks the approver on its own goroutine. An approver that blocks on a
-// terminal notices neither an abort nor an expiry; it is left behind then.
+// askApprover calls the approver on its own goroutine. An approver that blocks on a
+// terminal notices neither an abort nor an expiry. It is abandoned then.
 func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, context.Cause(ctx)
@@ -228,15 +226,15 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-done: // what was said in the same moment counts
+	case a := <-done: // an answer at the same moment counts
 		return a.decision, a.err
 	default:
 		return Decision{}, context.Cause(ctx)
 	}
 }
 
-// recordDecision stores a decision. If another decision was stored first, that one
-// stands. An approval that cannot be stored does not count.
+// recordDecision stores a decision. If another decision was stored first, that one is used.
+// A decision that cannot be stored does not count.
 func (t *turn) recordDecision(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
 	stored, err := t.agent.store.Decide(t.base, d)
@@ -257,8 +255,8 @@ func yesOrNo(yes bool) string {
 	return "no"
 }
 
-// canonicalHash is a hash of JSON that does not depend on white space or on the
-// order of keys.
+// canonicalHash returns a hash of JSON that does not depend on white space or the order of
+// keys.
 func canonicalHash(input json.RawMessage) string {
 	canonical, err := canonicalJSON(input)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type turnRequest struct {
 	tools   *toolset      // of this step
 	stepped *steppedTools // the tools that extensions offered for this step
-	extra   []*boundTool  // tools of this turn only
+	extra   []*boundTool  // of this turn only
 	system  string
 	placed  []*Message // the conversation with the reminders of the request in their places
 	tooFull bool       // the context is too long, and compaction failed
@@ -29,9 +29,8 @@ type turnRequest struct {
 	receive func(Chunk, error) bool // passes chunks to current
 }
 
-// ask asks the model, again where an attempt fails in a way that may pass. It
-// returns the response, not yet stored, and the reminders that its request
-// carried.
+// ask sends a request to the model, and repeats it after a temporary failure. It returns
+// the response, which is not stored yet, and the reminders of its request.
 func (t *turn) ask() (response, delivered *Message, err error) {
 	shortened := false
 	for attempt := 1; ; attempt++ {
@@ -56,7 +55,7 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 	}
 }
 
-// longestWait is how long a provider may have a turn wait.
+// longestWait is how long a provider may make a turn wait.
 const longestWait = 10 * time.Minute
 
 // waitToRetry waits until a failed attempt can be repeated. It returns the error if
@@ -90,8 +89,7 @@ func (t *turn) wait(pause time.Duration) error {
 	}
 }
 
-// attempt makes one request. Reminders are spent when it succeeds and stay
-// pending when it does not.
+// attempt makes one request. Reminders stay pending if it fails.
 func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	pending := t.session.state.Pending
 	if ModelPre.Active(t.snap) {
@@ -108,12 +106,13 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	messages, delivered := t.withReminders(d)
 	answer, err := t.stream(t.model, &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages}})
 	if err != nil {
-		if answer != nil { // it is paid for, whatever is wrong with it
+		if answer != nil { // it is paid for, even if it cannot be used
 			t.spend(answer.Usage)
 			t.write.clean = false
 		}
 		if delivered != nil {
-			// The failed request shares its place: nobody may write there again.
+			// The failed request shares the memory of the messages: it must not be
+			// written again.
 			t.session.messages, t.request.placed = slices.Clone(t.session.messages), nil
 		}
 		return nil, nil, err
@@ -124,9 +123,9 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	return t.message(answer), delivered, nil
 }
 
-// withReminders is the conversation with the reminders of one request behind it,
-// and the message that those to be stored are in. History is shared and not
-// copied, unless ephemeral ones sit where the response will.
+// withReminders returns the conversation followed by the reminders of one request, and the
+// message with the reminders that are stored. The history is shared and not copied, unless
+// ephemeral reminders are in the place of the response.
 func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Message) {
 	messages = t.session.messages
 	if len(d.stored) > 0 {
@@ -150,11 +149,10 @@ func costOf(u Usage, p Price) float64 {
 	return p.Of(u)
 }
 
-// message makes a message of a response, and of what a model should not have
-// said something that every provider takes back: call ids that differ, inputs
-// that are JSON objects, text that is UTF-8.
+// message makes a message from a response. It repairs what providers would refuse later:
+// duplicate call ids, inputs that are not JSON objects, text that is not UTF-8.
 func (t *turn) message(r *Response) *Message {
-	answer := &struct { // in one allocation; a message outlives its response by far
+	answer := &struct { // in one allocation: a message lives much longer than its response
 		Message
 		usage Usage
 	}{Message{Role: RoleAssistant, Kind: KindAssistant, Parts: r.Parts[:0], Model: r.Model, StopReason: r.StopReason}, r.Usage}
@@ -185,7 +183,7 @@ func (t *turn) message(r *Response) *Message {
 	return m
 }
 
-// mend gives a call an id of its own and an input that is a JSON object.
+// mend gives a call a unique id and an input that is a JSON object.
 func (c *CallPart) mend(number int, before []Part) {
 	taken := func(id string) bool {
 		return slices.ContainsFunc(before, func(p Part) bool { return p.Call != nil && p.Call.ID == id })
@@ -210,7 +208,7 @@ func (c *CallPart) mend(number int, before []Part) {
 	c.Input = emptyObject
 }
 
-// soundToolName makes of what a model invented a name that providers take back.
+// soundToolName makes a name that providers accept from one that a model invented.
 func soundToolName(name string) string {
 	name, _ = firstCharacters(name, 64)
 	name = strings.Map(func(r rune) rune {
@@ -237,7 +235,7 @@ func isObject(input json.RawMessage) bool {
 
 func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// hookClass is the code of a hook's failure, or of any other.
+// hookClass returns the code of a hook's failure, or of another error.
 func hookClass(err error) string {
 	var failure *hook.FailureError
 	var journal *hook.JournalError

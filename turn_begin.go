@@ -11,10 +11,10 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// errLeft is why a turn is aborted whose stream nobody reads any more.
+// errLeft is the cause when the caller leaves the stream of a turn.
 var errLeft = errors.New("the stream was left")
 
-// take takes a turn without a stream.
+// take runs a turn without a stream.
 func (s *Session) take(ctx context.Context, how func(*turn) EndReason) (*Turn, error) {
 	t, err := s.newTurn(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Session) take(ctx context.Context, how func(*turn) EndReason) (*Turn, e
 	return t.end.result, t.end.result.err
 }
 
-// stream takes a turn whose events are read as they happen.
+// stream runs a turn and yields its events as they happen.
 func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -60,7 +60,7 @@ func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Se
 	}
 }
 
-// newTurn waits for the session and takes it.
+// newTurn waits for the session's slot and makes a turn.
 func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	if err := s.acquire(ctx, s.agent.opts.Busy); err != nil {
 		return nil, fmt.Errorf("session %q: %w", s.id, err)
@@ -81,8 +81,8 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	return t, nil
 }
 
-// run runs the turn. If a model, a store or a handler panics or calls
-// runtime.Goexit, the turn still ends in order.
+// run runs the turn. If a model, a store or a handler panics or calls runtime.Goexit, the
+// turn still ends in order.
 func (t *turn) run(how func(*turn) EndReason) {
 	defer func() { <-t.session.slot }()
 	defer t.recoverPanic(t.report)
@@ -109,13 +109,13 @@ func (t *turn) recoverPanic(finish func(EndReason)) {
 	finish(end)
 }
 
-// fire asks a phase.
+// fire dispatches a phase.
 func fire[In any, Out hook.Output](ctx context.Context, t *turn, phase hook.Phase[In, Out], in In) (hook.Outcome[In, Out], error) {
-	t.write.clean = t.write.clean && !t.agent.riding // else there are records to store
+	t.write.clean = t.write.clean && !t.agent.riding // otherwise there are records to store
 	return phase.Dispatch(ctx, t.snap, in)
 }
 
-// open opens the session if need be, and then takes the turn.
+// open opens the session if necessary, and then runs the turn.
 func (t *turn) open(how func(*turn) EndReason) EndReason {
 	s := t.session
 	if err := t.inherit(); err != nil {
@@ -141,13 +141,13 @@ func (t *turn) open(how func(*turn) EndReason) EndReason {
 	return how(t)
 }
 
-// begin makes it a new turn.
+// begin begins a new turn.
 func (t *turn) begin() {
 	s := t.session
 	s.state.Turns++
 	s.state.Agent = t.agent.opts.Name
-	// The number tells people which turn it is; the rest keeps a turn that was
-	// never stored from being taken for another.
+	// The number shows which turn it is. The rest makes the id unique, even if an earlier
+	// turn with this number was never stored.
 	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)
 	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
 	t.own = TurnState{ID: string(id)}

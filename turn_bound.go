@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// boundContext is a context that ends at a deadline, or when it is told to. Its
-// timer and its channel are made when somebody asks for them: most tools and
-// handlers return without ever having asked, and what context.WithTimeout costs
-// is a good part of what calling them costs.
+// boundContext is a context that ends at a deadline, or when end is called. Its timer and
+// its channel are made on first use: most tools and handlers return without using them, and
+// context.WithTimeout would be a large part of the cost of calling them.
 type boundContext struct {
 	context.Context //nolint:containedctx // the parent, as in every context
 	deadline        time.Time
@@ -17,18 +16,18 @@ type boundContext struct {
 	ended           atomic.Bool
 }
 
-// madeContext is the context that a boundContext became.
+// madeContext is the real context that a boundContext makes on first use.
 type madeContext struct {
 	context.Context //nolint:containedctx // it stands for the one that has it
 	cancel          context.CancelFunc
 }
 
-// bind sets the context's parent and bound.
+// bind sets the context's parent and its time limit.
 func (c *boundContext) bind(parent context.Context, bound time.Duration) {
 	c.Context, c.deadline = parent, time.Now().Add(bound)
 }
 
-// end ends the context. It is called once, and nobody needs it any more.
+// end ends the context. It is called once, when the context is not used any more.
 func (c *boundContext) end() {
 	c.ended.Store(true)
 	if made := c.made.Load(); made != nil {
@@ -36,7 +35,7 @@ func (c *boundContext) end() {
 	}
 }
 
-// Deadline is the parent's, or the context's own if that is earlier.
+// Deadline returns the parent's deadline, or the context's own if that is earlier.
 func (c *boundContext) Deadline() (time.Time, bool) {
 	if earlier, ok := c.Context.Deadline(); ok && earlier.Before(c.deadline) {
 		return earlier, true
@@ -44,7 +43,7 @@ func (c *boundContext) Deadline() (time.Time, bool) {
 	return c.deadline, true
 }
 
-// Done makes the channel if it must.
+// Done makes the channel on first use.
 func (c *boundContext) Done() <-chan struct{} {
 	made := c.made.Load()
 	if made == nil {
@@ -54,14 +53,14 @@ func (c *boundContext) Done() <-chan struct{} {
 			made.cancel()
 			made = c.made.Load()
 		}
-		if c.ended.Load() { // or end would have seen it
+		if c.ended.Load() { // otherwise end would have seen it
 			made.cancel()
 		}
 	}
 	return made.Done()
 }
 
-// Err tells the time by itself if nobody asked for the channel.
+// Err compares the time itself if the channel was not made.
 func (c *boundContext) Err() error {
 	if made := c.made.Load(); made != nil {
 		return made.Err()
@@ -78,7 +77,7 @@ func (c *boundContext) Err() error {
 	}
 }
 
-// Value lets contexts that are made of this one find what it became.
+// Value lets derived contexts find the real context.
 func (c *boundContext) Value(key any) any {
 	if made := c.made.Load(); made != nil {
 		return made.Value(key)

@@ -5,27 +5,26 @@ import (
 	"strconv"
 )
 
-// callIDs tells the ids of a session's calls apart. Providers want them to differ
-// in a whole conversation, and models that count their calls begin anew in each
-// message.
+// callIDs makes the ids of a session's calls unique. Providers require unique ids in a
+// whole conversation, and some models count their calls from the beginning in each message.
 type callIDs struct {
 	known []countedID
-	read  bool // known holds those of the conversation
+	read  bool // known has the ids of the conversation
 }
 
 type countedID struct {
 	id string
-	n  int // how often it was given
+	n  int // how many times it occurred
 }
 
-// An id of so many characters is random, and needs no one to look after it. Of
-// shorter ones only so many are remembered.
+// An id with this many characters is random and needs no check. Only a limited number of
+// shorter ids is remembered.
 const (
 	randomLength   = 16
 	rememberedSome = 64
 )
 
-// apart returns the id, or one of its own if a call of the conversation has it.
+// apart returns the id, or a new one if another call of the conversation has it.
 func (c *callIDs) apart(id string, conversation []*Message) string {
 	if len(id) >= randomLength {
 		return id
@@ -53,7 +52,7 @@ func (c *callIDs) knows(id string) bool {
 	return slices.ContainsFunc(c.known, func(k countedID) bool { return k.id == id })
 }
 
-// count remembers an id and returns how often it was given.
+// count remembers an id and returns how many times it occurred.
 func (c *callIDs) count(id string) int {
 	at := slices.IndexFunc(c.known, func(k countedID) bool { return k.id == id })
 	if at < 0 {

@@ -15,21 +15,22 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// lineage is what a turn has from the one that it is a child of.
+// lineage is what a child turn gets from its parent.
 type lineage struct {
 	parent   *turn
 	run      string
 	name     string
 	depth    int // 1 below the main agent
 	isolated bool
-	// grace is how long a child that was cancelled is waited for: less than its parent
-	// is, so that each level tells of the one below it before it is given up itself.
+	// grace is how long a cancelled child may take to return. It is shorter than its
+	// parent's, so that each level can report the level below before it is abandoned
+	// itself.
 	grace time.Duration
-	// turn and session are what the parent had taken when the child began.
+	// turn and session are the parent's usage when the child began.
 	turn, session Usage
-	// counted says that the child's turns add up what they take by themselves.
+	// counted says that the child's turns count their usage themselves.
 	counted atomic.Bool
-	// over says that its end was told: what it tells now comes too late.
+	// over says that the child's end was reported: later events come too late.
 	over atomic.Bool
 }
 
@@ -40,15 +41,15 @@ func lineageOf(ctx context.Context) *lineage {
 	return l
 }
 
-// Child takes a turn of a subagent, between subagent.start and subagent.stop. What
-// take yields is told to those who watch the parent, as the child's. A session whose
-// turn is taken with the context that take gets is a child of this turn: the parent's
-// hooks, its floor, its scope and its budget hold there too, whatever the child's
-// agent has, and what needs a person is asked where the parent asks.
+// Child runs a turn of a subagent, between subagent.start and subagent.stop. The events
+// that take yields are forwarded to the parent's stream as the child's. A session that runs
+// a turn with the context that take gets is a child of this turn: the parent's hooks,
+// floor, scope and budget apply there too, and questions go to the parent's Approver and
+// Asker.
 //
-// It returns the child's turn if that ended well, or parked; then the tool should
-// park too, and call Child again when it is resumed. It returns a [*ChildError] for
-// everything else, and when the context ends soon after, whatever the child does.
+// Child returns the child's turn if it ended well or parked. If it parked, the tool should
+// park too, and call Child again when it is resumed. For everything else, and soon after
+// the context ends, Child returns a [*ChildError].
 func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, error) {
 	l, err := c.descend(&child)
 	if err != nil {
@@ -76,7 +77,8 @@ func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context
 	return turn, nil
 }
 
-// descend makes the lineage of a child, unless that would go too deep or in circles.
+// descend makes the lineage of a child. It refuses a child that is nested too deep, or that
+// runs already among its own parents.
 func (c *Controls) descend(child *Child) (*lineage, error) {
 	if err := c.enter("subagent"); err != nil {
 		return nil, err
@@ -106,20 +108,20 @@ func (c *Controls) descend(child *Child) (*lineage, error) {
 	case child.Ends:
 		return l, nil
 	case circle:
-		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("it is at work already, and would wait for itself (%s): do it yourself, or answer with what you have", way)}
+		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("it is already running and would wait for itself (%s): do the task yourself, or answer with what you have", way)}
 	case l.depth > most:
-		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("subagents may be %d deep, and this one would be %d (%s): do it yourself", most, l.depth, way)}
+		return nil, &ChildError{Name: child.Name, Status: ChildFailed, Message: fmt.Sprintf("the maximum depth of subagents is %d, and this one would be at depth %d (%s): do the task yourself", most, l.depth, way)}
 	}
 	return l, nil
 }
 
-// attend asks subagent.start and takes the child's turn.
+// attend fires subagent.start and runs the child's turn.
 func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, *ChildError) {
 	if by, why := c.admit(ctx, l, child); by != "" {
 		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
 	}
 	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("its run ended its goroutine"), done: make(chan struct{})}
-	go run.main(context.WithValue(ctx, lineageKey{}, l), take) // left behind if it heeds no abort
+	go run.main(context.WithValue(ctx, lineageKey{}, l), take) // abandoned if it ignores an abort
 	select {
 	case <-run.done:
 		return run.outcome(ctx)
@@ -135,7 +137,7 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 	}
 }
 
-// admit asks subagent.start. It returns who denies and why.
+// admit fires subagent.start. It returns who denies the run, and why.
 func (c *Controls) admit(ctx context.Context, l *lineage, child *Child) (by, why string) {
 	if err := c.enter("subagent"); err != nil {
 		return "belay", err.Error()
@@ -159,7 +161,7 @@ func (c *Controls) admit(ctx context.Context, l *lineage, child *Child) (by, why
 	}
 }
 
-// stopped tells subagent.stop.
+// stopped fires subagent.stop.
 func (c *Controls) stopped(l *lineage, status, message string) {
 	if c.enter("subagent") != nil {
 		return
@@ -180,7 +182,7 @@ func (c *Controls) stopped(l *lineage, status, message string) {
 	}
 }
 
-// keepAside keeps what hooks said until the turn collects it.
+// keepAside keeps the context and output of hooks until the turn collects them.
 func (c *Controls) keepAside(aside Aside, diagnostics []hook.Diagnostic) {
 	c.wish(func(w *wishes) {
 		for _, p := range c.turn.addAside(nil, aside) {
@@ -197,7 +199,7 @@ func (c *Controls) wish(change func(w *wishes)) {
 	change(w)
 }
 
-// emitChild tells about a child as a whole.
+// emitChild emits an event about the child run itself.
 func (c *Controls) emitChild(l *lineage, kind EventKind, about SubagentEvent) {
 	if c.enter("subagent") != nil {
 		return
@@ -206,7 +208,7 @@ func (c *Controls) emitChild(l *lineage, kind EventKind, about SubagentEvent) {
 	c.turn.emit(Event{Kind: kind, Text: about.Name, Subagent: &about, Run: l.run, Parent: c.turn.runID(), Depth: l.depth})
 }
 
-// childRun is a child's turn on a goroutine of its own.
+// childRun is a child's turn on its own goroutine.
 type childRun struct {
 	controls *Controls
 	lineage  *lineage
@@ -236,9 +238,9 @@ func (r *childRun) main(ctx context.Context, take func(ctx context.Context) iter
 	r.err = failure
 }
 
-// place says where an event belongs: that of a runner elsewhere, which counts from
-// itself, is put below the child's run. What the child's own children tell has its place
-// already.
+// place fills in where an event belongs. The events of a remote runner, which counts its
+// depth from itself, are put below the child's run. Events of the child's own children have
+// their place already.
 func (r *childRun) place(e *Event) {
 	l := r.lineage
 	switch {
@@ -276,7 +278,7 @@ func (r *childRun) observe(e *Event) {
 	}
 }
 
-// outcome says what came of a run that is over.
+// outcome returns the result of a run that has ended.
 func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 	failed := &ChildError{Name: r.lineage.name, Status: ChildFailed, Text: r.text.String(), err: r.err}
 	if r.end != nil {
@@ -308,7 +310,7 @@ func (r *childRun) outcome(ctx context.Context) (*Turn, *ChildError) {
 }
 
 // stays reports whether the child's turn could not be resumed because a tool is missing. It
-// is parked as it was, and its parent tells why.
+// stays parked, and its parent reports why.
 func (r *childRun) stays() bool {
 	_, stays := errors.AsType[*MissingToolError](r.err)
 	if stays {
@@ -326,8 +328,8 @@ func (t *turn) childMissing() error {
 	return err
 }
 
-// runID is the id of the child run that the turn belongs to; the main agent has
-// none.
+// runID returns the id of the child run that the turn belongs to. It is empty for the main
+// agent.
 func (t *turn) runID() string {
 	if t.lineage == nil {
 		return ""
@@ -335,7 +337,7 @@ func (t *turn) runID() string {
 	return t.lineage.run
 }
 
-// inherit makes the turn a child's, if it is taken for a parent.
+// inherit makes the turn a child turn, if it runs for a parent.
 func (t *turn) inherit() error {
 	l := t.lineage
 	if l == nil {
@@ -348,8 +350,8 @@ func (t *turn) inherit() error {
 	return nil
 }
 
-// findModel finds a model by its name. What a parent's policy names, an agent that
-// finds none by name has its parents find.
+// findModel finds a model by its name. If the agent does not find it, its parents are
+// asked, because a parent's policy may name it.
 func (t *turn) findModel(name string) (Model, error) { //nolint:ireturn // which model it is, the name says
 	at := t
 	for name != "" && name != at.agent.model.info.Name && at.agent.opts.Models == nil && at.lineage != nil {
@@ -358,8 +360,8 @@ func (t *turn) findModel(name string) (Model, error) { //nolint:ireturn // which
 	return at.agent.findModel(t.ctx, name)
 }
 
-// asking is the turn whose agent asks people: the topmost one that the child's
-// questions get to.
+// asking returns the turn whose agent asks people: the topmost one that the child's
+// questions go to.
 func (t *turn) asking() *turn {
 	for t.lineage != nil && !t.lineage.isolated {
 		t = t.lineage.parent
@@ -367,7 +369,8 @@ func (t *turn) asking() *turn {
 	return t
 }
 
-// floors are what every call must pass: the agent's own, and those of its parents.
+// floors returns the floors that every call must pass: the agent's own, and those of its
+// parents.
 func (t *turn) floors() []Authorizer {
 	var all []Authorizer
 	for at := t; at != nil; at = at.lineage.above() {

@@ -17,9 +17,9 @@ type turnWrite struct {
 	usage   Usage       // of the turn, as of the last commit
 }
 
-// commit stores messages and what goes with them, with the records of hooks so
-// far. What could not be stored is not part of the session.
-func (t *turn) commit(messages []*Message, calls []Call, approvals []Approval) error {
+// commit stores messages with the records of hooks so far. Messages that could not be
+// stored are not part of the session.
+func (t *turn) commit(messages []*Message, calls []CallRecord, approvals []Approval) error {
 	t.write.commit = Commit{Messages: messages, Calls: calls, Approvals: approvals}
 	return t.store()
 }
@@ -32,7 +32,7 @@ func (t *turn) store() (err error) {
 	messages := c.Messages
 	now := time.Now()
 	for i, m := range messages {
-		if m.Time.IsZero() { // a reminder that was sent has its place already
+		if m.Time.IsZero() { // a reminder that was sent has its number already
 			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
 		}
 	}
@@ -52,7 +52,7 @@ func (t *turn) store() (err error) {
 			t.end.lost = t.queue.served
 			t.agent.keepUnstored(s.id, unstoredUsage{t.state.ID, t.write.usage, t.state.Usage})
 			s.release(t.base)
-			// The turn has failed, and the records tell why: they do not go with it.
+			// The turn has failed, and the records say why: they are kept.
 			err = errors.Join(err, t.snap.Record(t.base, c.Runs))
 		}
 	}()
@@ -63,7 +63,7 @@ func (t *turn) store() (err error) {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
 	stored, t.write.usage = true, t.state.Usage
-	if c.State.Turn != nil { // it may count more, of children
+	if c.State.Turn != nil { // children may have added usage
 		t.write.usage = c.State.Turn.Usage
 	}
 	s.last += int64(len(messages))
@@ -72,7 +72,7 @@ func (t *turn) store() (err error) {
 		s.messages[len(s.messages)-1] = c.Amended
 	}
 	if n := len(t.request.placed); n > 0 && len(messages) > 0 && t.request.placed[n-1] == messages[0] {
-		s.messages, messages = t.request.placed, messages[1:] // a request holds the first in its place: nobody writes there
+		s.messages, messages = t.request.placed, messages[1:] // a request holds the first one in its place: it must not be written again
 	}
 	s.messages = append(s.messages, messages...)
 	t.request.placed = nil

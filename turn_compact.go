@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-const summaryInstructions = "Sum up this conversation so that the work can go on without it. Keep: what the user wants, in their words where they matter; " +
+const summaryInstructions = "Summarize this conversation so that the work can continue without it. Keep: what the user wants, in their own words where these matter; " +
 	"what was decided and why; what was done, with names of files, commands and values; what is open, and the next step. Leave out what no longer matters. " +
 	"Answer with the summary alone and call no tools."
 
-// compactIfFull sums the context up when it takes more than its share of the
-// model's window. Where that fails the turn goes on with the context it has: only
-// a hook that fails closed ends it.
+// compactIfFull summarizes the context when it exceeds its share of the model's window. If
+// that fails, the turn continues with the context as it is. Only a hook that fails closed
+// ends the turn.
 func (t *turn) compactIfFull() error {
 	window, share := t.window(), t.agent.opts.Compaction.Share
 	if window == 0 || share >= 1 || float64(t.size()) < share*float64(window) {
 		return nil
 	}
 	if t.request.tooFull {
-		return nil // it was tried, and costs a request each time
+		return nil // it failed before, and costs a request each time
 	}
 	err := t.compact("window")
 	t.request.tooFull = err != nil
@@ -34,9 +34,9 @@ func (t *turn) ignoreFailedCompaction(err error) error {
 		return err
 	}
 	if !t.session.held {
-		return err // the store failed: there is no session to go on with
+		return err // the store failed: the turn cannot continue
 	}
-	t.agent.opts.Logger.WarnContext(t.ctx, "the context could not be summed up", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+	t.agent.opts.Logger.WarnContext(t.ctx, "the context could not be summarized", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 	return nil
 }
 
@@ -47,12 +47,12 @@ func (t *turn) window() int {
 	return t.model.info.Window
 }
 
-// size is how many tokens the next request will take: what the model counted for
-// the last one and its response, and an estimate of what came since.
+// size returns how many tokens the next request will have: the model's count for the last
+// request and response, and an estimate for what came later.
 func (t *turn) size() int {
 	since, summed := 0, int64(0)
 	if first := t.session.messages; len(first) > 0 && first[0].IsCompaction {
-		summed = first[0].Seq // what was counted before it was with all that it sums up
+		summed = first[0].Seq // the count before it included everything that it summarizes
 	}
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Usage != nil && m.Turn != "" && !m.IsCompaction && m.Seq > summed {
@@ -63,10 +63,10 @@ func (t *turn) size() int {
 	return since + len(t.request.system)/charactersPerToken
 }
 
-// charactersPerToken is a rough measure, for what no model has counted.
+// charactersPerToken is a rough estimate, for text that no model has counted.
 const charactersPerToken = 4
 
-// characters is the size of a message, in bytes of text.
+// characters returns the size of a message, in bytes of text.
 func (m *Message) characters() int {
 	n := 0
 	for i := range m.Parts {
@@ -82,12 +82,12 @@ func (m *Message) characters() int {
 	return n
 }
 
-// compact sums the context up. Everything stays in the store; the context
-// restarts at the summary. If it fails, nothing has changed.
+// compact summarizes the context. The store keeps everything; the context starts again at
+// the summary. If it fails, nothing has changed.
 func (t *turn) compact(trigger string) error {
 	before, count := t.size(), len(t.session.messages)
 	if count == 0 {
-		return errors.New("compaction: there is nothing to sum up")
+		return errors.New("compaction: there is nothing to summarize")
 	}
 	instructions := []string{t.agent.opts.Compaction.Instructions}
 	if TurnPreCompaction.Active(t.snap) {
@@ -124,7 +124,7 @@ func (t *turn) compact(trigger string) error {
 	return err
 }
 
-// storeSummary stores a summary and restarts the context at it.
+// storeSummary stores a summary and starts the context again at it.
 func (t *turn) storeSummary(summary *Message) error {
 	kept := slices.DeleteFunc(slices.Clone(t.session.messages), func(m *Message) bool {
 		return summary.Keep == 0 || m.Seq < summary.Keep || m.IsCompaction
@@ -160,9 +160,9 @@ func (t *turn) keepFrom(trigger string) int64 {
 	return messages[from].Seq
 }
 
-// summarize has the model sum the conversation up. It asks with the conversation
-// itself, which the provider has cached. Where that is too long, or calls are
-// open in it, it asks with a shortened account.
+// summarize asks the model for a summary of the conversation. It sends the conversation
+// itself, which the provider has cached. If that is too long, or has calls without results,
+// it sends a shortened text.
 func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 	model := t.model
 	if m := t.agent.opts.Compaction.Model; m != nil {
@@ -205,7 +205,7 @@ func (t *turn) summarize(trigger, instructions string) (*Message, error) {
 		return nil, errors.New("the model gave no summary")
 	}
 	keep := t.keepFrom(trigger)
-	text := "What was said before was summed up:\n\n" + strings.Join(texts, "\n\n")
+	text := "Summary of the conversation so far:\n\n" + strings.Join(texts, "\n\n")
 	if keep == 0 && !t.quiet && t.state.Text != "" {
 		text += "\n\nThe user's request that is being worked on, word for word:\n\n" + t.state.Text
 	}
@@ -234,7 +234,7 @@ func (t *turn) askSilently(model *namedModel, req *exchange) (*Response, error) 
 // transcriptText returns the conversation as plain text that is short enough to
 // summarize: long parts lose their middle, and the oldest parts are dropped first.
 func (t *turn) transcriptText() string {
-	room := 8000 // if nobody knows the window
+	room := 8000 // if the window is unknown
 	if window := t.window(); window > 0 {
 		room = window * charactersPerToken / 2
 	}

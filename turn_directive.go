@@ -11,9 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// expand does what users type: directives first, in the order in which the message
-// has them, then the extensions that look at messages. The text is looked through
-// once.
+// expand handles the names that users type: directives first, in the order of the message,
+// then the extensions that expand messages. The text is scanned once.
 func (t *turn) expand(said *submitted) EndReason {
 	defer t.gatherWishes() // of the children of directives and skills
 	typed := said.text
@@ -39,7 +38,7 @@ func (t *turn) expand(said *submitted) EndReason {
 		use := &DirectiveUse{Typed: typed, Rest: strings.TrimSpace(typed[min(bound[i].End, end):end]), more: names || i < len(bound)-1}
 		if err := t.direct(said, &bound[i], use); err != nil {
 			if len(done) > 0 {
-				err = fmt.Errorf("%w (what %s did before it stands)", err, strings.Join(done, ", "))
+				err = fmt.Errorf("%w (the effects of %s remain)", err, strings.Join(done, ", "))
 			}
 			return t.fail(err)
 		}
@@ -51,9 +50,9 @@ func (t *turn) expand(said *submitted) EndReason {
 	return t.expandFurther(said, typed, bound)
 }
 
-// direct runs one directive. What of its use depends on the whole message is filled in.
+// direct runs one directive. Its DirectiveUse is filled in from the whole message.
 func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
-	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &Invoked{Name: b.Name, Source: SourceUser}})
+	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &InvokedEvent{Name: b.Name, Source: SourceUser}})
 	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said}
 	outcome, err := run(t.ctx, b.directive, use)
 	use.Controls.close()
@@ -78,7 +77,7 @@ func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
 	return nil
 }
 
-// run calls a directive, which is not ours and may panic.
+// run calls a directive and recovers from its panic.
 func run(ctx context.Context, d *Directive, use *DirectiveUse) (outcome DirectiveOutcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -88,7 +87,7 @@ func run(ctx context.Context, d *Directive, use *DirectiveUse) (outcome Directiv
 	return d.Run(ctx, use)
 }
 
-// expandFurther lets the extensions look at what users type.
+// expandFurther lets the extensions expand the message.
 func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) EndReason {
 	for i, name := range t.agent.names {
 		e, err := t.agent.extension(i, t.reach())

@@ -14,8 +14,8 @@ type turnOutbox struct {
 	silent bool // nothing is emitted
 }
 
-// emit tells the outside what happens: the turn's stream, which sets the pace,
-// and the watchers, which do not. It may be called by the turn's calls too.
+// emit sends an event to the turn's stream, which sets the pace, and to the watchers, which
+// do not. The goroutines of the turn's calls may call it too.
 func (t *turn) emit(e Event) {
 	if !t.hasAudience() {
 		return

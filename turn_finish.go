@@ -41,7 +41,7 @@ func (t *turn) clearTurn(end EndReason) {
 	t.session.underway = nil
 }
 
-// mostWhy is how many characters are kept of why a turn ended.
+// mostWhy is how many characters of the reason of an end are kept.
 const mostWhy = 2000
 
 // endRecord returns why the turn ended, or nil if it ended normally.
@@ -64,11 +64,11 @@ func (t *turn) endRecord(end EndReason) *Ending {
 // finish ends the turn: the end phases, the last commit, and the report.
 func (t *turn) finish(end EndReason) {
 	t.end.begun = true
-	if t.wasHandedOver() || t.end.lost { // it has not ended: its end phases fire where it does
+	if t.wasHandedOver() || t.end.lost { // it has not ended: its end phases fire where it ends
 		end = EndParked
 	}
 	if end == EndParked {
-		t.session.release(t.base) // whoever resumes it need not be this process
+		t.session.release(t.base) // another process may resume it
 		t.report(end)
 		return
 	}
@@ -86,7 +86,7 @@ func (t *turn) finish(end EndReason) {
 // Limits.End bounds them.
 func (t *turn) fireEndPhases(end EndReason) {
 	if t.state.ID == "" {
-		return // it never was a turn
+		return // it was never a turn
 	}
 	if told := &t.session.told; *told != t.state.ID && (TurnPostTurn.Active(t.snap) || Error.Active(t.snap)) {
 		ctx := new(boundContext)
@@ -134,7 +134,7 @@ func (t *turn) report(end EndReason) {
 	}
 	t.end.result = result
 	t.emitHeld()
-	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // then it never was one
+	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // it was never a turn
 		return
 	}
 	if end == EndError {
@@ -143,7 +143,7 @@ func (t *turn) report(end EndReason) {
 	t.emit(Event{Kind: EventTurnEnd, End: result})
 }
 
-// errorClass is a stable code for what ended a turn.
+// errorClass returns a stable code for the error that ended a turn.
 func errorClass(err error) string {
 	var model *ModelError
 	switch {

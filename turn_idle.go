@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// errSilent is why an exchange is cancelled in which the model sends nothing.
+// errSilent is the cause when the model sends nothing for too long.
 var errSilent = errors.New("the model sends nothing")
 
 // idleContext is the context of a stream. It ends with its parent, and when the model is
-// silent for too long. Its timer and its channel are made when somebody asks for them: a
-// model that never does cannot be cancelled anyway.
+// silent for too long. Its timer and its channel are made on first use: a model that does
+// not use them cannot be cancelled anyway.
 type idleContext struct {
 	context.Context //nolint:containedctx // the parent, as in every context
 	idle            time.Duration
@@ -21,21 +21,21 @@ type idleContext struct {
 	ended           atomic.Bool
 }
 
-// madeIdle is the context that an idleContext became.
+// madeIdle is the real context that an idleContext makes on first use.
 type madeIdle struct {
 	context.Context //nolint:containedctx // it stands for the one that has it
 	cancel          context.CancelCauseFunc
 	timer           *time.Timer
 }
 
-// bind sets the context's parent, how long the model may be silent, and its exchange.
+// bind sets the context's parent, the maximum silence, and the exchange.
 func (c *idleContext) bind(parent context.Context, idle time.Duration, of *exchange) {
 	c.Context, c.idle, c.of = parent, idle, of
 }
 
 func (c *idleContext) isMade() bool { return c.made.Load() != nil }
 
-// make makes the channel and the timer if they are not there.
+// make makes the channel and the timer on first use.
 func (c *idleContext) make() *madeIdle {
 	if made := c.made.Load(); made != nil {
 		return made
@@ -52,14 +52,14 @@ func (c *idleContext) make() *madeIdle {
 		made.end()
 		return c.made.Load()
 	}
-	if c.ended.Load() { // or end would have seen it
+	if c.ended.Load() { // otherwise end would have seen it
 		made.end()
 	}
 	return made
 }
 
-// check ends the context if the model was silent for too long, and looks again later if
-// not.
+// check ends the context if the model was silent for too long. Otherwise it checks again
+// later.
 func (c *idleContext) check(made *madeIdle) {
 	if left := c.idle - c.of.silent(c.idle); left > 0 {
 		made.timer.Reset(left)
@@ -73,7 +73,7 @@ func (m *madeIdle) end() {
 	m.cancel(nil)
 }
 
-// end ends the context. It is called once, and nobody needs it any more.
+// end ends the context. It is called once, when the context is not used any more.
 func (c *idleContext) end() {
 	c.ended.Store(true)
 	if made := c.made.Load(); made != nil {
@@ -81,7 +81,7 @@ func (c *idleContext) end() {
 	}
 }
 
-// cause is why the context has ended, or nil.
+// cause returns why the context has ended, or nil.
 func (c *idleContext) cause() error {
 	if made := c.made.Load(); made != nil {
 		return context.Cause(made)
@@ -89,13 +89,13 @@ func (c *idleContext) cause() error {
 	return nil
 }
 
-// Done makes the channel if it must.
+// Done makes the channel on first use.
 func (c *idleContext) Done() <-chan struct{} { return c.make().Done() }
 
-// Err is nil until the channel is closed.
+// Err returns nil until the channel is closed.
 func (c *idleContext) Err() error { return c.make().Err() }
 
-// Value lets contexts that are made of this one find what it became.
+// Value lets derived contexts find the real context.
 func (c *idleContext) Value(key any) any {
 	if made := c.made.Load(); made != nil {
 		return made.Value(key)

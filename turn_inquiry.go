@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// inquiry is the questions that the approver is asked at one time. A yes to one of
-// them may answer others, and each may be answered elsewhere.
+// inquiry holds the questions that the approver is asked at the same time. An approval of
+// one of them may answer others, and each may be decided elsewhere.
 type inquiry struct {
 	mu    sync.Mutex
 	open  map[*call]openQuestion
 	given []Grant
 }
 
-// openQuestion is one that the approver is asked.
+// openQuestion is a question that the approver is being asked.
 type openQuestion struct {
 	approval string // its id
 	withdraw context.CancelCauseFunc
 }
 
-// answeredError is why a question is withdrawn.
+// answeredError is the cause when a question is withdrawn.
 type answeredError struct {
 	decision  Decision
 	elsewhere bool
@@ -33,7 +33,7 @@ func (e *answeredError) Error() string {
 	return "the answer to another question answers this one too"
 }
 
-// begin opens the question about a call, unless it is answered.
+// begin opens the question about a call, unless it is answered already.
 func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,8 +41,7 @@ func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
 	q.withdraw(t, c)
 }
 
-// end closes the question about a call, and withdraws those that its grant
-// answers.
+// end closes the question about a call, and withdraws those that its grant answers.
 func (q *inquiry) end(t *turn, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,8 +55,7 @@ func (q *inquiry) end(t *turn, c *call) {
 	}
 }
 
-// withdraw withdraws the question about a call if the grants given so far answer
-// all who ask it.
+// withdraw withdraws the question about a call if grants answer all its askers.
 func (q *inquiry) withdraw(t *turn, c *call) {
 	if len(q.given) == 0 {
 		return
@@ -67,13 +65,12 @@ func (q *inquiry) withdraw(t *turn, c *call) {
 	}
 }
 
-// heedEvery is how often it is looked whether somebody elsewhere has decided what a
-// person is asked about here.
+// heedEvery is how often the store is checked for decisions that were made elsewhere.
 const heedEvery = time.Second
 
-// heed withdraws questions that are decided elsewhere, as long as a person is asked: until
-// the function is called that it returns. A store that cannot list is left alone: what was
-// decided elsewhere is found when the person has answered.
+// heed withdraws questions that are decided elsewhere, until the returned function is
+// called. If the store cannot list approvals, such decisions are found after the person has
+// answered.
 func (q *inquiry) heed(t *turn) (end func()) {
 	store, ok := t.agent.store.(ListStore)
 	if !ok {
@@ -99,8 +96,8 @@ func (q *inquiry) heed(t *turn) (end func()) {
 	}
 }
 
-// elsewhere withdraws the questions that are decided in the store. What cannot be read is
-// read the next time.
+// elsewhere withdraws the questions that are decided in the store. After a read error it
+// tries again the next time.
 func (q *inquiry) elsewhere(ctx context.Context, store ListStore, session string) {
 	pending := make(map[string]bool)
 	for a, err := range store.Approvals(ctx, ApprovalFilter{Session: session, Pending: true}) {
@@ -122,7 +119,7 @@ func (q *inquiry) elsewhere(ctx context.Context, store ListStore, session string
 	}
 }
 
-// anyBut reports whether a question is open that is not among those.
+// anyBut reports whether a question is open that is not in the list.
 func (q *inquiry) anyBut(pending map[string]bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,7 +131,7 @@ func (q *inquiry) anyBut(pending map[string]bool) bool {
 	return false
 }
 
-// decided withdraws a question, if it is open.
+// decided withdraws a question if it is open.
 func (q *inquiry) decided(approval string, d Decision) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -25,8 +25,8 @@ func (t *turn) interceptorsOf(tool string) []*Interceptor {
 	return append(outer, inner...)
 }
 
-// intercept lets the interceptors look at a call before any hook does. It reports
-// false if one of them refused it.
+// intercept calls the interceptors before any hook. It reports false if one of them refused
+// the call.
 func (t *turn) intercept(c *call) bool {
 	for _, in := range t.interceptorsOf(c.Tool) {
 		if in.Before == nil {
@@ -55,8 +55,8 @@ func (t *turn) intercept(c *call) bool {
 	return true
 }
 
-// interceptResult lets the interceptors look at a result, from the inside out. One
-// that fails withholds it.
+// interceptResult calls the interceptors with a result, from the inside out. If one fails,
+// the result is withheld.
 func (t *turn) interceptResult(c *call, r Result) Result {
 	for _, in := range slices.Backward(t.interceptorsOf(c.Tool)) {
 		if in.After == nil {

@@ -24,7 +24,7 @@ func (t *turn) runBatch(b *batch) EndReason {
 		return t.fail(err)
 	}
 	for _, c := range b.calls[b.free():] {
-		if c.state == CallStarted { // it was about to, and did not
+		if c.state == CallStarted { // it was about to start, and did not
 			c.state = CallJudged
 		}
 	}
@@ -56,7 +56,7 @@ func (t *turn) endAfter(b *batch) EndReason {
 	stuck := t.isStuck(b)
 	final := false
 	for _, c := range b.calls {
-		if c.failure != nil { // a hook that fails closed ends the turn, when what was done is stored
+		if c.failure != nil { // a hook that fails closed ends the turn after the results are stored
 			return t.fail(c.failure)
 		}
 		if c.halted {
@@ -74,7 +74,7 @@ func (t *turn) endAfter(b *batch) EndReason {
 	}
 }
 
-// park stores what is done and ends the turn until someone resumes it.
+// park stores what is done and ends the turn parked.
 func (t *turn) park(b *batch) EndReason {
 	t.state.Parked = true
 	for _, c := range b.calls {
@@ -89,8 +89,8 @@ func (t *turn) park(b *batch) EndReason {
 	return EndParked
 }
 
-// serial reports whether the call is a barrier. One that waits may be, if its tool is not
-// there to tell.
+// serial reports whether the call is a barrier. A waiting call counts as one if its tool is
+// missing.
 func (c *call) serial() bool {
 	if c.tool == nil {
 		return c.state == CallParked
@@ -140,8 +140,8 @@ func (t *turn) callGuarded(c *call, do func(*turn, *call), onPanic func(*call, a
 	returned = true
 }
 
-// runOne runs a call and everything that follows on it: interceptors, tool.post, the
-// bound on its size. Its event follows with tellResult.
+// runOne runs a call and everything that follows it: interceptors, tool.post, the limit on
+// its size. Its event follows in emitResult.
 func (t *turn) runOne(c *call) {
 	if t.ctx.Err() != nil {
 		c.answer(Failed(ClassAborted, "The turn was aborted before this call started."))
@@ -168,10 +168,9 @@ func (t *turn) runOne(c *call) {
 	c.answer(t.askAfter(c, result, took))
 }
 
-// keepsBeforePost reports whether the call's result is stored before tool.post is asked
-// about it: a hook there may take long, and a process that is killed meanwhile must not
-// lose what the tool did. Where a hook may rewrite results, nothing is stored that it has
-// not seen.
+// keepsBeforePost reports whether the call's result is stored before tool.post fires: a
+// hook there may take long, and a killed process must not lose the result. If a hook may
+// rewrite results, nothing is stored before it has run.
 func (t *turn) keepsBeforePost(c *call) bool {
 	return ToolPost.Slow(t.snap) &&
 		ToolPost.Slow(t.snap, ToolResult{newInput(t.scope, toolResult{ID: c.ID, Tool: c.Tool})}) &&
@@ -186,24 +185,24 @@ func (t *turn) emitResult(c *call) {
 	}
 }
 
-// flight is a tool's run on a goroutine of its own.
+// flight is a tool's run on its own goroutine.
 type flight struct {
 	ctx  boundContext
 	tool Tool
-	call Invocation // the tool's to keep
+	call Invocation // the tool may keep it
 	over Controls   // the turn
 	done chan struct{}
 	returned
 }
 
-// returned is what came back from a tool.
+// returned is what a tool returned.
 type returned struct {
 	result Result
 	err    error
 }
 
-// invoke calls the tool on a goroutine of its own, which is left behind if the
-// tool heeds neither its timeout nor an abort.
+// invoke calls the tool on its own goroutine, which is abandoned if the tool ignores its
+// timeout or an abort.
 func (t *turn) invoke(c *call) (Result, error) {
 	parent, bound := t.ctx, c.tool.traits.Timeout
 	if bound <= 0 {
@@ -266,7 +265,7 @@ func (f *flight) run() {
 func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Result, error) {
 	_, parks := errors.AsType[*parkError](r.err)
 	switch {
-	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // it finished, be it while it was being cancelled
+	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // it finished, even if it was being cancelled
 		if r.result.IsError && r.result.Class == "" {
 			r.result.Class = ClassFailed
 		}
@@ -282,8 +281,8 @@ func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Resu
 	}
 }
 
-// askAfter asks tool.post about a result. Where a hook rewrites it, what it does
-// not know of goes too.
+// askAfter fires tool.post with a result. If a hook rewrites the text, the other content of
+// the result is removed, because the hook has not seen it.
 func (t *turn) askAfter(c *call, r Result, took time.Duration) Result {
 	if !ToolPost.Active(t.snap) {
 		return r

@@ -12,46 +12,45 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// batch is the calls of one response on their way to results.
+// batch is the calls of one response.
 type batch struct {
 	message *Message
 	amended *Message // the message, if it is stored and its calls were rewritten since
 	calls   []*call
-	stored  []Call   // the calls as they were last stored
-	few     [2]*call // most messages have no more
-	first   [1]Call  // likewise, as it is stored
+	stored  []CallRecord  // the calls as they were last stored
+	few     [2]*call      // most messages have no more
+	first   [1]CallRecord // likewise, as it is stored
 }
 
-// call is one call on its way. It belongs to one goroutine at a time.
+// call is one call of a batch. It belongs to one goroutine at a time.
 type call struct {
 	Invocation
 	part  *CallPart
 	index int
-	// cutOff says that its response reached the limit on its length.
+	// cutOff says that the response reached its maximum length.
 	cutOff bool
 	tool   *boundTool
 	state  CallState
-	// original is what the model asked for, if the input was rewritten.
+	// original is the input that the model sent, if it was rewritten.
 	original  json.RawMessage
 	rewriters []string
 	result    *Result
-	// askers are who leaves it to a person, the floor and then hooks in plan
-	// order. Of a call that was judged before its process ended they are not known.
+	// askers are those who require approval: the floor, and then hooks in plan order. They
+	// are unknown for a call that was checked before its process ended.
 	askers   []asker
-	places   string // where its paths lead, as the floor said when it was last asked
+	places   string // where its paths lead, as of the last permission check
 	approval *Approval
 	askedNow bool   // the approval was made after the last resume
-	grant    *Grant // made of the approval's decision, and not yet stored
-	tooLate  string // what the approver said otherwise, when somebody else had decided
-	// Resumes is the name under which its tool parked it.
+	grant    *Grant // made from the decision, and not stored yet
+	tooLate  string // what the approver answered, if somebody else had decided
+	// Resumes is the name that its tool gave to Park.
 	Resumes string
 	begun   bool // its tool may have something open for it
-	// returned is what its tool returned, while hooks at tool.post have not answered. keep
-	// stores it.
+	// returned is what its tool returned, while hooks at tool.post run. keep stores it.
 	returned *Result
 	keep     func(*call)
 	kept     chan struct{} // closed when keep is done, if another goroutine stores it
-	running  bool          // a goroutine of its own runs it; owned by the turn's
+	running  bool          // it runs on its own goroutine; owned by the turn's goroutine
 	ran      bool          // it was started in this process; owned by the turn's goroutine
 	stored   bool          // its response is stored
 	told     bool          // the event of its result was sent
@@ -63,8 +62,8 @@ type call struct {
 	diagnostics []hook.Diagnostic
 }
 
-// judge brings the calls of a response before the hooks and the floor, side by
-// side. Afterwards each may run, waits for a person, or has its result.
+// judge checks the calls of a response with the hooks and the floor, in parallel. After
+// that each call may run, waits for approval, or has its result.
 func (t *turn) judge(response *Message) *batch {
 	b := &batch{message: response}
 	b.calls = b.few[:0]
@@ -79,7 +78,7 @@ func (t *turn) judge(response *Message) *batch {
 		return b
 	}
 	if response.StopReason == StopRefusal {
-		b.abort("The model refused to go on with this message.")
+		b.abort("The model refused to answer this message.")
 		return b
 	}
 	t.forEach(b.calls, (*turn).judgeOne, func(c *call, sudden any) {
@@ -101,8 +100,8 @@ func (t *turn) judge(response *Message) *batch {
 	return b
 }
 
-// amend gives the batch a copy of its message to add to. The one that is stored is
-// shared and must not change.
+// amend gives the batch a copy of its message. The stored message is shared and must not
+// change.
 func (b *batch) amend() {
 	m := b.message
 	own := &Message{
@@ -139,7 +138,7 @@ func (t *turn) newCall(part *CallPart, index int) *call {
 	}
 }
 
-// gather takes over what the calls have to say, in call order.
+// gather collects the notes and diagnostics of the calls, in call order.
 func (t *turn) gather(b *batch) {
 	t.gatherWishes()
 	t.applyWishes()
@@ -155,8 +154,8 @@ func (t *turn) gather(b *batch) {
 	}
 }
 
-// judgeOne takes one call as far as it gets without running it: resolve, scope,
-// validate, interceptors, hooks, validate again, floor, approval.
+// judgeOne checks one call up to the point where it can run: resolve, scope, validate,
+// interceptors, hooks, validate again, floor, approval.
 func (t *turn) judgeOne(c *call) {
 	if !t.resolve(c) || !c.checkInput() {
 		t.reportDenied(c, "belay", c.result.Text)
@@ -199,11 +198,11 @@ func unknownTool(name string, known []string) string {
 	return text + " You may call: " + strings.Join(known, ", ") + "."
 }
 
-// checkInput validates what the model asked for.
+// checkInput validates the input that the model sent.
 func (c *call) checkInput() bool {
 	switch faults := c.tool.validate(c.Input); {
 	case c.part.Malformed != "" && c.cutOff:
-		c.answer(Failed(ClassInvalid, "The input was cut off by the limit on the length of a response. Make a shorter call, or several."))
+		c.answer(Failed(ClassInvalid, "The input was cut off because the response reached its maximum length. Make a shorter call, or several."))
 	case c.part.Malformed != "":
 		c.answer(Failed(ClassInvalid, "The input is not a JSON object. Make the call again with one."))
 	case len(faults) > 0:
@@ -214,29 +213,29 @@ func (c *call) checkInput() bool {
 	return false
 }
 
-// checkRewritten validates what interceptors and hooks made of the input.
+// checkRewritten validates the input after interceptors and hooks.
 func (c *call) checkRewritten() bool {
 	faults := c.tool.validate(c.Input)
 	if len(faults) == 0 {
 		return true
 	}
 	c.answer(Failed(ClassInvalid, invalidText(c.Tool, faults)+fmt.Sprintf(
-		"\nThe input was rewritten by %s before it was checked; the rewriting is at fault.", strings.Join(c.rewriters, ", "))))
+		"\nThe input was rewritten by %s before this check, so the fault is not in your call.", strings.Join(c.rewriters, ", "))))
 	return false
 }
 
 func invalidText(tool string, faults []string) string {
-	return fmt.Sprintf("The input of %s does not fit its schema:\n- %s", tool, strings.Join(faults, "\n- "))
+	return fmt.Sprintf("The input of %s does not match its schema:\n- %s", tool, strings.Join(faults, "\n- "))
 }
 
-// answer gives the call its result, whoever it is from.
+// answer sets the result of the call.
 func (c *call) answer(r Result) {
 	r = c.turn.fit(c, r)
 	c.result = &r
 	c.state = CallDone
 }
 
-// refuse gives the call the result of a denial: who, why, and what to do instead.
+// refuse sets the result of a denied call: who denied it, why, and what to do instead.
 func (c *call) refuse(by, why string) {
 	c.by, c.why = by, why
 	c.answer(Failed(ClassDenied, fmt.Sprintf(
@@ -252,14 +251,14 @@ func (c *call) rewrite(input json.RawMessage, by ...string) {
 	c.rewriters = append(c.rewriters, by...)
 }
 
-// toolCall is the call as hooks and the floor see it.
+// toolCall returns the call in the form that hooks and the floor get.
 func (t *turn) toolCall(c *call) ToolCall {
 	return ToolCall{newInput(t.scope, toolCall{
 		ID: c.ID, Tool: c.Tool, Input: rawJSON(c.Input), Original: rawJSON(c.original), soFar: t.soFar(), tool: c.tool,
 	})}
 }
 
-// askHooks asks tool.pre: rewriters first, then gates on what they left.
+// askHooks fires tool.pre: rewriters first, then gates with the rewritten input.
 func (t *turn) askHooks(c *call) (Authorization, bool) {
 	var a Authorization
 	if !ToolPre.Active(t.snap) {
@@ -283,9 +282,9 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 	return Authorization{Decision: outcome.Output.Decision, Reason: outcome.Output.Reason, By: cmp.Or(outcome.By, "tool.pre")}, true
 }
 
-// askFloor asks the floor about the final input, and the floors of the parents. The
-// most severe answer stands: hooks tighten and never loosen, and a child may do no
-// more than its parent.
+// askFloor asks the floor about the final input, and the floors of the parents. The most
+// severe answer wins: hooks tighten and never loosen, and a child may do no more than its
+// parent.
 func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 	var askers []asker
 	var places []string
@@ -296,7 +295,7 @@ func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 			return Authorization{}
 		}
 		if err != nil {
-			floor = Authorization{Decision: ToolDeny, Reason: "the floor could not judge the call: " + err.Error(), By: cmp.Or(floor.By, "floor")}
+			floor = Authorization{Decision: ToolDeny, Reason: "the permission check failed: " + err.Error(), By: cmp.Or(floor.By, "floor")}
 		}
 		if _, known := toolSeverity[floor.Decision]; !known {
 			floor = Authorization{Decision: ToolDeny, Reason: "the floor returned an unknown decision", By: cmp.Or(floor.By, "floor")}
@@ -317,7 +316,7 @@ func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 	return verdict
 }
 
-// decide does with the call what hooks and floor say.
+// decide applies the decision of hooks and floor to the call.
 func (t *turn) decide(c *call, a Authorization) {
 	switch a.Decision {
 	case ToolPass:
@@ -329,7 +328,7 @@ func (t *turn) decide(c *call, a Authorization) {
 	}
 }
 
-// deny refuses the call and lets tool.denied know.
+// deny denies the call and fires tool.denied.
 func (t *turn) deny(c *call, by, why string) {
 	c.refuse(by, why)
 	t.reportDenied(c, by, why)
@@ -348,7 +347,7 @@ func (t *turn) reportDenied(c *call, by, why string) {
 	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
 
-// note keeps what an observe phase said about the call.
+// note keeps the note of an observe phase about the call.
 func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
 	c.pending = t.addAside(c.pending, Aside{Note: n})
 	c.diagnostics = append(c.diagnostics, t.showFailures(diagnostics)...)
@@ -357,7 +356,7 @@ func (c *call) note(t *turn, n Note, diagnostics []hook.Diagnostic, err error) {
 	}
 }
 
-// afterAbort is the context of phases that fire even if the turn was aborted.
+// afterAbort returns the context of phases that fire even if the turn was aborted.
 func (t *turn) afterAbort() (context.Context, context.CancelFunc) {
 	if t.ctx.Err() == nil {
 		return t.ctx, func() {}
@@ -370,7 +369,7 @@ func (b *batch) abort(why string) {
 	for _, c := range b.calls {
 		if c.result == nil {
 			if !c.stored {
-				c.approval = nil // nobody was asked
+				c.approval = nil // it was never asked
 			}
 			c.answer(Failed(ClassAborted, why))
 		}
@@ -382,15 +381,15 @@ func (b *batch) settled() bool {
 	return len(b.calls) > 0 && !slices.ContainsFunc(b.calls, func(c *call) bool { return c.result == nil })
 }
 
-// asks reports whether a call waits for a person.
+// asks reports whether a call waits for approval.
 func (b *batch) asks() bool {
 	return slices.ContainsFunc(b.calls, func(c *call) bool {
 		return c.state == CallParked && c.approval != nil && c.approval.Decided == nil
 	})
 }
 
-// free is how many of the calls, from the first, need not wait for one that is
-// parked: a serial call waits for all before it, and all behind it wait for it.
+// free returns how many of the calls, from the first, need not wait for a parked one: a
+// serial call waits for all before it, and all after it wait for it.
 func (b *batch) free() int {
 	waits := false
 	for i, c := range b.calls {
@@ -409,13 +408,13 @@ func (b *batch) free() int {
 // records returns the calls as they will be stored. A call that may run is recorded as
 // started, because it will start at once, unless something slow comes first (later), or
 // it has to wait for a call that is parked.
-func (b *batch) records(later bool) []Call {
+func (b *batch) records(later bool) []CallRecord {
 	if len(b.calls) == 0 {
 		return nil
 	}
 	records := b.first[:] // what it held was stored
 	if len(b.calls) > 1 {
-		records = make([]Call, len(b.calls))
+		records = make([]CallRecord, len(b.calls))
 	}
 	free := b.free()
 	for i, c := range b.calls {
@@ -429,14 +428,14 @@ func (b *batch) records(later bool) []Call {
 }
 
 // record returns one call as it will be stored.
-func (b *batch) record(c *call) Call {
-	return Call{
+func (b *batch) record(c *call) CallRecord {
+	return CallRecord{
 		Message: b.message.Seq, Index: c.index, ID: c.ID, Tool: c.Tool, State: c.state, Input: c.Input,
 		Wait: c.Wait, Resumes: c.Resumes, Result: c.result,
 	}
 }
 
-// results is the message that answers the calls, in call order.
+// results returns the message with the results, in call order.
 func (b *batch) results() *Message {
 	m := newMessage(RoleUser, KindResults)
 	m.Parts = slices.Grow(m.Parts, len(b.calls))
@@ -450,7 +449,7 @@ func resultPart(c *CallPart, r Result) Part {
 	return Part{Type: PartResult, Result: &ResultPart{Call: c.ID, Tool: c.Tool, Result: r}}
 }
 
-// approvals are the questions of the calls.
+// approvals returns the approvals of the calls.
 func (b *batch) approvals() []Approval {
 	var all []Approval
 	for _, c := range b.calls {

@@ -73,14 +73,15 @@ func (t *turn) overspent() string {
 	return ""
 }
 
-// limiter is a parent that may not use everything, with the tools that it has.
+// limiter is a parent that may not use everything, with its tools.
 type limiter struct {
 	agent *Agent
 	tools *toolset
 }
 
-// permits reports whether a child of the parent's may use a tool: the parent may, by the
-// tool's name and by its owner, and does not have it itself as one that it may not use.
+// permits reports whether a child of the parent may use a tool. The parent must be allowed
+// to use it, by the tool's name and by its owner, and must not have a tool of that name out
+// of scope.
 func (l limiter) permits(b *boundTool) bool {
 	if !l.agent.inScope(b.name) || !l.agent.narrowed.allows(b.owner, b.name) {
 		return false
@@ -89,7 +90,7 @@ func (l limiter) permits(b *boundTool) bool {
 	return own == nil || own.inScope
 }
 
-// limiters adds the parents that may not use everything, however far above.
+// limiters returns the parents that may not use everything, at any level above.
 func (t *turn) limiters(all []limiter) []limiter {
 	for at := t.lineage.above(); at != nil; at = at.lineage.above() {
 		if a := at.agent; a.opts.Scope != nil || len(a.narrowed) > 0 {
@@ -99,19 +100,19 @@ func (t *turn) limiters(all []limiter) []limiter {
 	return all
 }
 
-// limitedTools is a toolset without what parents may not use. As long as neither it nor
-// they change it serves every step of every child.
+// limitedTools is a toolset without the tools that parents may not use. It is reused as
+// long as the tools and the parents do not change.
 type limitedTools struct {
 	of  *toolset
 	by  []limiter
 	set *toolset
 }
 
-// mostLimited is how many of them an agent keeps: its tools by themselves and with those
-// of a step, for two parents.
+// mostLimited is how many limited toolsets an agent keeps: its own tools and those with
+// step tools, for two parents.
 const mostLimited = 4
 
-// limited takes away the tools that a parent may not use.
+// limited removes the tools that a parent may not use.
 func (t *turn) limited(tools *toolset) *toolset {
 	if t.lineage == nil {
 		return tools
@@ -136,7 +137,7 @@ func (t *turn) limited(tools *toolset) *toolset {
 	return now.set
 }
 
-// cut returns tools of which those are out of scope that a parent may not use.
+// cut returns the tools, with those out of scope that a parent may not use.
 func cut(tools []*boundTool, by []limiter) []*boundTool {
 	tools = slices.Clone(tools)
 	for i, b := range tools {

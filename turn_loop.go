@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/policy"
 )
 
 // turn is a turn that is being run. One goroutine owns it, and owns the session
@@ -40,10 +41,10 @@ type turn struct {
 	text        string // the model's last text
 	recent      []fingerprint
 	waits       []Question
-	missing     func() string // what the model still has to give, in words for the model; nil if nothing
+	missing     func() string // what the model still has to give, in words for the model; nil if nothing is missing
 }
 
-// user takes the turn of a user message.
+// user runs the turn of a user message.
 func (t *turn) user(text string, parts []Part) EndReason {
 	if err := checkInput(text, parts); err != nil {
 		return t.fail(err)
@@ -75,7 +76,7 @@ func (t *turn) endInterrupted() EndReason {
 	}
 }
 
-// resume goes on with the turn that the session was in.
+// resume continues the open turn of the session.
 func (t *turn) resume() EndReason {
 	if err := t.reopen(); err != nil {
 		return t.fail(err)
@@ -91,11 +92,11 @@ func (t *turn) resume() EndReason {
 	}
 	t.bindBundles()
 	if t.end.err = t.missingTools(); t.end.err != nil {
-		t.quiet = true // it does not go on
+		t.quiet = true // it does not continue
 		return EndParked
 	}
 	open.Parked = false
-	t.session.told = "" // it goes on, and will end again
+	t.session.told = "" // it continues, and will end again
 	t.request.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
 	if response := t.unjudged(); response != nil {
@@ -116,7 +117,7 @@ func (t *turn) resume() EndReason {
 	return t.steps()
 }
 
-// steps takes steps until the turn is over.
+// steps runs steps until the turn is over.
 func (t *turn) steps() EndReason {
 	for {
 		if end := t.step(); end != "" {
@@ -125,7 +126,7 @@ func (t *turn) steps() EndReason {
 	}
 }
 
-// step is one model call and its tools.
+// step makes one model call and runs its tools.
 func (t *turn) step() EndReason {
 	t.emitHeld()
 	if end := t.checkLimits(); end != "" {
@@ -153,7 +154,7 @@ func (t *turn) step() EndReason {
 	return t.respond(response, delivered)
 }
 
-// respond asks the gates about a response, stores what came of it and runs its calls.
+// respond runs the gates on a response, stores the outcome and runs its calls.
 func (t *turn) respond(response, delivered *Message) EndReason {
 	t.text = response.Text()
 	batch := t.judge(response)
@@ -169,9 +170,8 @@ func (t *turn) respond(response, delivered *Message) EndReason {
 	return t.runBatch(batch)
 }
 
-// gatesMayTakeLong reports whether a hook that is asked about the response may take
-// long. The response is then stored before the hook is asked: it is paid for, and a
-// process that is killed meanwhile must not lose it.
+// gatesMayTakeLong reports whether a hook for the response may take long. The response is
+// then stored first: it is paid for, and a killed process must not lose it.
 func (t *turn) gatesMayTakeLong(response *Message) bool {
 	if response.StopReason == StopRefusal {
 		return false
@@ -193,7 +193,7 @@ func (t *turn) gatesMayTakeLong(response *Message) bool {
 	return ToolDenied.Slow(t.snap) || ApprovalRequest.Slow(t.snap) || ApprovalDecided.Slow(t.snap)
 }
 
-// verdict says how the turn ends with this response, if it does.
+// verdict returns how the turn ends with this response, or "" if it continues.
 func (t *turn) verdict(response *Message, b *batch) EndReason {
 	switch {
 	case response.StopReason == StopRefusal && t.ctx.Err() == nil:
@@ -201,7 +201,7 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 	case len(b.calls) == 0:
 		if response.StopReason == StopMaxTokens {
 			t.diagnostics = append(t.diagnostics, hook.Diagnostic{
-				Code: codes.AnswerCut, Level: codes.AnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d is cut off: it reached the limit on its length", t.scope.Step),
+				Code: codes.AnswerCut, Level: codes.AnswerCut.Level(), Message: fmt.Sprintf("the answer of step %d is cut off: it reached its maximum length", t.scope.Step),
 			})
 		}
 		return t.askStop()
@@ -235,9 +235,8 @@ func (t *turn) checkLimits() EndReason {
 	return ""
 }
 
-// MaxSteps is the turn policy that bounds how many steps a turn may take, below
-// the agent's limit.
-var MaxSteps = PolicyMin[int]("max_steps")
+// MaxSteps is the turn policy that limits the steps of a turn, below the agent's limit.
+var MaxSteps = policy.Min[int]("max_steps")
 
 // askStop fires turn.stop when the model makes no calls, and returns how the turn ends.
 // A hook may make the turn continue.
@@ -293,7 +292,7 @@ func (t *turn) emitResults(b *batch) {
 	}
 }
 
-// keepNote keeps what an observe phase said. A failure of such a phase changes nothing.
+// keepNote keeps the note of an observe phase. A failure of such a phase changes nothing.
 func (t *turn) keepNote(n Note, diagnostics []hook.Diagnostic, err error) {
 	t.keepAside(Aside{Note: n}, diagnostics)
 	if err != nil {
@@ -313,7 +312,7 @@ func (t *turn) fail(err error) EndReason {
 	return EndError
 }
 
-// checkInput refuses what is no message.
+// checkInput refuses an invalid message.
 func checkInput(text string, parts []Part) error {
 	if strings.TrimSpace(text) == "" && len(parts) == 0 {
 		return errors.New("the message is empty: give it a text, an image or a file")

@@ -9,18 +9,19 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/policy"
 )
 
-// PolicyModel is the turn policy that has another model answer the turn, by its
-// name: see [Options.Models].
-var PolicyModel = PolicyFirst[string]("model")
+// PolicyModel is the turn policy that chooses another model for the turn, by its name: see
+// [Options.Models].
+var PolicyModel = policy.First[string]("model")
 
-// same reports whether two models are one. A model need not be comparable.
+// same reports whether two values are the same model. A model need not be comparable.
 func same(a, b Model) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
-// usable checks that a model can answer for the agent.
+// usable checks that the agent can use a model.
 func (a *Agent) usable(model Model) (*namedModel, error) {
 	if model == nil {
 		return nil, errors.New("there is no model")
@@ -32,7 +33,7 @@ func (a *Agent) usable(model Model) (*namedModel, error) {
 	return n, nil
 }
 
-// check asks the model about tools.
+// check lets the model check tools.
 func (n *namedModel) check(tools []ToolDeclaration) error {
 	if c, ok := n.Model.(ToolCheckModel); ok && len(tools) > 0 {
 		if err := c.CheckTools(tools); err != nil {
@@ -42,25 +43,25 @@ func (n *namedModel) check(tools []ToolDeclaration) error {
 	return nil
 }
 
-// findModel finds a model by its name. No name is the agent's own model.
+// findModel finds a model by its name. The empty name is the agent's own model.
 func (a *Agent) findModel(ctx context.Context, name string) (Model, error) { //nolint:ireturn // which model it is, the name says
 	if name == a.model.info.Name || name == "" {
 		return a.model.Model, nil
 	}
 	if a.opts.Models == nil {
-		return nil, fmt.Errorf("model %q: the agent knows no model but its own: Options.Models finds others by name", name)
+		return nil, fmt.Errorf("model %q: the agent has only its own model: set Options.Models to find others by name", name)
 	}
 	model, err := a.opts.Models(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", name, err)
 	}
 	if model == nil {
-		return nil, fmt.Errorf("model %q: there is none of that name", name)
+		return nil, fmt.Errorf("model %q: there is no model of that name", name)
 	}
 	return model, nil
 }
 
-// chosen finds a model by name that can answer for the agent.
+// chosen finds a model by name and checks that the agent can use it.
 func (t *turn) chosen(name string) (*namedModel, error) {
 	model, err := t.findModel(name)
 	if err != nil {
@@ -104,7 +105,7 @@ func (t *turn) modelOrDefault(name string) *namedModel {
 	if err != nil {
 		t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 			Code: codes.ModelUnavailable, Level: codes.ModelUnavailable.Level(),
-			Message: "the agent's own model answers: " + err.Error(),
+			Message: "the agent's default model is used: " + err.Error(),
 		})
 		return nil
 	}
@@ -119,7 +120,7 @@ func (t *turn) applyModelPolicy() error {
 	}
 	n, err := t.chosen(name)
 	if err != nil {
-		return fmt.Errorf("turn policy %q: %w", PolicyModel.Key(), err)
+		return fmt.Errorf("turn policy %q: %w", PolicyModel.Name(), err)
 	}
 	t.model, t.state.Model = n, name
 	return nil

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// A person approves a call as it was shown, and its paths may lead elsewhere by the time it
-// runs: a link was swapped, or a directory was replaced by a link. So the floor says where
-// the paths lead (Authorization.Places). Hashes of the places are kept with the approval, as
-// a part of its hash, and compared when the call is about to run. A call that reaches fewer
+// A person approves a call as it was shown. Its paths may lead elsewhere when it runs: a
+// link was changed, or a directory was replaced by a link. So the floor says where the
+// paths lead (Authorization.Places). Hashes of the places are stored with the approval, as
+// a part of its hash, and compared just before the call runs. A call that reaches fewer
 // places than were approved may run.
 
 const (
-	// placesMark stands between the hash of the input and those of the places.
+	// placesMark separates the hash of the input from the hashes of the places.
 	placesMark = "+"
-	// mostPlaces is how many places are kept one by one. Of more, one hash is kept, and all
-	// of them must be the same.
+	// mostPlaces is how many places are hashed one by one. For more places, one hash is
+	// stored, and all of them must be the same.
 	mostPlaces = 16
 )
 
@@ -58,7 +58,7 @@ func (c *call) approved() bool {
 }
 
 // moved reports whether an approved call reaches a place that was not shown when it was
-// approved, as far as the floor said when it was last asked.
+// approved, as of the last permission check.
 func (c *call) moved() bool {
 	if !c.approved() {
 		return false
@@ -68,13 +68,13 @@ func (c *call) moved() bool {
 	return slices.ContainsFunc(placeHashes(c.places), func(place string) bool { return !slices.Contains(approved, place) })
 }
 
-// askAgain returns the new question about an approved call whose paths lead elsewhere now,
-// or the floor's denial.
+// askAgain returns a new question about an approved call whose paths now lead elsewhere, or
+// the floor's denial.
 func (c *call) askAgain(floor Authorization) Authorization {
 	if toolSeverity[floor.Decision] > toolSeverity[ToolAsk] {
 		return floor
 	}
-	reason := "a path of this call leads elsewhere than when it was approved"
+	reason := "a path of this call now leads to another place than when it was approved"
 	if floor.Reason != "" {
 		reason += ": " + floor.Reason
 	}
@@ -91,7 +91,7 @@ func (c *call) askAgain(floor Authorization) Authorization {
 // After that the call is denied.
 const mostAsked = 3
 
-// approveHere asks about calls, and asks again about those whose paths have moved meanwhile.
+// approveHere asks about calls, and asks again if their paths changed meanwhile.
 func (t *turn) approveHere(b *batch) error {
 	for range mostAsked {
 		if err := t.approve(b); err != nil || !t.reconsider(b) {
@@ -99,12 +99,12 @@ func (t *turn) approveHere(b *batch) error {
 		}
 		t.applyHalt(b)
 		t.gather(b)
-		for _, c := range b.calls { // it waits for the question, and has not started
+		for _, c := range b.calls { // it waits for approval, and has not started
 			if c.state == CallStarted && c.result == nil && !c.begun && c.Resumes == "" {
 				c.state = CallJudged
 			}
 		}
-		if err := t.commit(nil, b.records(true), b.approvals()); err != nil { // a question is on record before it is asked
+		if err := t.commit(nil, b.records(true), b.approvals()); err != nil { // a question is stored before it is asked
 			return err
 		}
 	}
@@ -116,8 +116,8 @@ func (t *turn) approveHere(b *batch) error {
 	return nil
 }
 
-// reconsider asks the floor once more about calls that were approved and are about to run.
-// It reports whether one has to be asked about again.
+// reconsider checks approved calls again that are about to run. It reports whether a
+// question must be asked again.
 func (t *turn) reconsider(b *batch) bool {
 	again := false
 	for _, c := range b.calls {
@@ -142,15 +142,15 @@ func (c *call) hasPlaces() bool {
 	return c.approved() && c.tool != nil && strings.Contains(c.approval.Hash, placesMark)
 }
 
-// askFloorAgain asks the floor, and nobody else, about a call.
+// askFloorAgain asks the floor about a call, and no hooks.
 func (t *turn) askFloorAgain(c *call) Authorization {
 	c.askers = nil
 	return t.askFloor(c, Authorization{})
 }
 
-// stillThere gives a call that is about to start its result if a path of it has moved since
-// it was approved: calls that ran before it may have done that. It reports whether the call
-// may start.
+// stillThere checks a call that is about to start. If one of its paths has changed since it
+// was approved, for example through an earlier call, the call gets a result that says so.
+// It reports whether the call may start.
 func (t *turn) stillThere(c *call) bool {
 	if !c.hasPlaces() || c.Resumes != "" {
 		return true

@@ -13,9 +13,9 @@ import (
 // soFar returns what the phases of the turn have collected so far.
 func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.state.Context} }
 
-// prepare takes a user message to the point where the model can be asked: the
-// phases that look at it, prepare the turn and build the prompt, and the commit
-// of the message. It returns an end reason if the turn is over already.
+// prepare takes a user message to the point where the model can be called: it fires the
+// phases that prepare the turn, builds the prompt, and commits the message. It returns an
+// end reason if the turn is over already.
 func (t *turn) prepare(text string, parts []Part) EndReason {
 	said := submit(text, parts)
 	for _, stage := range stages {
@@ -29,22 +29,22 @@ func (t *turn) prepare(text string, parts []Part) EndReason {
 	return t.commitPrompt(&said)
 }
 
-// stages are what a user message goes through before it is stored, in order.
+// stages are the steps that a user message passes before it is stored, in order.
 var stages = []func(*turn, *submitted) EndReason{
 	(*turn).submit, (*turn).expand, (*turn).collectPolicy, (*turn).collectContext, (*turn).collectTools, (*turn).compilePrompt,
 }
 
-// submitted is a user message on its way into the transcript.
+// submitted is a user message that is not stored yet.
 type submitted struct {
 	typed, text string
 	parts       []Part
 	injected    []Injection
-	reply       *Reply // in the model's place
+	reply       *Reply // instead of the model
 	by          string // who replied
 }
 
-// submit makes one text of all that is text: hooks and directives see the whole of
-// what is said.
+// submit joins all texts of the message into one, so that hooks and directives see all of
+// it.
 func submit(text string, parts []Part) submitted {
 	if slices.ContainsFunc(parts, func(p Part) bool { return p.Type == PartText }) {
 		var texts []string
@@ -64,7 +64,7 @@ func submit(text string, parts []Part) submitted {
 // answer ends the turn with an answer that is not the model's.
 func (said *submitted) answer(reply *Reply, by string) { said.reply, said.by = reply, by }
 
-// submit asks user.prompt.submit.
+// submit fires user.prompt.submit.
 func (t *turn) submit(said *submitted) EndReason {
 	if !UserPromptSubmit.Active(t.snap) {
 		return ""
@@ -85,7 +85,7 @@ func (t *turn) submit(said *submitted) EndReason {
 	return ""
 }
 
-// collectPolicy asks turn.pre_policy.
+// collectPolicy fires turn.pre_policy.
 func (t *turn) collectPolicy(said *submitted) EndReason {
 	t.state.Text = said.text
 	if !TurnPrePolicy.Active(t.snap) {
@@ -107,8 +107,8 @@ func (t *turn) turnSoFar(said *submitted) turnSoFar {
 	return turnSoFar{Text: said.text, Tools: t.request.tools.names, soFar: t.soFar()}
 }
 
-// collectContext asks the two phases that add prompt context, with the preflight
-// plan between them. One limit holds for both.
+// collectContext fires the two phases that add prompt context, with the preflight plan
+// between them. They share one limit.
 func (t *turn) collectContext(said *submitted) EndReason {
 	if TurnPrePromptContext.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPrePromptContext, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
@@ -135,8 +135,8 @@ func (t *turn) collectContext(said *submitted) EndReason {
 	return ""
 }
 
-// preflight makes the plan of what to look up. A planner that fails leaves the
-// fallback: the plan is a help and not a gate.
+// preflight makes the plan of what to look up. If the planner fails, the fallback is used:
+// the plan is not a gate.
 func (t *turn) preflight(said *submitted) (PreflightPlan, error) {
 	fallback := PreflightPlan{Source: "fallback"}
 	if text := strings.TrimSpace(said.text); text != "" {
@@ -169,7 +169,7 @@ func (t *turn) diagnose(code codes.Code, phase, subscription, message string) {
 	})
 }
 
-// collectTools asks turn.pre_tool_materialization and fixes the tool list.
+// collectTools fires turn.pre_tool_materialization and fixes the tool list.
 func (t *turn) collectTools(said *submitted) EndReason {
 	if TurnPreToolMaterialization.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPreToolMaterialization, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
@@ -183,8 +183,8 @@ func (t *turn) collectTools(said *submitted) EndReason {
 	return ""
 }
 
-// bindBundles turns the bundles into tools. One whose tools have another owner,
-// or that nobody runs, is dropped.
+// bindBundles makes tools from the bundles. A bundle is dropped if no extension runs it, or
+// if one of its tools has another owner.
 func (t *turn) bindBundles() {
 	t.seeTools()
 	for _, bundle := range t.state.Bundles {
@@ -215,7 +215,7 @@ func (t *turn) bindBundles() {
 	t.seeTools()
 }
 
-// seeTools takes in the tools as they are now: they come and go between steps.
+// seeTools updates the tools of the turn: they may change between steps.
 func (t *turn) seeTools() {
 	t.request.tools = t.limited(t.stepTools())
 	if len(t.request.extra) == 0 {
@@ -225,8 +225,8 @@ func (t *turn) seeTools() {
 	t.request.tools = newToolset(slices.Concat(t.request.tools.tools, cut(own, t.limiters(nil))))
 }
 
-// compilePrompt asks turn.pre_prompt_compile, builds the system prompt and shows
-// its manifest.
+// compilePrompt fires turn.pre_prompt_compile, builds the system prompt and fires
+// turn.post_prompt_compile with its manifest.
 func (t *turn) compilePrompt(said *submitted) EndReason {
 	if TurnPrePromptCompile.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPrePromptCompile, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
@@ -248,7 +248,7 @@ func (t *turn) compilePrompt(said *submitted) EndReason {
 	return ""
 }
 
-// messages adds the messages of what was submitted.
+// messages returns the messages of the submission.
 func (said *submitted) messages(messages []*Message, context []ContextEntry) []*Message {
 	for _, in := range said.injected {
 		if len(in.Parts) == 0 {
@@ -261,7 +261,7 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 		user.Parts = append(user.Parts, Text(said.text))
 	}
 	user.Parts = append(user.Parts, said.parts...)
-	if len(user.Parts) == 0 { // it was rewritten to nothing, and providers refuse that
+	if len(user.Parts) == 0 { // a rewrite left nothing, and providers refuse an empty message
 		user.Parts = append(user.Parts, Text("(no text)"))
 	}
 	if said.text != said.typed {
@@ -274,8 +274,8 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 	return messages
 }
 
-// commitPrompt stores the user message: from here on the turn can be resumed by
-// anyone who holds the store.
+// commitPrompt stores the user message. From then on, every process with the store can
+// resume the turn.
 func (t *turn) commitPrompt(said *submitted) EndReason {
 	if err := t.commit(said.messages(t.write.carried[:0], t.state.Context), nil, nil); err != nil {
 		return t.fail(err)

@@ -23,7 +23,7 @@ type promptPart struct {
 	kind, id, from, text string
 }
 
-// add adds a part behind the others. An empty one leaves no trace.
+// add adds a part at the end. An empty part is left out.
 func (p *prompt) add(kind, id, from, text string) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -36,10 +36,9 @@ func (p *prompt) add(kind, id, from, text string) {
 	p.text += text
 }
 
-// compile makes the system prompt of a turn: what every turn's begins with, and
-// the sections that hooks contributed. Prompt context is not in it: it comes with
-// the user's message, so that one turn's facts do not change what the provider
-// has cached of the turns before.
+// compile makes the system prompt of a turn: the base prompt, and the sections that hooks
+// contributed. Prompt context is not part of it. It comes with the user's message, so that
+// it does not change the cached beginning of later requests.
 func (a *Agent) compile(sections []PromptSection) prompt {
 	p := *a.today()
 	for _, s := range sections {
@@ -52,7 +51,7 @@ func (a *Agent) compile(sections []PromptSection) prompt {
 	return p
 }
 
-// manifest says what a prompt is made of, without its words.
+// manifest describes the parts of a prompt, without their text.
 func (p *prompt) manifest(so soFar, tools []ToolDeclaration) promptManifest {
 	m := promptManifest{Hash: textHash(p.text), Size: utf8.RuneCountInString(p.text), soFar: so}
 	for _, part := range p.parts {
@@ -80,12 +79,11 @@ func textHash(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// closesContext finds what a model could take for the end of the element, or for
-// a reminder.
+// closesContext finds text that a model could take for the end of the element, or for a
+// reminder.
 var closesContext = regexp.MustCompile(`(?i)<(\s*)/?(\s*(?:context|system-reminder))\b`)
 
-// contextParts renders prompt context as the model reads it, behind the user's
-// message.
+// contextParts renders prompt context as the model reads it, after the user's message.
 func contextParts(entries []ContextEntry) []Part {
 	parts := make([]Part, len(entries))
 	for i, e := range entries {

@@ -16,7 +16,7 @@ func (t *turn) keepAside(a Aside, diagnostics []hook.Diagnostic) {
 	t.diagnostics = append(t.diagnostics, t.showFailures(diagnostics)...)
 }
 
-// appendAside adds what hooks said, in plan order.
+// appendAside adds the context and output of hooks, in plan order.
 func appendAside(pending []PendingReminder, a Aside) []PendingReminder {
 	next := 0
 	for i, r := range a.Context {
@@ -43,20 +43,20 @@ func (t *turn) addReminder(kind reminderKind, from, text string) {
 
 // delivery is the reminders of one request.
 type delivery struct {
-	stored    []Part // become part of the transcript with the response
+	stored    []Part // stored in the transcript with the response
 	ephemeral []Part
 	diags     []hook.Diagnostic
 }
 
-// deliver renders reminders in order. Identical ones are told once. What is over
-// the limit is left out, but never what was blocked.
+// deliver renders reminders in order, without duplicates. Reminders over the limit are left
+// out, except those about something that was blocked.
 func deliver(pending []PendingReminder, settings ReminderSettings, limit int) delivery {
 	var d delivery
 	if len(pending) == 0 && settings.Standing == "" {
 		return d
 	}
 	seen := make(map[string]bool, len(pending))
-	lasting := make(map[string]bool, len(pending)) // told for good, whatever is told for once
+	lasting := make(map[string]bool, len(pending)) // one that is stored replaces an ephemeral one
 	for _, r := range pending {
 		if !r.Ephemeral {
 			lasting[r.render()] = true

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// MissingToolError says that an open turn cannot be resumed here: calls of it that
-// are to run, because they were approved or waited for one that was, are of tools that the
-// agent does not have now. The turn stays as it was, and so do the decisions. Resume it
-// with an agent that has the tools, or abandon it.
+// MissingToolError says that an open turn cannot be resumed here: the agent does not have
+// the tools of calls that would run now. The turn and the decisions about it do not change.
+// Resume it with an agent that has the tools, or abandon it.
 type MissingToolError struct {
 	Session, Turn string
-	// Tools are their names, in the order of the calls.
+	// Tools are the names of the tools, in the order of the calls.
 	Tools []string
 }
 
@@ -24,20 +23,20 @@ func (e *MissingToolError) Error() string {
 		e.Turn, e.Session, strings.Join(e.Tools, ", "))
 }
 
-// reopen reads the session from the store again: a parked turn may have been
-// decided meanwhile, by anyone.
+// reopen reads the session from the store again, because any process may have decided a
+// parked turn's approvals.
 func (t *turn) reopen() error {
 	t.session.release(t.base)
 	return t.session.open(t.ctx)
 }
 
-// resumeEnd ends a turn that was over but for its end phases.
+// resumeEnd ends a turn that has only its end phases left.
 func (t *turn) resumeEnd(end EndReason) EndReason {
 	if e := t.session.state.Ending; e != nil {
 		t.end.by, t.end.why = e.By, e.Why
 	}
 	if end == EndError {
-		t.end.err = errors.New(cmp.Or(t.end.why, "the turn failed; why is lost with its process"))
+		t.end.err = errors.New(cmp.Or(t.end.why, "the turn failed; the reason was lost with its process"))
 	}
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Turn == t.state.ID && m.Role == RoleAssistant {
@@ -49,9 +48,9 @@ func (t *turn) resumeEnd(end EndReason) EndReason {
 	return end
 }
 
-// openCalls is the last response's calls as the store has them, if they are not
-// answered. Hooks have judged them and are not asked again; the floor is, with
-// today's rules.
+// openCalls returns the calls of the last response from the store, if they have no results
+// yet. Hooks have checked them and are not called again. The floor checks them again, with
+// its current rules.
 func (t *turn) openCalls() *batch {
 	t.recallRecent()
 	b := t.unanswered()
@@ -66,7 +65,7 @@ func (t *turn) openCalls() *batch {
 	return b
 }
 
-// unjudged is the stored response whose gates have not answered, if there is one.
+// unjudged returns the stored response whose gates have not answered, or nil.
 func (t *turn) unjudged() *Message {
 	if n := len(t.session.messages); t.state.Unjudged && n > 0 && t.session.messages[n-1].Role == RoleAssistant {
 		return t.session.messages[n-1]
@@ -75,11 +74,11 @@ func (t *turn) unjudged() *Message {
 	return nil
 }
 
-// missingTools says which tools are not there that calls of the open turn need now. No
-// call is used up on a tool that may come back.
+// missingTools returns an error if tools are missing that calls of the open turn need now.
+// The calls stay open, because the tools may come back.
 func (t *turn) missingTools() error {
 	b := t.unanswered()
-	if b == nil || t.state.Unjudged { // a call that nobody judged may still be of an unknown tool
+	if b == nil || t.state.Unjudged { // a call that was not checked yet may name an unknown tool
 		return nil
 	}
 	missing := &MissingToolError{Session: t.session.id, Turn: t.state.ID}
@@ -120,7 +119,7 @@ func (t *turn) unanswered() *batch {
 		if part.Final != nil {
 			c.Input, c.original, c.rewriters = part.Final, part.Input, part.RewrittenBy
 		}
-		if at := slices.IndexFunc(known.calls, func(r Call) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
+		if at := slices.IndexFunc(known.calls, func(r CallRecord) bool { return r.Message == last.Seq && r.Index == i }); at >= 0 {
 			r := known.calls[at]
 			c.state, c.Wait, c.Resumes, c.result = r.State, r.Wait, r.Resumes, r.Result
 			if r.State == CallStarted {
@@ -129,7 +128,7 @@ func (t *turn) unanswered() *batch {
 			c.begun = r.Result == nil && (r.State == CallStarted || r.Resumes != "")
 		}
 		c.told = c.result != nil
-		for _, a := range known.asked { // what it waits for, or else the last that was asked about it
+		for _, a := range known.asked { // the approval that it waits for, or else the last one about it
 			if a.Turn == t.state.ID && a.Call == c.ID && (c.approval == nil || c.approval.ID != c.Wait) {
 				c.approval = &a
 			}
@@ -139,9 +138,9 @@ func (t *turn) unanswered() *batch {
 	return b
 }
 
-// commitResumed stores what is about to run, as commitResponse does: if this
-// process ends too, it is not run once more. It also stores new questions: a decision
-// about a question that is not stored is refused.
+// commitResumed stores the calls that are about to run, as commitResponse does, so that
+// they do not run again if this process ends too. It also stores new approvals, because a
+// decision about an approval that is not stored is refused.
 func (t *turn) commitResumed(b *batch) error {
 	runs := slices.ContainsFunc(b.calls[:b.free()], func(c *call) bool { return c.result == nil && c.state != CallParked })
 	if !runs && !slices.ContainsFunc(b.calls, func(c *call) bool { return c.askedNow }) {
@@ -191,9 +190,9 @@ func (t *turn) resumeCall(c *call) {
 	}
 }
 
-// standing says how the question stands that a parked call waits for: what was decided, or
-// that it still waits, or what is wrong with it. All are empty for a call that waits for
-// no answer.
+// standing returns the state of the approval that a parked call waits for: the decision, or
+// that it is pending, or what is wrong with it. All are empty for a call that waits for no
+// approval.
 func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	switch {
 	case c.state != CallParked:
@@ -213,8 +212,8 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	}
 }
 
-// sameQuestion reports whether what the floor asks is what was approved. A call whose
-// surroundings changed while it waited may ask for more than the person was told.
+// sameQuestion reports whether the floor asks the same question that was approved. Things
+// may have changed while the call waited, so that it asks for more now.
 func (t *turn) sameQuestion(c *call, a Authorization) bool {
 	return c.approval.Floor && isAsker(c.approval.By, a.By)
 }
@@ -237,8 +236,8 @@ func (t *turn) abandon() error {
 	return t.answerOpen(true)
 }
 
-// answerOpen gives the calls that nobody answered aborted results. Hooks are asked
-// about them unless it was one of them that brought the turn here.
+// answerOpen gives calls without results aborted ones. Hooks are called for them, unless a
+// hook caused the failure.
 func (t *turn) answerOpen(ask bool) error {
 	b := t.unanswered()
 	if b == nil {

@@ -12,11 +12,11 @@ import (
 // be lost.
 const resultWait = 50 * time.Millisecond
 
-// runCalls runs the calls of a batch that may run: those of one group side by side, and
-// a serial call alone. The error is of a commit. Calls under way have then ended, and
-// no other was started.
+// runCalls runs the calls of a batch that may run: those of one group in parallel, and a
+// serial call alone. If it returns the error of a commit, running calls have ended and no
+// other was started.
 func (t *turn) runCalls(b *batch) error {
-	if len(b.calls) == 1 { // it waits for nobody
+	if len(b.calls) == 1 { // it does not wait for others
 		c := b.calls[0]
 		if !c.mayRun() || b.free() == 0 {
 			return nil
@@ -55,8 +55,8 @@ func panicWhileRunning(c *call, value any) {
 // mayRun reports whether the call has neither a result nor something to wait for.
 func (c *call) mayRun() bool { return c.result == nil && c.state != CallParked }
 
-// commitStarts records calls as started that are not yet: what runs is on record before
-// it runs.
+// commitStarts stores calls as started that are not yet stored so: a call is recorded
+// before it runs.
 func (t *turn) commitStarts(b *batch, calls ...*call) error {
 	if !slices.ContainsFunc(calls, func(c *call) bool { return c.state == CallJudged }) {
 		return nil
@@ -67,8 +67,8 @@ func (t *turn) commitStarts(b *batch, calls ...*call) error {
 	return t.commitCalls(b)
 }
 
-// batchRun runs the calls of a batch that has several. It belongs to the turn's
-// goroutine, which waits for the goroutines of the calls and stores what is finished.
+// batchRun runs the calls of a batch with several calls. It belongs to the turn's
+// goroutine, which waits for the goroutines of the calls and stores their results.
 type batchRun struct {
 	*batch
 	turn     *turn
@@ -79,7 +79,7 @@ type batchRun struct {
 	err      error // of a commit: nothing more is started or stored
 }
 
-// callProgress tells how far a call is.
+// callProgress reports the progress of a call.
 type callProgress struct {
 	*call
 	at progressPoint
@@ -93,8 +93,7 @@ const (
 	callTold                          // its event was emitted: its goroutine ends
 )
 
-// group runs calls side by side, as many at a time as the limit permits, until all have
-// ended.
+// group runs calls in parallel, up to the limit, until all have ended.
 func (r *batchRun) group(calls []*call) {
 	waiting := slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return !c.mayRun() })
 	for len(waiting) > 0 || r.running > 0 {
@@ -127,7 +126,7 @@ func (r *batchRun) group(calls []*call) {
 	}
 }
 
-// start runs calls, each on a goroutine of its own.
+// start runs each call on its own goroutine.
 func (r *batchRun) start(calls []*call) {
 	if r.err = r.turn.commitStarts(r.batch, calls...); r.err != nil {
 		return
@@ -142,8 +141,8 @@ func (r *batchRun) start(calls []*call) {
 	}
 }
 
-// run runs a call, and reports its progress whatever the call does: a hook that calls
-// runtime.Goexit ends the goroutine.
+// run runs a call and reports its progress in every case, even if a hook calls
+// runtime.Goexit.
 func (r *batchRun) run(c *call) {
 	defer func() {
 		r.progress <- callProgress{c, callFinished}
@@ -163,7 +162,7 @@ func (r *batchRun) keepReturned(c *call) {
 	c.running = true
 }
 
-// drain waits for the calls under way if a store that panics ends group early.
+// drain waits for the running calls if a panic of the store ends group early.
 func (r *batchRun) drain() {
 	for r.running > 0 {
 		switch p := <-r.progress; p.at {
@@ -176,13 +175,13 @@ func (r *batchRun) drain() {
 	}
 }
 
-// keep has the turn's goroutine store what a tool returned, and waits for it.
+// keep lets the turn's goroutine store what a tool returned, and waits for that.
 func (r *batchRun) keep(c *call) {
 	r.progress <- callProgress{c, callReturned}
 	<-c.kept
 }
 
-// arm has save called in a while, unless it will be already.
+// arm schedules a call of save, unless one is scheduled.
 func (r *batchRun) arm() {
 	if !r.armed {
 		r.armed = true
@@ -190,13 +189,13 @@ func (r *batchRun) arm() {
 	}
 }
 
-// notBegun reports whether the call is recorded as started and was not.
+// notBegun reports whether the call is recorded as started but has not started.
 func (c *call) notBegun() bool {
 	return !c.running && !c.ran && c.result == nil && c.state == CallStarted
 }
 
-// save stores the results that are finished while other calls run, and that calls which
-// have to wait have not begun.
+// save stores finished results while other calls run, and records that waiting calls have
+// not begun.
 func (r *batchRun) save() {
 	changed := false
 	for i, c := range r.calls {
@@ -220,9 +219,9 @@ func (r *batchRun) commit() {
 	}
 }
 
-// commitCalls stores the calls of a batch while some of them run, with what the finished
-// ones leave for the session. The session's own state stays as it is until all are done,
-// so that what they leave comes in call order.
+// commitCalls stores the calls of a batch while some of them run, with the effects of the
+// finished ones on the session. The session's own state is updated when all are done, so
+// that the effects are in call order.
 func (t *turn) commitCalls(b *batch) error {
 	records := slices.Clone(b.stored)
 	state, turn := t.session.state, *t.state

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// patterns is the floor that reads patterns, if one does: the agent's own before
-// those of its parents.
+// patterns returns the floor that reads patterns, or nil: the agent's own before those of
+// its parents.
 func (t *turn) patterns() PatternAuthorizer { //nolint:ireturn // it is one of several floors
 	for _, floor := range t.floors() {
 		if p, ok := floor.(PatternAuthorizer); ok {
@@ -22,7 +22,7 @@ func (t *turn) patterns() PatternAuthorizer { //nolint:ireturn // it is one of s
 	return nil
 }
 
-// checkPattern says why a pattern cannot be read, or nothing. The floor may be nil.
+// checkPattern returns why a pattern is invalid, or nil. The floor may be nil.
 func checkPattern(floor PatternAuthorizer, pattern string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -39,24 +39,24 @@ func checkPattern(floor PatternAuthorizer, pattern string) (err error) {
 		return fmt.Errorf("%w: the agent has no floor that reads patterns over inputs: name tools alone, such as %q", ErrScope, "deploy_*")
 	}
 	if _, err := path.Match(pattern, ""); err != nil {
-		return fmt.Errorf("%w: its pattern cannot be read: %w: write the name of a tool, with * and ? for what varies", ErrScope, err)
+		return fmt.Errorf("%w: its pattern cannot be read: %w: write the name of a tool, with * and ? as wildcards", ErrScope, err)
 	}
 	return nil
 }
 
-// covers reports whether a pattern covers a call. If nobody can tell, it does
-// not.
+// covers reports whether a pattern covers a call. If that cannot be determined, it reports
+// false.
 func (t *turn) covers(pattern string, c *call) (covered bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			covered = false
-			t.agent.opts.Logger.WarnContext(t.base, "the floor panicked over a pattern", "session", t.scope.Session, "turn", t.scope.Turn, "panic", p)
+			t.agent.opts.Logger.WarnContext(t.base, "the floor panicked while checking a pattern", "session", t.scope.Session, "turn", t.scope.Turn, "panic", p)
 		}
 	}()
 	if floor := t.patterns(); floor != nil {
 		covered, err := floor.Covers(t.ctx, pattern, t.toolCall(c))
 		if err != nil {
-			t.agent.opts.Logger.WarnContext(t.base, "the floor could not try a pattern", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+			t.agent.opts.Logger.WarnContext(t.base, "the floor could not check a pattern", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 		}
 		return covered && err == nil
 	}
@@ -64,23 +64,23 @@ func (t *turn) covers(pattern string, c *call) (covered bool) {
 	return covered && err == nil && checkPattern(nil, pattern) == nil
 }
 
-// leaveParked lets go of a session whose turn is parked: whoever resumes it need
-// not be this process.
+// leaveParked releases a session whose turn is parked, because another process may resume
+// it.
 func (t *turn) leaveParked() {
 	if open := t.session.state.Turn; open != nil && open.Parked {
 		t.session.release(t.base)
 	}
 }
 
-// asker is one who leaves a call to a person, and why. A hook may have the name of
-// something in the floor, and is not taken for it.
+// asker is a hook or a part of the floor that requires approval, and its reason. A hook
+// with the same name as a part of the floor is another asker.
 type asker struct {
 	by, reason string
 	floor      bool
 }
 
-// stillAsked are a call's askers whose question no grant answers, and the grants
-// that answer the others.
+// stillAsked returns a call's askers whose question no grant answers, and the grants that
+// answer the others.
 func (t *turn) stillAsked(c *call, grants ...[]Grant) (left []asker, by []Grant) {
 	for i := range c.askers {
 		if g := t.granted(c, &c.askers[i], grants); g != nil {
@@ -92,8 +92,8 @@ func (t *turn) stillAsked(c *call, grants ...[]Grant) (left []asker, by []Grant)
 	return left, by
 }
 
-// asOne is the question of several askers: in the name of the first, with what all
-// of them say. A yes lets the call run, so nobody's reason is left out.
+// asOne returns one question for several askers, with the name of the first and the reasons
+// of all. An approval lets the call run, so no reason is left out.
 func asOne(all []asker) asker {
 	one := all[0]
 	for _, a := range all[1:] {
@@ -102,7 +102,7 @@ func asOne(all []asker) asker {
 	return one
 }
 
-// granted is the grant that answers an asker's question about a call, or nil.
+// granted returns the grant that answers an asker's question about a call, or nil.
 func (t *turn) granted(c *call, a *asker, grants [][]Grant) *Grant {
 	for _, list := range grants {
 		for i := range list {
@@ -115,13 +115,13 @@ func (t *turn) granted(c *call, a *asker, grants [][]Grant) *Grant {
 	return nil
 }
 
-// isAsker reports whether one who asks is the one on record. Stores keep no secrets:
-// the name of a rule that holds one is on record without it.
+// isAsker reports whether an asker is the recorded one. Records contain no secrets: if the
+// name of a rule contains one, it was recorded without it.
 func isAsker(stored, by string) bool {
 	return stored == by || strings.Contains(stored, redact.Mark) && stored == redact.Text(by)
 }
 
-// asGranted is the decision that grants make.
+// asGranted returns the decision that grants make.
 func asGranted(by []Grant) Decision {
 	d := Decision{Allow: true, By: by[0].By}
 	var ids []string
@@ -134,8 +134,7 @@ func asGranted(by []Grant) Decision {
 	return d
 }
 
-// scopeFault says why a yes to a call counts for that call alone, whatever its
-// scope says, or nothing.
+// scopeFault returns why the approval cannot cover more than this call, or nil.
 func (t *turn) scopeFault(c *call, d *Decision) string {
 	if err := d.reaches(); err != nil {
 		return err.Error()
@@ -147,7 +146,7 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 		return err.Error()
 	}
 	if !t.covers(d.Scope.Pattern, c) {
-		return "its pattern does not cover the call that it was given for"
+		return "its pattern does not cover the call that was approved"
 	}
 	return ""
 }
@@ -155,9 +154,9 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 // noteNarrowed records that a decision covers less than it asked for.
 func (t *turn) noteNarrowed(c *call, why string) {
 	c.diagnostics = append(c.diagnostics, hook.Diagnostic{
-		Code: codes.ApprovalScope, Level: codes.ApprovalScope.Level(), Message: fmt.Sprintf("the decision of approval %s is for its call alone", c.approval.ID),
+		Code: codes.ApprovalScope, Level: codes.ApprovalScope.Level(), Message: fmt.Sprintf("the decision of approval %s covers only its call", c.approval.ID),
 	})
-	t.agent.opts.Logger.WarnContext(t.base, "a decision is for its call alone", "session", t.scope.Session, "turn", t.scope.Turn, "approval", c.approval.ID, "reason", why)
+	t.agent.opts.Logger.WarnContext(t.base, "a decision covers only its call", "session", t.scope.Session, "turn", t.scope.Turn, "approval", c.approval.ID, "reason", why)
 }
 
 // addGrant makes a grant from an approval that covers more than its call. The next

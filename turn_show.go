@@ -15,7 +15,7 @@ import (
 // event that it refers to, such as a response or a result, has been emitted; its own
 // event is emitted after that.
 type heldEvents struct {
-	mu     sync.Mutex // not that of events: their reader sets the pace
+	mu     sync.Mutex // its own lock, because the reader of the events sets their pace
 	events []Event
 }
 
@@ -44,8 +44,8 @@ func (t *turn) addAside(pending []PendingReminder, a Aside) []PendingReminder {
 	return appendAside(pending, a)
 }
 
-// showFailures shows people which hooks failed, and why. It returns the diagnostics. The turn's
-// calls may call it too.
+// showFailures emits events for hooks that failed, and returns the diagnostics. The
+// goroutines of the turn's calls may call it too.
 func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 	if len(diagnostics) == 0 || !t.hasAudience() {
 		return diagnostics
@@ -56,7 +56,7 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 		}
 		said := d.Err.Error()
 		if safe, ok := errors.AsType[*hook.SafeError](d.Err); ok {
-			said = strings.TrimPrefix(said, safe.Message) // which the diagnostic has
+			said = strings.TrimPrefix(said, safe.Message) // the diagnostic has it
 		}
 		if said = strings.TrimPrefix(said, ": "); said == d.Message {
 			said = ""
@@ -68,8 +68,8 @@ func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 	return diagnostics
 }
 
-// hookFailure reports whether a diagnostic says that a hook failed. A hook whose turn was aborted
-// did not.
+// hookFailure reports whether a diagnostic is about a failed hook. A hook that was
+// cancelled with its turn did not fail.
 func hookFailure(d *hook.Diagnostic) bool {
 	return d.Subscription != "" && d.Err != nil && d.Code != codes.Canceled
 }
@@ -87,7 +87,7 @@ func (a *Agent) reportFailures(scope *hook.Scope, diagnostics []hook.Diagnostic)
 	}
 }
 
-// mostShown is how much is shown of what a failed hook said, in bytes.
+// mostShown is how many bytes of a failed hook's error output are shown.
 const mostShown = 2 << 10
 
 // ending returns the end of a text, at most n bytes.
@@ -123,6 +123,6 @@ func (t *turn) continueTurn(by, why string) {
 func (t *turn) noteStopLimit() {
 	t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 		Code: codes.StopLimit, Level: codes.StopLimit.Level(), Phase: TurnStop.Name(),
-		Message: fmt.Sprintf("hooks had the turn go on %d times, which is the limit, and were not asked again", t.state.Continuations),
+		Message: fmt.Sprintf("hooks made the turn continue %d times, which is the limit; turn.stop does not fire again", t.state.Continuations),
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// fit makes a result fit for the model and the store: a failure that has a class,
-// render data that is JSON, text that is UTF-8 and not too long. What is too long
-// is cut in the middle, and kept whole in a file.
+// fit makes a result acceptable for the model and the store: a failure has a class, render
+// data is JSON, text is UTF-8 and not too long. A text that is too long is cut in the
+// middle, and the full text is kept in a file.
 func (t *turn) fit(c *call, r Result) Result {
 	if r.IsError {
 		orDefault(&r.Class, ClassFailed)
@@ -31,9 +31,9 @@ func (t *turn) fit(c *call, r Result) Result {
 	where := "the rest is lost"
 	if file, err := t.spill(c, r.Text); err == nil {
 		r.Spilled = file
-		where = "the whole is in " + file
+		where = "the full text is in " + file
 	} else {
-		t.agent.opts.Logger.WarnContext(t.base, "a long result could not be kept", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
+		t.agent.opts.Logger.WarnContext(t.base, "the full text of a long result could not be stored", "session", t.scope.Session, "turn", t.scope.Turn, "error", err)
 	}
 	head, tail := limit*2/3, limit/3
 	first, _ := firstCharacters(r.Text, head)
@@ -60,8 +60,8 @@ func (t *turn) resultLimit(c *call) int {
 	return t.agent.opts.Limits.ResultCharacters
 }
 
-// spill writes a text to a file that only this user can read. Its name is made
-// of where the call was, and cannot lead out of the directory.
+// spill writes a text to a file that only this user can read. The file's name is made from
+// the place of the call, and cannot lead out of the directory.
 func (t *turn) spill(c *call, text string) (string, error) {
 	dir, err := t.agent.spillDir()
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *turn) spill(c *call, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = root.Close() }() // nothing was left to write
+	defer func() { _ = root.Close() }() // there was nothing left to write
 	name := strings.ReplaceAll(reference(t.scope.Session, t.scope.Turn, fmt.Sprint(c.Step), c.ID), "/", "_") + ".txt"
 	name = strings.ReplaceAll(name, ":", "-")
 	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -80,7 +80,7 @@ func (t *turn) spill(c *call, text string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// spillDir makes the directory for long results when the first one comes.
+// spillDir makes the directory for long results on first use.
 func (a *Agent) spillDir() (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// exchange is one request to a model, and what has come of it so far. It holds the
-// request itself, so that both take one allocation.
+// exchange is one request to a model, and what was received so far. It holds the request
+// itself, so that both need one allocation.
 type exchange struct {
 	Request
 	ctx  idleContext
 	turn *turn
 
-	mu       sync.Mutex // held while a chunk is taken
-	over     bool       // the exchange is abandoned: nobody listens
-	last     time.Time  // when something came; zero if nothing did
+	mu       sync.Mutex // held while a chunk is handled
+	over     bool       // the exchange is abandoned
+	last     time.Time  // when something was received; zero if nothing was
 	response *Response
 	err      error
-	returned bool // the sequence came to its end
+	returned bool // the sequence has ended
 	sudden   any  // what it panicked with
 }
 
-// stream sends a request and passes on what comes of it as it comes. See outcome for what
-// it returns.
+// stream sends a request and forwards the response as it arrives. See outcome for its
+// results.
 func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 	x.turn = t
 	x.ctx.bind(t.ctx, t.agent.opts.Limits.Idle, x)
@@ -39,16 +39,16 @@ func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 		}
 		model.Stream(&x.ctx, &x.Request)(t.request.receive)
 	} else if !x.guarded(model, t.agent.opts.Limits.Grace) {
-		t.agent.opts.Logger.WarnContext(t.base, "a model's stream does not end when its context does: it is left behind", "session", t.scope.Session, "turn", t.scope.Turn, "model", model.info.Name)
+		t.agent.opts.Logger.WarnContext(t.base, "a model's stream did not end with its context and is abandoned", "session", t.scope.Session, "turn", t.scope.Turn, "model", model.info.Name)
 	}
 	model.took(time.Since(began))
 	return x.outcome(model)
 }
 
-// outcome returns what came of the request. A response that comes with an error was paid
+// outcome returns the result of the request. A response that comes with an error is paid
 // for and cannot be used.
 func (x *exchange) outcome(model *namedModel) (*Response, error) {
-	x.mu.Lock() // a stream that was left behind may still be here
+	x.mu.Lock() // an abandoned stream may still run
 	response, err := x.response, x.err
 	x.mu.Unlock()
 	if response != nil {
@@ -71,8 +71,7 @@ func (x *exchange) outcome(model *namedModel) (*Response, error) {
 	return response, nil
 }
 
-// classified makes sure that a failed attempt has a kind. One that nobody
-// classified is not tried again.
+// classified makes sure that a failed attempt has a kind. An unknown error is not retried.
 func classified(model *namedModel, err error) error {
 	if _, ok := errors.AsType[*ModelError](err); ok {
 		return err
@@ -96,14 +95,14 @@ func (x *exchange) receive(chunk Chunk, err error) bool {
 	case chunk.Thinking != "":
 		x.turn.emit(Event{Kind: EventThinkingDelta, Text: chunk.Thinking})
 	}
-	if x.ctx.isMade() { // else nothing measures the time
+	if x.ctx.isMade() { // otherwise nothing measures the time
 		x.last = time.Now()
 	}
 	return err == nil
 }
 
-// silent returns how long the model has sent nothing, at least: since is how long ago
-// that was last asked. While somebody takes a chunk it is not the model that is slow.
+// silent returns how long the model has sent nothing, at least. since is the time since the
+// last check. While a chunk is being handled, the model is not the slow side.
 func (x *exchange) silent(since time.Duration) time.Duration {
 	if !x.mu.TryLock() {
 		return 0
@@ -115,8 +114,8 @@ func (x *exchange) silent(since time.Duration) time.Duration {
 	return time.Since(x.last)
 }
 
-// guarded reads the sequence on a goroutine of its own, which is left behind if it does
-// not end a while after its context: then guarded returns false.
+// guarded reads the sequence on its own goroutine. If that does not end soon after its
+// context, it is abandoned, and guarded returns false.
 func (x *exchange) guarded(model Model, grace time.Duration) bool {
 	done := make(chan struct{})
 	go func() { // ends with the sequence
@@ -146,17 +145,17 @@ func (x *exchange) guarded(model Model, grace time.Duration) bool {
 	switch {
 	case x.returned:
 	case x.sudden != nil:
-		panic(x.sudden) // as if it had run here
+		panic(x.sudden) // as if it had panicked here
 	default:
 		runtime.Goexit()
 	}
 	return true
 }
 
-// Streams of a model run on the turn's own goroutine once the model has answered
-// quickCalls times in a row within quickAnswer. Such a model runs in this process, and a
-// goroutine for each stream made a turn with it take about a third more processor time when
-// this was measured. With a model that takes longer, the goroutine is lost in the noise.
+// Once a model has answered quickCalls times in a row within quickAnswer, its streams run
+// on the turn's own goroutine. Such a model runs in this process: a goroutine for each
+// stream made a turn take about a third more processor time when we measured it. For slower
+// models the cost of a goroutine does not matter.
 const (
 	quickCalls  = 8
 	quickAnswer = time.Millisecond
@@ -165,7 +164,7 @@ const (
 // isQuick reports whether the model answers so fast that its streams need no goroutine.
 func (n *namedModel) isQuick() bool { return n.quick.Load() >= quickCalls }
 
-// took notes how long a stream of the model took.
+// took records how long a stream of the model took.
 func (n *namedModel) took(d time.Duration) {
 	switch quick := n.quick.Load(); {
 	case d > quickAnswer:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fingerprint stands for a call together with its result.
+// fingerprint identifies a call together with its result.
 type fingerprint uint64
 
 var fingerprints = maphash.MakeSeed()
@@ -39,7 +39,7 @@ func (t *turn) isStuck(b *batch) bool {
 	for _, c := range b.calls {
 		mark := fingerprintOf(c.Tool, string(c.Input), c.result)
 		if slices.Contains(t.recent[before:], mark) {
-			continue // calls of one message are made at one time, and not again and again
+			continue // parallel calls of one message are not repetitions
 		}
 		t.recent = append(t.recent, mark)
 		found = found || circles(t.recent)
@@ -51,7 +51,7 @@ func (t *turn) isStuck(b *batch) bool {
 	case !found:
 		return false
 	case t.state.Warned:
-		t.end.why = "the model made the same calls with the same results again and again"
+		t.end.why = "the model repeated the same calls with the same results"
 		return true
 	default:
 		t.state.Warned = true

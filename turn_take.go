@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// turnQueue is what a turn knows of the queue that it came from.
+// turnQueue describes the queue entry of a turn.
 type turnQueue struct {
 	id         string // of the queued turn that the first commit takes from the queue
 	yield      <-chan struct{}
@@ -16,30 +16,29 @@ type turnQueue struct {
 	served     bool // another process continues the turn if this one cannot
 }
 
-// ErrHandedOver says that a turn was let go of where it stood, for another process to
-// go on with. It is the cause to cancel a context with that a turn was taken under, if
-// it cannot wait for the end of its step: nothing is stored from then on, calls that
-// run are cancelled, and whoever resumes the turn treats it as one whose process has
-// ended.
+// ErrHandedOver says that a turn was stopped so that another process can continue it. Use
+// it as the cause when you cancel the context of [Session.RunDue] and cannot wait for the end
+// of a step: nothing is stored from then on, running calls are cancelled, and the process
+// that resumes the turn treats it as one whose process has ended.
 var ErrHandedOver = errors.New("belay: the turn was handed over")
 
-// TakeOptions are the settings of [Session.Take]. A nil *TakeOptions is valid.
-type TakeOptions struct {
-	// Yield, when it is closed, has the turn handed over at the end of its step: what
-	// was done is stored, and anybody can resume it. Defaults to never.
+// RunDueOptions are the settings of [Session.RunDue]. A nil *RunDueOptions is valid.
+type RunDueOptions struct {
+	// Yield, when it is closed, hands the turn over at the end of its step: everything is
+	// stored, and any process can resume it. Defaults to never.
 	Yield <-chan struct{}
 }
 
-// Take takes the turn that is due: it goes on with the one under way, or else takes up
-// the oldest queued one. ErrNoTurn: there is neither. ErrHandedOver: see
-// TakeOptions. If the store does not take a commit, because the hold was lost or the
-// store cannot be reached, the turn has not ended: that is the error, its end phases do
-// not fire, and taking it again goes on from what is stored. It is for whoever serves a
-// [TurnStore]; users call Run or Turn.
-func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
+// RunDue runs the turn that is due: it resumes the open turn, or else begins the oldest
+// queued one. ErrNoTurn: there is neither. ErrHandedOver: see RunDueOptions. If the store
+// refuses a commit, because the hold was lost or the store is unavailable, the turn has not
+// ended: RunDue returns that error, the end phases do not fire, and the next RunDue continues
+// from what is stored. RunDue is for workers that serve a [TurnStore]. Other programs call
+// Run or Turn.
+func (s *Session) RunDue(ctx context.Context, opts *RunDueOptions) (*Turn, error) {
 	store, ok := s.agent.store.(TurnStore)
 	if !ok {
-		return nil, fmt.Errorf("take the turn of session %q: %w", s.id, errNoTurnStore)
+		return nil, fmt.Errorf("run the turn of session %q: %w", s.id, errNoTurnStore)
 	}
 	var taken *turn
 	end, err := s.take(ctx, func(t *turn) EndReason {
@@ -75,9 +74,9 @@ func (s *Session) Take(ctx context.Context, opts *TakeOptions) (*Turn, error) {
 	return end, err
 }
 
-// MissingModelError says that this process cannot run a turn: its model is unavailable here.
-// The turn is as it was, for whoever has it. It is what [Session.Take] returns; others
-// answer with the agent's own model and say so.
+// MissingModelError says that this process cannot run a turn, because its model is
+// unavailable here. The turn does not change, and another process can run it.
+// [Session.RunDue] returns it. Other methods use the agent's own model and add a diagnostic.
 type MissingModelError struct {
 	// Model is its name.
 	Model string
@@ -96,7 +95,7 @@ func (e *MissingModelError) Unwrap() error { return e.Err }
 // model.
 func (t *turn) checkAgentAndModel(agent, model string) error {
 	if own := t.agent.opts.Name; agent != "" && agent != own {
-		return fmt.Errorf("session %q: the turn is agent %q's, and this is %q: it is left to others", t.session.id, agent, own)
+		return fmt.Errorf("session %q: the turn belongs to agent %q, and this is %q: it is left to other workers", t.session.id, agent, own)
 	}
 	if model == "" || model == t.model.info.Name || t.agent.opts.OwnModelFirst {
 		return nil
@@ -119,8 +118,8 @@ func (t *turn) beginQueued(sub *QueuedTurn) EndReason {
 	t.queue.id = sub.ID
 	if sub.Model != "" && sub.Model != t.model.info.Name {
 		n, err := t.chosen(sub.Model)
-		if err != nil { // whoever asked for it wants no other
-			return t.fail(fmt.Errorf("session %q: the model that is to answer: %w", t.session.id, err))
+		if err != nil { // the user asked for this model
+			return t.fail(fmt.Errorf("session %q: the model of the turn: %w", t.session.id, err))
 		}
 		t.model, t.state.Model = n, sub.Model
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// steppedTools is the toolset of a step: the agent's tools, and those that
-// extensions bring for it. As long as neither changes it serves every step.
+// steppedTools is the toolset of a step: the agent's tools, and those that extensions
+// provide for it. It is reused as long as neither changes.
 type steppedTools struct {
 	base     *toolset
 	reach    Reach
 	brought  [][]Tool      // by extension
-	broke    []stepProblem // of those that could not be asked
+	broke    []stepProblem // of extensions that failed
 	set      *toolset
 	problems []stepProblem
 	leftOut  []stepProblem // what the lists of tools leave out
 }
 
-// stepProblem is why a tool that an extension brings is left out.
+// stepProblem is why a tool of an extension is left out.
 type stepProblem struct {
 	code    codes.Code
 	from    string
@@ -29,13 +29,13 @@ type stepProblem struct {
 	err     error
 }
 
-// stepper is an extension that brings tools for each step.
+// stepper is an extension that provides tools for each step.
 type stepper struct {
 	StepToolExtension
 	name string
 }
 
-// ask asks it for the tools of an agent's next step.
+// ask returns its tools for an agent's next step.
 func (s stepper) ask(reach Reach) []Tool {
 	if r, ok := s.StepToolExtension.(ResourceExtension); ok {
 		if st, ok := r.For(reach).(StepToolExtension); ok {
@@ -46,14 +46,13 @@ func (s stepper) ask(reach Reach) []Tool {
 	return s.StepTools(reach.Agent)
 }
 
-// tools asks it, and tells when it panics.
+// tools calls it, and reports a panic.
 func (s stepper) tools(reach Reach) (tools []Tool, err error) {
 	err = safely(s.name, func() error { tools = s.ask(reach); return nil })
 	return tools, err
 }
 
-// stepTools returns the tools of the next step. The turn is told once what is wrong
-// with them.
+// stepTools returns the tools of the next step. Problems are reported once to the turn.
 func (t *turn) stepTools() *toolset {
 	base := t.agent.tools.Load()
 	if len(t.agent.steppers) == 0 {
@@ -74,7 +73,7 @@ func (t *turn) stepTools() *toolset {
 	return now.set
 }
 
-// known are the tools that were bound, by what they were made of.
+// known maps tools to their bound form.
 func (s *steppedTools) known() map[Tool]*boundTool {
 	known := make(map[Tool]*boundTool)
 	if s != nil {
@@ -87,13 +86,13 @@ func (s *steppedTools) known() map[Tool]*boundTool {
 	return known
 }
 
-// ask asks the extensions for their tools: nil means that they bring what they brought
-// before. One that panics brings none.
+// ask asks the extensions for their tools. Nil means that they have not changed. An
+// extension that panics has none.
 func (a *Agent) ask(before *steppedTools, reach Reach) (brought [][]Tool, broke []stepProblem) {
 	for i, e := range a.steppers {
 		tools, err := e.tools(reach)
 		if err != nil {
-			a.opts.Logger.Warn("an extension brings no tools", "agent", a.opts.Name, "error", err)
+			a.opts.Logger.Warn("the tools of an extension are missing", "agent", a.opts.Name, "error", err)
 			broke = append(broke, stepProblem{codes.Panic, e.name, "the extension panicked when it was asked for its tools", err})
 		}
 		if brought == nil && before != nil && sameTools(before.brought[i], tools) {
@@ -110,7 +109,7 @@ func (a *Agent) ask(before *steppedTools, reach Reach) (brought [][]Tool, broke 
 	return brought, broke
 }
 
-// step binds the tools of the extensions, as they are now for a reach.
+// step binds the tools that the extensions provide now for a reach.
 func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 	last := a.lastStep(reach)
 	same := last != nil && last.base == base
@@ -122,7 +121,7 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 		before = nil
 	}
 	brought, broke := a.ask(before, reach)
-	if brought == nil { // what they brought before
+	if brought == nil { // their earlier tools
 		if slices.EqualFunc(last.broke, broke, func(x, y stepProblem) bool { return x.err.Error() == y.err.Error() }) {
 			return last
 		}
@@ -149,9 +148,9 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 			}
 			switch other, taken := owner[b.name]; {
 			case base.byName[b.name] != nil:
-				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of one of the agent's", fmt.Errorf("tool %q: the agent has another of that name: it is of %s", b.name, ownerText(base.byName[b.name].owner)))
+				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of a tool of the agent", fmt.Errorf("tool %q: the agent has another of that name: it is of %s", b.name, ownerText(base.byName[b.name].owner)))
 			case taken:
-				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of another extension's", fmt.Errorf("tool %q: extension %q has another of that name", b.name, other))
+				now.refuse(codes.ToolConflict, from, "a tool of the extension has the name of a tool of another extension", fmt.Errorf("tool %q: extension %q has another of that name", b.name, other))
 			default:
 				owner[b.name] = from
 				bound = append(bound, b)
@@ -166,8 +165,8 @@ func (a *Agent) step(base *toolset, reach Reach) *steppedTools {
 	return now
 }
 
-// noteList notes what the list of a tool leaves out, if it has one and the agent may use it.
-// The tool is not ours and may panic.
+// noteList records what the list of a tool leaves out, if the agent may use the tool. It
+// recovers from the tool's panic.
 func (s *steppedTools) noteList(b *boundTool) {
 	l, ok := b.Tool.(ListingTool)
 	if !ok || !b.inScope {
@@ -179,8 +178,8 @@ func (s *steppedTools) noteList(b *boundTool) {
 	}
 }
 
-// mostSteps is how many toolsets an agent keeps, one for each reach: its own, and those that
-// it has below a few parents.
+// mostSteps is how many toolsets an agent keeps, one for each reach: its own, and those
+// below a few parents.
 const mostSteps = 4
 
 // lastStep returns the last toolset of a reach, or nil.
@@ -197,7 +196,7 @@ func (a *Agent) lastStep(reach Reach) *steppedTools {
 	return nil
 }
 
-// keepStep keeps a toolset in front of the others, in the place of that of its reach.
+// keepStep puts a toolset in front of the others and removes the old one of its reach.
 func (a *Agent) keepStep(now *steppedTools) {
 	next := []*steppedTools{now}
 	if kept := a.stepped.Load(); kept != nil {
@@ -210,11 +209,11 @@ func (a *Agent) keepStep(now *steppedTools) {
 	a.stepped.Store(&next)
 }
 
-// bringTheSame reports whether the extensions bring what they brought before: which is so
-// nearly always, and quickly found out.
+// bringTheSame reports whether the extensions provide the same tools as before. That is the
+// usual case, and cheap to check.
 func (a *Agent) bringTheSame(last *steppedTools) (same bool) {
 	defer func() {
-		if recover() != nil { // whose fault it is shows when they are asked one by one
+		if recover() != nil { // calling them one by one shows which one panicked
 			same = false
 		}
 	}()
@@ -243,7 +242,7 @@ func (a *Agent) checkStepTools() error {
 	return errors.Join(append(problems, a.model.check(now.set.declared))...)
 }
 
-// sameTools reports whether an extension brings what it brought before.
+// sameTools reports whether an extension provides the same tools as before.
 func sameTools(a, b []Tool) bool {
 	if len(a) != len(b) {
 		return false
@@ -259,7 +258,7 @@ func sameTools(a, b []Tool) bool {
 	return true
 }
 
-// comparableTool reports whether a tool can be told from others: a pointer can.
+// comparableTool reports whether a tool can be compared with others: a pointer can.
 func comparableTool(t Tool) bool {
 	return t == nil || reflect.ValueOf(t).Comparable()
 }

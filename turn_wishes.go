@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// wishes are what the controls of tools ask of their turn, which grants them
-// between steps: tools run beside it.
+// wishes are what tools asked for through their Controls. The turn applies them between
+// steps, because tools run in parallel with it.
 type wishes struct {
 	mu       sync.Mutex
 	injected []wishedInjection
@@ -16,7 +16,7 @@ type wishes struct {
 	kept     *namedModel // from now on
 	compact  bool
 
-	// What children leave behind.
+	// What children leave for the turn.
 	spent       Usage
 	children    map[string]Usage // what is counted of each child's turn, in this step
 	ahead       map[string]Usage // the part of children that the child itself has not counted yet

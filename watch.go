@@ -17,9 +17,9 @@ type WatchOptions struct {
 	Buffer int
 }
 
-// MissedError tells a watcher that it fell behind.
+// MissedError tells a watcher that it missed events.
 type MissedError struct {
-	// Missed is how many events were dropped since the last one it saw.
+	// Missed is how many events were dropped since the last one that it got.
 	Missed int
 }
 
@@ -27,17 +27,16 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("the watcher fell behind: %d events were dropped", e.Missed)
 }
 
-// Watch yields the events of the agent's sessions until ctx is done or the agent is
-// closed, neither of which is an error. When ctx is done the watcher ends with the event
-// that it is handling: events that still wait for it are dropped. When the agent is closed
-// they are yielded first. Watch never holds up a turn: a watcher that falls behind loses
-// the oldest events that wait for it, gets a *MissedError, and continues.
+// Watch yields the events of the agent's sessions until ctx is done or the agent is closed.
+// Neither is an error. When ctx is done, events that still wait are dropped. When the agent
+// is closed, they are yielded first. Watch never slows down a turn: if a watcher is too
+// slow, the oldest waiting events are dropped, it gets a *MissedError, and it continues.
 // Watching begins when Watch returns.
 func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, error] {
 	return a.watch(ctx, a.done, opts)
 }
 
-// watch is Watch, with a channel that is closed when no further events come.
+// watch is Watch with a channel that is closed when no more events will come.
 func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
 	w := &watcher{wake: make(chan struct{}, 1), size: 256}
 	if opts != nil {
@@ -77,9 +76,9 @@ func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOpti
 	}
 }
 
-// watchers are those who watch an agent.
+// watchers are the watchers of an agent.
 type watchers struct {
-	count atomic.Int32 // so that a turn nobody watches pays for a load
+	count atomic.Int32 // a turn without watchers costs one atomic load
 	mu    sync.Mutex
 	all   []*watcher
 }
@@ -104,8 +103,8 @@ func (w *watchers) remove(one *watcher) {
 	w.count.Store(int32(len(w.all)))
 }
 
-// publish sends an event to everyone who watches its session, or the session that a
-// child belongs to.
+// publish sends an event to everyone who watches its session, or the parent session of a
+// child.
 func (w *watchers) publish(session string, e *Event) {
 	w.mu.Lock()
 	all := w.all
@@ -117,7 +116,7 @@ func (w *watchers) publish(session string, e *Event) {
 	}
 }
 
-// watcher is a ring of the events that wait for one watcher.
+// watcher is a ring buffer of the events that wait for one watcher.
 type watcher struct {
 	session string
 	size    int
@@ -142,7 +141,7 @@ func (w *watcher) put(e *Event) {
 	}
 }
 
-// waits reports whether there is something to take.
+// waits reports whether an event is waiting.
 func (w *watcher) waits() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

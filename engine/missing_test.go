@@ -155,10 +155,10 @@ func TestTurnsOfTwoAgents(t *testing.T) {
 	if _, err := dies.Claim(ctx, belay.TurnFilter{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := alpha.Session("a").Take(ctx, nil); err != nil {
+	if _, err := alpha.Session("a").RunDue(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := alpha.Session("a").Take(ctx, nil); err == nil || !strings.Contains(err.Error(), `agent "beta"'s`) {
+	if _, err := alpha.Session("a").RunDue(ctx, nil); err == nil || !strings.Contains(err.Error(), `agent "beta"'s`) {
 		t.Errorf("alpha takes the turn of beta: %v", err)
 	}
 	if err := errors.Join(alpha.Close(ctx), dies.Close()); err != nil { // nothing was settled

@@ -192,7 +192,7 @@ func (w *Worker) tell(taken Taken) {
 func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueTurn, agent *belay.Agent) {
 	taken := Taken{DueTurn: due}
 	s := agent.Session(due.Session)
-	taken.Turn, taken.Err = s.Take(ctx, &belay.TakeOptions{Yield: yield})
+	taken.Turn, taken.Err = s.RunDue(ctx, &belay.RunDueOptions{Yield: yield})
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 		w.opts.Logger.WarnContext(ctx, "a session was not closed in order", "session", due.Session, "error", err)
 	}

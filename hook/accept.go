@@ -2,9 +2,10 @@ package hook
 
 import (
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // record writes the record of a run that is over.
@@ -25,7 +26,7 @@ func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took i
 	return r
 }
 
-// matches reports whether the subscription wants this input.
+// matches reports whether the subscription matches the input.
 func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
 	m := e.match
 	if m == nil {
@@ -44,7 +45,7 @@ func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
 	switch {
 	case err == nil && !held:
 		d.traceWhen(e)
-	case err != nil && d.def.kind == Gate: // a broken condition must not open a gate
+	case err != nil && d.def.kind == Gate: // a failed condition must not open a gate
 		d.diagnose(e, codes.MatchFailed, "the condition failed", err)
 		return true
 	case err != nil: // elsewhere it is a failure like any other
@@ -54,7 +55,7 @@ func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
 	return held
 }
 
-// holds evaluates a condition, and survives one that panics.
+// holds evaluates a condition and recovers from its panic.
 func holds(c Condition, in any) (held bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -64,7 +65,7 @@ func holds(c Condition, in any) (held bool, err error) {
 	return c.Holds(in)
 }
 
-// skip records that a subscription was not asked, if it would have been.
+// skip records that a handler was not called, if it would have been.
 func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
 	if m := e.match; m != nil {
 		for i := range m.labels {
@@ -79,7 +80,7 @@ func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
 	}
 	d.record(e, Skipped, d.mark, 0, more)
 	d.traceSkipped(e)
-	// What a cancelled rewriter should have kept from view stays out of view.
+	// If a rewriter was cancelled, the input that it should have rewritten stays hidden.
 	if d.stop < 0 && e.rewrites && !e.shadow && d.def.kind != Gate && e.sub.opts.Failure.mode == closed {
 		p := Problem{Phase: d.def.name, Subscription: e.sub.id, Rewrites: true, Code: codes.Canceled, Err: d.err}
 		if out, ok := d.closed(p); ok {
@@ -96,7 +97,7 @@ func (d *dispatch[In, Out]) diagnose(e *entry[In, Out], code codes.Code, message
 	return diag
 }
 
-// declaring says how a subscription declares capabilities: in Go, or in its file.
+// declaring says where to declare capabilities: in Go, or in the subscription's file.
 func declaring(c Capability, o Origin) string {
 	if o.File == "" {
 		return "name it in Capabilities"
@@ -109,7 +110,7 @@ func declaring(c Capability, o Origin) string {
 	return how
 }
 
-// accept checks an answer, records the run and keeps what is to be merged.
+// accept checks an answer, records the run and keeps the answer for the merge.
 func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out, ans *Answer) {
 	if ans.empty() && d.trace == nil {
 		d.room.next().set(e.installed, d.scope, d.room.base, d.room.seq(), start, took)
@@ -156,7 +157,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 }
 
 // refuse fails a run whose answer cannot be used as a whole. If the answer denies, the
-// denial stands in every failure mode, and only the rest of the answer is dropped.
+// denial counts in every failure mode, and only the rest of the answer is dropped.
 func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out, ans *Answer, p Problem) {
 	denial, ok := d.denial(e, out, ans, p)
 	if !ok {
@@ -173,10 +174,10 @@ func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out
 	d.traceStandIn(e, stands)
 }
 
-// denial returns an answer's denial without the rest of the answer. It reports false if
-// the answer does not deny. At a gate that fails open by default it also reports false if
-// the subscription may not deny: stopping there does harm, and approval.request denies in
-// place of a person.
+// denial returns an answer's denial without the rest of the answer. It reports false if the
+// answer does not deny. At a gate that fails open by default it also reports false if the
+// subscription may not deny: stopping there does harm, and a denial at approval.request
+// replaces a person's.
 func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Problem) (Out, bool) {
 	if d.def.kind != Gate || !ans.Severity.stops() {
 		return out, false
@@ -191,7 +192,7 @@ func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Pr
 }
 
 // verdict asks the phase for the verdict of an answer alone. It reports false if the phase
-// has no Verdict, or one that panics or returns something else than the denial.
+// has no Verdict, or one that panics or does not return the denial.
 func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
 	if d.def.Verdict == nil {
 		return out, false
@@ -206,12 +207,12 @@ func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
 	return bare, alone.Severity == ans.Severity && alone.uses()&^(CanBlock|CanApprove) == 0
 }
 
-// invalidAnswer is the problem of an output that makes no sense.
+// invalidAnswer returns the problem of an invalid output.
 func invalidAnswer(ans *Answer) Problem {
-	return Problem{Code: codes.OutputInvalid, Err: &SafeError{Code: codes.OutputInvalid, Message: "the answer makes no sense: " + ans.Invalid}}
+	return Problem{Code: codes.OutputInvalid, Err: &SafeError{Code: codes.OutputInvalid, Message: "the answer is invalid: " + ans.Invalid}}
 }
 
-// rewrite applies the answer's rewriting, and survives a faulty phase.
+// rewrite applies the answer's rewrite, and recovers from a panic of the phase.
 func (d *dispatch[In, Out]) rewrite(e *entry[In, Out], out Out) (in In, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -221,10 +222,10 @@ func (d *dispatch[In, Out]) rewrite(e *entry[In, Out], out Out) (in In, err erro
 	return d.def.Rewrite(d.in, out)
 }
 
-// keep puts an answer aside for the merge, and stops the phase if it says so.
+// keep keeps an answer for the merge, and stops the phase if the answer says so.
 func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, more *detail) {
 	if d.def.kind != Gate {
-		severity = SeverityPass // nothing to stop here: it is recorded and changes nothing
+		severity = SeverityPass // there is nothing to stop: it is recorded and changes nothing
 	}
 	if n := len(d.answers); n > 0 && d.answers[n-1].pos > e.pos {
 		d.unordered = true
@@ -235,9 +236,9 @@ func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, 
 	}
 }
 
-// unrecord takes the last record back, to be written anew as a failure. The new
-// one gets a number of its own: the queue may have stored the first although it
-// reported an error. A run with evidence keeps its number: see asking.
+// unrecord removes the last record, so that it can be written again as a failure. The new
+// record gets its own number: the queue may have stored the first although it reported an
+// error. A run with evidence keeps its number: see asking.
 func (d *dispatch[In, Out]) unrecord(rec *record) {
 	*rec = record{}
 	d.room.n--
@@ -255,7 +256,7 @@ func safeAudit(notes []Audit) []Audit {
 	return safe
 }
 
-// The details of runs that were not asked are all alike.
+// The details of runs that were not called are all the same.
 var (
 	skippedDetail  = &detail{class: codes.Skipped}
 	canceledDetail = &detail{class: codes.Canceled}

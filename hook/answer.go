@@ -3,18 +3,18 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"github.com/belay-run/belay/hook/codes"
 	"reflect"
 	"strconv"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// Severity orders verdicts. The most severe of a gate wins.
+// Severity orders verdicts. The most severe verdict of a gate wins.
 type Severity uint8
 
-// The severities, from none to most severe. A gate with other words maps them
-// here: "continue" at turn.stop is as severe as a denial, because it stops
-// what was about to happen.
+// The severities, from none to most severe. A gate with other words maps them to these:
+// "continue" at turn.stop is as severe as a denial, because it stops the end of the turn.
 const (
 	SeverityPass Severity = iota
 	SeverityAsk
@@ -40,31 +40,30 @@ func (s *Severity) UnmarshalText(text []byte) error {
 // stops reports whether nothing later in plan order may start.
 func (s Severity) stops() bool { return s >= SeverityDeny }
 
-// Answer is what an [Output] asks for, in terms the runtime understands.
-// A nil or empty Answer is "no opinion".
+// Answer is what an [Output] asks for, in a form that the runtime understands. A nil or
+// empty Answer means "no opinion".
 type Answer struct {
-	// Severity is the weight of a gate's verdict.
+	// Severity is the severity of a gate's verdict.
 	Severity Severity
-	// Parts are the contributions. Each needs its capability, and leaves its
-	// kind, size and hash in the record.
+	// Parts are the contributions. Each needs its capability. The record keeps its kind,
+	// size and hash.
 	Parts []Part
-	// Audit notes go into the record, where Safe says they may.
+	// Audit notes are stored in the record, if they are marked as safe.
 	Audit []Audit
 	// Jobs are scheduled together with the run's record.
 	Jobs []Job
-	// Invalid says why the output makes no sense. The run then fails with
-	// hook.output_invalid, whatever else the answer holds. Its text must quote
-	// nothing of what was said.
+	// Invalid says why the output is invalid. The run then fails with hook.output_invalid.
+	// The text must not quote the conversation.
 	Invalid string
 }
 
 // Part is one contribution of an answer.
 type Part struct {
-	// Kind is a stable word for what it is: deny, context, section, input, ...
+	// Kind is a stable word: deny, context, section, input, ...
 	Kind string
-	// Needs is the capability it takes.
+	// Needs is the required capability.
 	Needs Capability
-	// Content is what the record's hash and size are made of.
+	// Content is the text whose hash and size are recorded.
 	Content string
 }
 
@@ -72,7 +71,7 @@ func (a *Answer) empty() bool {
 	return a == nil || a.Invalid == "" && a.Severity == SeverityPass && len(a.Parts) == 0 && len(a.Audit) == 0 && len(a.Jobs) == 0
 }
 
-// uses is every capability the answer takes.
+// uses returns every capability that the answer needs.
 func (a *Answer) uses() Capability {
 	var set Capability
 	if a == nil {
@@ -87,7 +86,7 @@ func (a *Answer) uses() Capability {
 	if len(a.Jobs) > 0 {
 		set |= CanSchedule
 	}
-	// A verdict is a contribution even if the output forgot to say so.
+	// A verdict is a contribution even if the output does not list it.
 	if a.Severity >= SeverityDeny && set&(CanBlock|CanApprove) == 0 {
 		set |= CanBlock
 	}
@@ -97,15 +96,15 @@ func (a *Answer) uses() Capability {
 	return set
 }
 
-// Audit is a note for the record: a stable code, and a message that is stored
-// only up to 512 characters. The handler vouches that the message quotes
-// nothing of prompts, tool inputs, outputs or the environment.
+// Audit is a note for the record: a stable code, and a message, stored up to 512
+// characters. The handler guarantees that the message does not quote prompts, tool inputs,
+// outputs or the environment.
 type Audit struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
 }
 
-// Digest is what a record keeps of a contribution.
+// Digest is what a record keeps about a contribution.
 type Digest struct {
 	Kind string `json:"kind"`
 	Hash string `json:"hash"` // sha256:…
@@ -124,12 +123,12 @@ func digest(parts []Part) []Digest {
 	return digests
 }
 
-// Merging is handed to a phase's merge rule.
+// Merging is passed to a phase's merge rule.
 type Merging struct {
 	// From is the subscription whose answer is being merged.
 	From string
-	// Wins reports that the answer's verdict is the one that stands so far:
-	// more severe than everything before it in plan order.
+	// Wins reports that the answer's verdict is more severe than all before it in plan
+	// order.
 	Wins bool
 	// Limits are the runtime's settings.
 	Limits Limits
@@ -138,16 +137,16 @@ type Merging struct {
 	diagnostics []Diagnostic
 }
 
-// Diagnose adds a diagnostic about the answer being merged. The message must
-// quote no values.
+// Diagnose adds a diagnostic about the answer that is being merged. The message must not
+// quote values.
 func (m *Merging) Diagnose(code codes.Code, message string) {
 	m.diagnostics = append(m.diagnostics, Diagnostic{
 		Code: code, Level: code.Level(), Phase: m.phase, Subscription: m.From, Message: message,
 	})
 }
 
-// Limits bound what merged contributions may add to a prompt. Characters are
-// code points. The zero value of a field means its default.
+// Limits limit what merged contributions may add to a prompt. Characters are code points. A
+// zero field means its default.
 type Limits struct {
 	ContextEntries    int // prompt context entries. Defaults to 16.
 	ContextCharacters int // characters of prompt context in all. Defaults to 12,000.
@@ -170,7 +169,7 @@ func (l Limits) defaults() Limits {
 	return l
 }
 
-// Scope says where in a conversation something happened.
+// Scope is the place of something in a conversation.
 type Scope struct {
 	Session string `json:"session,omitempty"`
 	Turn    string `json:"turn,omitempty"`
@@ -180,29 +179,27 @@ type Scope struct {
 
 var noScope = new(Scope)
 
-// String renders session/turn/step.
+// String returns session/turn/step.
 func (s Scope) String() string {
 	return s.Session + "/" + s.Turn + "/" + strconv.Itoa(s.Step)
 }
 
-// Retry says when failed background work is tried again. Only idempotent
-// subscriptions and job handlers may have one.
+// Retry says when failed background work is retried. Only idempotent subscriptions and job
+// handlers may have one.
 type Retry struct {
-	// Attempts is how often it runs at most, the first time included.
-	// Defaults to 1: no retry.
+	// Attempts is the maximum number of runs, including the first. Defaults to 1: no retry.
 	Attempts int `json:"attempts,omitempty"`
 	// Delay is the pause before the second attempt. Defaults to 1 s.
 	Delay time.Duration `json:"delay,omitempty"`
 	// Exponential doubles the pause each time.
 	Exponential bool `json:"exponential,omitempty"`
-	// Cap bounds the pause. Defaults to 5 minutes.
+	// Cap limits the pause. Defaults to 5 minutes.
 	Cap time.Duration `json:"cap,omitempty"`
-	// Jitter takes away up to this share of the pause at random, 0 to 1.
+	// Jitter subtracts up to this part of the pause at random, 0 to 1.
 	Jitter float64 `json:"jitter,omitempty"`
 }
 
-// Pause returns how long to wait after the given attempt, counted from 1.
-// random is in [0, 1).
+// Pause returns how long to wait after an attempt, counted from 1. random is in [0, 1).
 func (r Retry) Pause(attempt int, random float64) time.Duration {
 	pause, bound := r.Delay, r.Cap
 	if pause == 0 {
@@ -218,8 +215,7 @@ func (r Retry) Pause(attempt int, random float64) time.Duration {
 	return pause - time.Duration(float64(pause)*r.Jitter*random)
 }
 
-// answerOf asks an output for its answer. A nil output has none; an empty
-// answer is returned as one that can be read.
+// answerOf returns the answer of an output. If there is none, it returns an empty answer.
 func answerOf[Out Output](nilable bool, out Out) *Answer {
 	if !isNil(nilable, out) {
 		if ans := out.Answer(); ans != nil {
@@ -242,7 +238,7 @@ func isNil[Out any](nilable bool, out Out) bool {
 		return true
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
 		return v.IsNil()
-	default: // what an interface holds may be no pointer
+	default: // an interface may hold a value that is no pointer
 		return false
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// Capability is a set of things an answer may contribute. The constants are
-// sets of one; join them with |.
+// Capability is a set of things that an answer may contribute. The constants are sets with
+// one element; join them with |.
 //
-// A subscription declares what it may contribute, its origin's grants limit
-// what it may declare, and an answer beyond the declaration fails that run.
-// The answer is then dropped, except for a denial in it.
+// A subscription declares what it may contribute. The grants of its origin limit what it
+// may declare. If an answer contributes more, the run fails and the answer is dropped,
+// except for a denial in it.
 type Capability uint32
 
-// The capabilities, by the names files and grants use.
+// The capabilities, with the names that files and grants use.
 const (
 	CanBlock         Capability = 1 << iota // block: deny, halt, continue
 	CanAsk                                  // ask: ask a person
-	CanAddContext                           // context: tell the model something
-	CanAudit                                // audit: leave notes in the record
+	CanAddContext                           // context: send text to the model
+	CanAudit                                // audit: add notes to the record
 	CanSchedule                             // jobs: schedule background work
 	CanSetPolicy                            // policy: set turn policy
 	CanAddSections                          // sections: contribute prompt sections
@@ -30,24 +30,24 @@ const (
 	CanRewriteInput                         // rewrite_input: change a tool's input
 	CanRewriteOutput                        // rewrite_output: change a tool's result
 	CanRewritePrompt                        // rewrite_prompt: change the user's text
-	CanAnswer                               // answer: answer in the model's place
-	CanApprove                              // approve: decide in a person's place
+	CanAnswer                               // answer: answer instead of the model
+	CanApprove                              // approve: decide instead of a person
 
 	capabilityEnd
 
-	// NoCapability declares that a subscription contributes nothing at all.
-	// The zero value means "what the phase allows by default".
+	// NoCapability declares that a subscription contributes nothing. The zero value means
+	// the phase's default.
 	NoCapability Capability = 1 << 31
 )
 
-// AllCapabilities is every capability there is.
+// allCapabilities is every capability.
 const allCapabilities = capabilityEnd - 1
 
-// rewriting marks the handlers that run first, one at a time.
+// rewriting are the capabilities of handlers that run first, one at a time.
 const rewriting = CanRewriteInput | CanRewriteOutput | CanRewritePrompt
 
-// exceptional capabilities are never part of a default: they change what
-// others said, or stand in for the model or a person.
+// exceptional capabilities are never part of a default: they change what others
+// contributed, or replace the model's or a person's answer.
 const exceptional = rewriting | CanAnswer | CanApprove
 
 var capabilityNames = []string{
@@ -55,10 +55,10 @@ var capabilityNames = []string{
 	"rewrite_input", "rewrite_output", "rewrite_prompt", "answer", "approve",
 }
 
-// Has reports whether c holds every capability of other.
+// Has reports whether c contains every capability of other.
 func (c Capability) Has(other Capability) bool { return other&^c == 0 }
 
-// Names lists the capabilities by name, in the order of the constants.
+// Names returns the names of the capabilities, in the order of the constants.
 func (c Capability) Names() []string {
 	names := make([]string, 0, len(capabilityNames))
 	for i, name := range capabilityNames {
@@ -69,7 +69,7 @@ func (c Capability) Names() []string {
 	return names
 }
 
-// String joins the names with commas; the empty set is "none".
+// String returns the names joined with commas, or "none".
 func (c Capability) String() string {
 	if names := c.Names(); len(names) > 0 {
 		return strings.Join(names, ",")
@@ -94,7 +94,7 @@ func (c *Capability) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParseCapabilities turns names into a set.
+// ParseCapabilities returns the set of the capabilities with these names.
 func ParseCapabilities(names ...string) (Capability, error) {
 	var set Capability
 	for _, name := range names {
@@ -107,7 +107,7 @@ func ParseCapabilities(names ...string) (Capability, error) {
 	return set, nil
 }
 
-// OriginKind says who wrote a thing.
+// OriginKind is who wrote something.
 type OriginKind uint8
 
 const (
@@ -142,7 +142,7 @@ type Origin struct {
 	Line int        `json:"line,omitempty"`
 }
 
-// String renders "space demo (hooks/a.yaml:4)".
+// String returns text such as "space demo (hooks/a.yaml:4)".
 func (o Origin) String() string {
 	var b strings.Builder
 	b.WriteString(o.Kind.String())
@@ -155,9 +155,8 @@ func (o Origin) String() string {
 	return b.String()
 }
 
-// DefaultGrants is what an origin may do unless the operator says otherwise:
-// host and operator everything; project and space may observe, deny, ask and
-// add context.
+// DefaultGrants returns what an origin may contribute by default: host and operator
+// everything; project and space may observe, deny, ask and add context.
 func DefaultGrants(o Origin) Capability {
 	switch o.Kind {
 	case OriginHost, OriginOperator:

@@ -70,7 +70,7 @@ func TestCapabilitiesAreDeclaredWithinTheGrants(t *testing.T) {
 		{"a project may block", nil, gateWith(hook.Options{Origin: project, Capabilities: hook.CanBlock | hook.CanAsk | hook.CanAddContext | hook.CanAudit}), true},
 		{"a project that declares nothing has what it was granted", nil, gateWith(hook.Options{Origin: project}), true},
 		{"the operator can withhold what the host declares", only(hook.CanAudit), gateWith(hook.Options{Capabilities: hook.CanBlock}), false},
-		{"what the phase has no use for", nil, gateWith(hook.Options{Capabilities: hook.CanAddTools}), false},
+		{"what the phase cannot use", nil, gateWith(hook.Options{Capabilities: hook.CanAddTools}), false},
 		{"nothing at all contradicts something", nil, gateWith(hook.Options{Capabilities: hook.NoCapability | hook.CanAudit}), false},
 		{"nothing at all", nil, gateWith(hook.Options{Capabilities: hook.NoCapability}), true},
 	} {

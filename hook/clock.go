@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Clock tells the time and wakes up. It exists for tests: hooktest has one that
-// a test moves by hand. The default is the machine's clock.
+// Clock returns the time and starts timers. It exists for tests: hooktest has one that a
+// test moves by hand. The default is the machine's clock.
 type Clock interface {
 	// Now returns the current time.
 	Now() time.Time
-	// AfterFunc calls f in its own goroutine once d has passed, unless stop is
-	// called first. stop reports whether it kept f from being called.
+	// AfterFunc calls f in its own goroutine after d, unless stop is called first. stop
+	// reports whether it prevented the call.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// now returns the time since the runtime was made, in nanoseconds. The
-// machine's clock is read without its wall time, which is half the price.
+// now returns the time since the runtime was made, in nanoseconds. It reads the machine's
+// clock without its wall time, which costs half as much.
 func (rt *Runtime) now() int64 {
 	if rt.clock == nil {
 		return int64(time.Since(rt.base))
@@ -24,7 +24,7 @@ func (rt *Runtime) now() int64 {
 	return int64(rt.clock.Now().Sub(rt.base))
 }
 
-// later is the time d after at, or the end of time.
+// later returns the time d after at, or the maximum time.
 func later(at int64, d time.Duration) int64 {
 	if sum := at + int64(d); sum >= at {
 		return sum
@@ -32,13 +32,13 @@ func later(at int64, d time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// wall turns a time of now into a time of day.
+// wall converts a time of now into a time of day.
 func (rt *Runtime) wall(at int64) time.Time {
 	return rt.base.Add(time.Duration(at + rt.drift.Load())).Round(0)
 }
 
-// setWall corrects what now cannot see: the machine slept, or its clock was
-// set. It is done once a turn.
+// setWall corrects what now cannot see: the machine slept, or its clock was set. It runs
+// once a turn.
 func (rt *Runtime) setWall() {
 	if rt.clock != nil {
 		return
@@ -50,7 +50,7 @@ func (rt *Runtime) setWall() {
 	}
 }
 
-// after calls f once d has passed.
+// after calls f after d.
 func (rt *Runtime) after(d time.Duration, f func()) (stop func() bool) {
 	if rt.clock == nil {
 		return time.AfterFunc(d, f).Stop

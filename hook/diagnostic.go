@@ -2,17 +2,18 @@ package hook
 
 import (
 	"errors"
-	"github.com/belay-run/belay/hook/codes"
 	"unicode/utf8"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// Diagnostic is something worth knowing about a dispatch.
+// Diagnostic reports a problem or a remark about a dispatch.
 type Diagnostic struct {
 	Code         codes.Code  `json:"code"`
 	Level        codes.Level `json:"level"`
 	Phase        string      `json:"phase,omitempty"`
 	Subscription string      `json:"subscription,omitempty"`
-	// Message is safe to store: it quotes nothing of what was said.
+	// Message is safe to store: it does not quote the conversation.
 	Message string `json:"message,omitempty"`
 	// Err is the handler's own error, for the process's log. It is not stored.
 	Err error `json:"-"`

@@ -4,38 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// Outcome is what a dispatch came to.
+// Outcome is the result of a dispatch.
 type Outcome[In any, Out Output] struct {
-	// Input is the input as the rewriters left it.
+	// Input is the input after the rewriters.
 	Input In
-	// Output is the merged answer. Its zero value means that nobody had an
-	// opinion.
+	// Output is the merged answer. Its zero value means that no handler had an opinion.
 	Output Out
-	// By is the subscription whose verdict stands, at a gate, if it is not Pass.
+	// By is the subscription whose verdict won, at a gate, if it is not Pass.
 	By string
 	// Rewriters are the subscriptions that rewrote the input, in order.
 	Rewriters []string
-	// Unsound says that the rewriters left an input which makes no sense, and
-	// that nobody else was asked about it.
+	// Unsound says that the rewriters made the input invalid, and that the other handlers
+	// were not called.
 	Unsound bool
-	// Diagnostics tell what went wrong or was cut.
+	// Diagnostics report failures, and what was cut.
 	Diagnostics []Diagnostic
 }
 
-// Dispatch asks the snapshot's subscriptions of this phase, in plan order, and
-// merges what they answer. A nil snapshot has none.
+// Dispatch calls the handlers that the snapshot has for this phase, in plan order, and
+// merges their answers. A nil snapshot has none.
 //
-// At a gate, failures that are closed are part of the merged verdict. The error
-// is a *FailureError when a handler at a collect phase failed closed, a
-// *JournalError when runs could not be recorded, ErrReleased, or the context's
-// cause; at a gate that fails closed by default the output then denies as well,
-// so that a caller who drops the error still does not let anything through.
+// At a gate, failures that are closed are part of the merged verdict. The error is a
+// *FailureError if a handler at a collect phase failed closed, a *JournalError if runs
+// could not be recorded, ErrReleased, or the context's cause. At a gate that fails closed
+// by default the output then denies as well, so that a caller who ignores the error still
+// lets nothing through.
 func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (outcome Outcome[In, Out], err error) {
 	outcome.Input = in
 	if s == nil || p.d == nil {
@@ -54,12 +54,12 @@ type typedPlan[In any, Out Output] struct {
 	plan    *phasePlan
 	entries []entry[In, Out]
 	stages  []stage
-	widest  int       // the most handlers that overlap
+	widest  int       // the maximum number of handlers that overlap
 	slow    bool      // an entry is slow: see Phase.Slow
 	crews   sync.Pool // of *crew
 }
 
-// entry is one subscription as a dispatch sees it.
+// entry is one subscription in the form that a dispatch uses.
 type entry[In any, Out Output] struct {
 	*installed
 	handle Handler[In, Out]
@@ -69,7 +69,7 @@ type entry[In any, Out Output] struct {
 	plain bool
 }
 
-// entryMatch is a Match as a dispatch sees it.
+// entryMatch is a Match in the form that a dispatch uses.
 type entryMatch[In any] struct {
 	labels []labelMatch[In]
 	when   Condition
@@ -108,7 +108,7 @@ func (def *defined[In, Out]) compileEntry(e *installed, pos int) entry[In, Out] 
 	return c
 }
 
-// dispatch is one dispatch under way. It lives on the stack of the caller.
+// dispatch is a running dispatch. It lives on the stack of the caller.
 type dispatch[In any, Out Output] struct {
 	def   *defined[In, Out]
 	plan  *typedPlan[In, Out]
@@ -120,16 +120,16 @@ type dispatch[In any, Out Output] struct {
 	room  reservation
 	trace *trace
 
-	quick  bool  // an empty answer needs no more than a record
+	quick  bool  // an empty answer needs only a record
 	at     int   // the entry being run inline
-	inside bool  // inline has not been left in order: see guard
-	mark   int64 // when the last clock reading was
+	inside bool  // inline has not returned normally: see guard
+	mark   int64 // the last clock reading
 	stop   int   // nothing after this position may start; -1: cancelled
-	fresh  bool  // the next record needs a number of its own: see unrecord
+	fresh  bool  // the next record needs its own number: see unrecord
 	ended  bool  // finish was called
 
 	started   []startedRun // by position in plan order; nil if none: see evidence
-	unwritten error        // why the journal does not have them
+	unwritten error        // why they are not in the journal
 
 	answers     []answered[Out]
 	unordered   bool // answers are not in plan order
@@ -138,8 +138,7 @@ type dispatch[In any, Out Output] struct {
 	err         error
 }
 
-// answered is an answer that waits for the merge, with the detail of its
-// record.
+// answered is an answer that waits for the merge, with the details of its record.
 type answered[Out any] struct {
 	pos      int
 	from     string
@@ -148,8 +147,8 @@ type answered[Out any] struct {
 	more     *detail
 }
 
-// dispatch asks the handlers about o.Input and fills in o, which is large and
-// therefore not passed about.
+// dispatch calls the handlers with o.Input and fills in o, which is large and therefore not
+// copied.
 func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved *phasePlan, tr *trace, o *Outcome[In, Out]) error {
 	plan := resolved.typed.(*typedPlan[In, Out])
 	d := dispatch[In, Out]{
@@ -181,13 +180,13 @@ func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved
 	return d.err
 }
 
-// unsound reports whether the rewriters left an input that makes no sense. By
-// then they are all done, so that the answer does not change.
+// unsound reports whether the rewriters made the input invalid. It is called when all of
+// them are done.
 func (d *dispatch[In, Out]) unsound() bool {
 	return len(d.rewriters) > 0 && d.def.Sound != nil && !d.def.Sound(d.in)
 }
 
-// begin makes room for the records and reads the clock.
+// begin reserves the records and reads the clock.
 func (d *dispatch[In, Out]) begin() error {
 	if d.def.Definition.Scope != nil {
 		if scope := d.def.Definition.Scope(d.in); scope != nil {
@@ -196,7 +195,7 @@ func (d *dispatch[In, Out]) begin() error {
 	}
 	n := len(d.plan.entries)
 	if d.trace != nil {
-		d.room = reservation{recs: make([]record, n)} // an explanation leaves no record
+		d.room = reservation{recs: make([]record, n)} // an explanation writes no record
 	} else if err := d.snap.log.reserve(d.ctx, n, &d.room); err != nil {
 		return err
 	}
@@ -205,8 +204,8 @@ func (d *dispatch[In, Out]) begin() error {
 	return nil
 }
 
-// leave runs when the dispatch is over, in whatever way: a panic of the phase's
-// own functions and a Goexit must not leave records behind that nobody can read.
+// leave runs when the dispatch is over, even after a panic of the phase's own functions or
+// a Goexit: records must stay readable.
 func (d *dispatch[In, Out]) leave() {
 	if !d.ended {
 		d.finish(new(Outcome[In, Out]))
@@ -214,9 +213,8 @@ func (d *dispatch[In, Out]) leave() {
 	d.snap.drop()
 }
 
-// refuse makes the outcome of a dispatch that could not be completed: it was
-// cancelled or could not be recorded. Gates deny, but for those that do harm
-// when they do, which is why they fail open by default.
+// refuse makes the outcome of a dispatch that was cancelled or could not be recorded. Gates
+// deny, except those that fail open by default, because a denial does harm there.
 func (def *defined[In, Out]) refuse(o *Outcome[In, Out], err error) error {
 	var none Out
 	o.Output, o.By = none, ""
@@ -241,7 +239,7 @@ func refusalCode(err error) codes.Code {
 	}
 }
 
-// finish merges the answers in plan order and hands in the records.
+// finish merges the answers in plan order and finishes the records.
 func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 	d.ended = true
 	o.Input = d.in
@@ -252,7 +250,7 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 			d.err = err
 		}
 	}
-	d.cancelled() // a turn that was cancelled while the last handler ran
+	d.cancelled() // the turn was cancelled while the last handler ran
 	d.endStarted()
 	if d.room.chunk != nil {
 		if err := d.snap.log.finish(d.ctx, &d.room); err != nil {
@@ -265,8 +263,8 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 	o.Rewriters, o.Diagnostics = d.rewriters, d.diagnostics
 }
 
-// cancelled reports whether the turn was cancelled, in which case nothing more
-// starts. It asks for no channel: a context may have to make one.
+// cancelled reports whether the turn was cancelled. Nothing more starts then. It does not
+// use the context's channel, which the context may have to make first.
 func (d *dispatch[In, Out]) cancelled() bool {
 	if d.ctx.Err() == nil {
 		return false
@@ -278,8 +276,8 @@ func (d *dispatch[In, Out]) cancelled() bool {
 	return true
 }
 
-// merge folds the answers in plan order and returns the severity that stands. A
-// merge rule that panics fails the dispatch, which at a gate denies.
+// merge merges the answers in plan order and returns the severity that wins. If a merge
+// rule panics, the dispatch fails, which at a gate denies.
 func (d *dispatch[In, Out]) merge(o *Outcome[In, Out]) (worst Severity, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Questions that callers ask with errors.Is.
+// Errors for errors.Is.
 var (
 	// ErrClosed says that a lease was closed.
 	ErrClosed = errors.New("hook: the lease was closed")
 	// ErrReleased says that a snapshot was released.
 	ErrReleased = errors.New("hook: the snapshot was released")
-	// ErrNotFound says that there is nothing of that name.
+	// ErrNotFound says that there is nothing with that name.
 	ErrNotFound = errors.New("hook: not found")
 )
 
-// InstallError reports everything that kept Install from installing. Nothing
-// was installed.
+// InstallError reports all problems of an Install. Nothing was installed.
 type InstallError struct {
 	// Problems are *OptionError, *DependencyError, *CycleError, *RewriterOrderError or
 	// *InUseError.
@@ -54,7 +53,7 @@ func (e *OptionError) Error() string {
 	return fmt.Sprintf("%ssubscription %q on %s: %s: %s", e.Origin.where(), e.Subscription, e.Phase, e.Field, e.Reason)
 }
 
-// where is the place in a file that an error message begins with.
+// where returns the place in a file, for the beginning of an error message.
 func (o Origin) where() string {
 	if o.File == "" {
 		return ""
@@ -84,8 +83,8 @@ func (e *DependencyError) Error() string {
 // CycleError says that subscriptions are ordered in a circle.
 type CycleError struct {
 	Phase string
-	// Members are the subscriptions of one cycle and nobody else, each ordered
-	// before the next and the last before the first, from the smallest id.
+	// Members are the subscriptions of one cycle, each ordered before the next and the last
+	// before the first, from the smallest id.
 	Members []string
 }
 
@@ -97,9 +96,8 @@ func (e *CycleError) Error() string {
 		e.Phase, strings.Join(append(slices.Clone(e.Members), e.Members[0]), " -> "))
 }
 
-// RewriterOrderError says that a subscription which rewrites is ordered after
-// one that does not. Rewriters come first, so that everyone judges the final
-// input.
+// RewriterOrderError says that a subscription which rewrites is ordered after one that does
+// not. Rewriters come first, so that all others see the final input.
 type RewriterOrderError struct{ Rewriter, Phase, After string }
 
 func (e *RewriterOrderError) Error() string {
@@ -110,7 +108,7 @@ func (e *RewriterOrderError) Error() string {
 // InUseError says that a lease cannot be closed, because others are ordered
 // against what it added.
 type InUseError struct {
-	// Phase and Subscription are what would go.
+	// Phase and Subscription identify what would be removed.
 	Phase, Subscription string
 	// Dependents are the subscriptions that need it.
 	Dependents []string

@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // Some handlers need evidence: a started record that the journal has before the
@@ -21,8 +22,8 @@ import (
 // first handler that needs one. A handler that it does not reach after all, because
 // an earlier one denied, ends as skipped.
 
-// evident reports whether the subscription's handler needs evidence. The queue
-// stores the record of a background run, together with its job.
+// evident reports whether the subscription's handler needs evidence. The record of a
+// background run is stored by the queue, together with its job.
 func (s *subscription) evident() bool {
 	return s.opts.Execution == FireAndRecord || s.opts.Execution != Background && s.opts.Kind.leaves()
 }
@@ -32,7 +33,7 @@ type startedRun struct {
 	seq     uint64 // 0: there is none
 	key     string
 	attempt int
-	ended   bool // the dispatch has written what became of it
+	ended   bool // the dispatch has written its end
 }
 
 // evidence makes sure that the journal has the started record of the entry at an
@@ -40,7 +41,7 @@ type startedRun struct {
 // failure is recorded.
 func (d *dispatch[In, Out]) evidence(at int) bool {
 	e := &d.plan.entries[at]
-	if !e.evident || d.trace != nil { // an explanation leaves no record
+	if !e.evident || d.trace != nil { // an explanation writes no record
 		return true
 	}
 	if d.started == nil {
@@ -50,7 +51,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 		if err := d.writeStarted(at); err != nil {
 			d.unwritten = &JournalError{err}
 		}
-		d.mark = d.rt.now() // the journal's time is not the handler's
+		d.mark = d.rt.now() // the journal's time does not count as the handler's
 	}
 	if d.unwritten == nil {
 		return true
@@ -60,7 +61,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 		return false
 	}
 	d.fail(e, d.mark, 0, Problem{Code: codes.Journal, Err: d.unwritten})
-	if d.def.kind == Gate && !e.shadow { // closed, whatever the failure mode says
+	if d.def.kind == Gate && !e.shadow { // closed, in every failure mode
 		d.stop = min(d.stop, e.pos)
 		if d.err == nil {
 			d.err = d.unwritten
@@ -69,9 +70,9 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 	return false
 }
 
-// writeStarted writes the started records of the entry at an index, and of those
-// behind it that want the input as it is now. What a rewriter changes later is
-// looked at again when its turn comes.
+// writeStarted writes the started records of the entry at an index, and of later ones that
+// match the input as it is now. If a rewriter changes the input later, they are matched
+// again.
 func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -100,12 +101,12 @@ func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 	return d.rt.opts.Journal.Append(d.ctx, runs)
 }
 
-// wants reports whether the subscription matches the input, without a trace. A
-// condition that fails counts as matches counts it: a gate is asked.
+// wants reports whether the subscription matches the input, without recording anything. A
+// condition that fails counts as in matches: at a gate the handler is called.
 func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 	defer func() {
 		if recover() != nil {
-			wanted = false // it fails when its turn comes, and its handler does not run
+			wanted = false // it fails later, and its handler does not run
 		}
 	}()
 	m := e.match
@@ -124,10 +125,10 @@ func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 	return held || err != nil && d.def.kind == Gate
 }
 
-// hookKey begins the keys of hooks' runs. The keys of jobs begin in other ways.
+// hookKey is the prefix of the keys of hook runs. The keys of jobs have other prefixes.
 const hookKey = "hook:"
 
-// runKey names what a hook is asked about in a turn: it is the same for each attempt.
+// runKey identifies what a hook is called for in a turn. It is the same for each attempt.
 // Outside of a turn nothing is resumed, and each run is the first.
 func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
 	if d.scope.Turn == "" {
@@ -143,7 +144,7 @@ func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
 	return hookKey + hex.EncodeToString(sum[:16])
 }
 
-// mark makes a record one of this run. Details that records share are copied first.
+// mark makes a record belong to this run. Shared details are copied first.
 func (s *startedRun) mark(r *record) {
 	r.seq = s.seq
 	switch r.detail {
@@ -156,9 +157,9 @@ func (s *startedRun) mark(r *record) {
 	r.detail.key, r.detail.attempt = s.key, s.attempt
 }
 
-// asking returns the record that is stored with a run's jobs. A run with evidence
-// is still started then: its end follows with the dispatch, and may be a failure if
-// nobody knows whether the jobs were stored.
+// asking returns the record that is stored with a run's jobs. A run with evidence is still
+// started then. Its end follows with the dispatch, and may be a failure if it is unknown
+// whether the jobs were stored.
 func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
 	asked := *rec
 	if len(d.started) > 0 && d.started[e.pos].seq != 0 {
@@ -167,7 +168,7 @@ func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
 	return d.rt.run(&asked)
 }
 
-// endStarted ends the runs that were written as started and not reached.
+// endStarted ends runs that were written as started but not reached.
 func (d *dispatch[In, Out]) endStarted() {
 	if d.started == nil {
 		return
@@ -180,19 +181,19 @@ func (d *dispatch[In, Out]) endStarted() {
 	}
 }
 
-// attempts tells how often hooks have run in a turn that is resumed. The zero value
-// is for a turn that is not.
+// attempts counts how many times hooks have run in a resumed turn. The zero value is for
+// other turns.
 type attempts struct {
 	mu      sync.Mutex
 	turn    string
-	earlier *earlierRuns // nil as long as nobody asked
+	earlier *earlierRuns // nil until it is needed
 }
 
 // earlierRuns are the last attempts of the hooks of a turn. A nil one has none.
 type earlierRuns struct {
 	byKey map[string]int
-	// interrupted has the runs that a process left behind when it ended. What a hook is
-	// asked about may have another name when it is asked again, such as a new approval.
+	// interrupted has the runs that a process left unfinished when it ended. What a hook is
+	// called for may have another name the next time, such as a new approval.
 	interrupted map[stepHook]int
 }
 
@@ -202,7 +203,7 @@ type stepHook struct {
 	step                int
 }
 
-// next returns the number of the attempt that follows.
+// next returns the number of the next attempt.
 func (r *earlierRuns) next(key string, h stepHook) int {
 	if r == nil {
 		return 1
@@ -210,16 +211,16 @@ func (r *earlierRuns) next(key string, h stepHook) int {
 	return max(r.byKey[key], r.interrupted[h]) + 1
 }
 
-// Resumes says that the snapshot is for a turn that was begun before, by this process
-// or another. Runs of hooks that ran in it already then have a higher attempt number.
+// Resumes says that the snapshot is for a turn that began earlier, in this process or
+// another. Hooks that ran in it already then get a higher attempt number.
 func (s *Snapshot) Resumes(turn string) {
 	s.attempts.mu.Lock()
 	defer s.attempts.mu.Unlock()
 	s.attempts.turn, s.attempts.earlier = turn, nil
 }
 
-// of returns the earlier runs of the turn of a scope, if it is resumed. The journal is
-// read once, when the first hook of a resumed turn needs to know.
+// of returns the earlier runs of a resumed turn. The journal is read once, when the first
+// hook of the turn needs it.
 func (a *attempts) of(ctx context.Context, journal Journal, scope *Scope) (*earlierRuns, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -4,55 +4,55 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// Explanation says who was asked at a phase, in which order, what each said,
-// what won, and who was never asked and why.
+// Explanation says which handlers of a phase were called, in which order, what each
+// answered, which answer won, and which were not called and why.
 type Explanation struct {
 	Phase string `json:"phase"`
 	Kind  Kind   `json:"kind"`
 	Scope Scope  `json:"scope,omitzero"`
-	// Dispatch is which one it was, for one on record.
+	// Dispatch is the number of the recorded dispatch.
 	Dispatch string `json:"dispatch,omitempty"`
 	// Entries are the subscriptions in plan order.
 	Entries []Explained `json:"entries"`
-	// Won is the subscription whose verdict stands; empty if nobody objected.
+	// Won is the subscription whose verdict won; empty if nobody objected.
 	Won string `json:"won,omitempty"`
-	// Merged is the merged answer. It is empty for a recorded turn, whose
-	// records do not hold what was said.
+	// Merged is the merged answer. It is empty for a recorded turn, because records do not
+	// hold answers.
 	Merged json.RawMessage `json:"merged,omitempty"`
 	// Error is why the dispatch failed, if it did.
 	Error       string       `json:"error,omitempty"`
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
-// Explained is one subscription's part.
+// Explained is the part of one subscription.
 type Explained struct {
-	Position int    `json:"position"` // counted from 1; 0 if it has no place
+	Position int    `json:"position"` // counted from 1; 0 if it is not in the plan
 	ID       string `json:"id"`
 	Asked    bool   `json:"asked"`
-	// Why says why it was not asked, or how its run failed.
+	// Why says why the handler was not called, or how its run failed.
 	Why   string     `json:"why,omitempty"`
 	State State      `json:"state,omitzero"`
 	Code  codes.Code `json:"code,omitempty"`
-	// Contributed are the kinds of what it said; none is "no opinion".
+	// Contributed are the kinds of its contributions; none means "no opinion".
 	Contributed []string `json:"contributed,omitempty"`
-	// Said is the answer itself, where it is at hand.
+	// Said is the answer itself, if it is available.
 	Said    json.RawMessage `json:"said,omitempty"`
 	Shadow  bool            `json:"shadow,omitempty"`
 	Won     bool            `json:"won,omitempty"`
 	Latency Latency         `json:"latency,omitempty"`
 }
 
-// Explain asks the handlers about an input and tells what happened. Handlers
-// that are waited for run, with whatever effects they have; nothing is
-// recorded, queued or started beside, and nobody acts on the outcome. Why a
-// dispatch of the input would fail is in the explanation; the error is that it
-// could not be explained.
+// Explain calls the handlers with an input and reports what each did. Handlers that a
+// dispatch waits for run, with all their effects. Nothing is recorded, queued or started in
+// the background, and nothing acts on the outcome. If a dispatch of the input would fail,
+// the explanation says why. Explain returns an error only if it cannot explain.
 func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
 	x := Explanation{Phase: p.Name(), Kind: p.Info().Kind, Entries: []Explained{}}
 	if !p.Active(s) {
@@ -96,9 +96,9 @@ func disabledEntries(plan Plan) []Explained {
 	return entries
 }
 
-// ExplainRuns explains what is on record: one explanation for each dispatch of
-// the plan's phase among the runs, in their order. Records do not hold what was
-// said, so it tells kinds, not words.
+// ExplainRuns explains recorded runs: one explanation for each dispatch of the plan's phase
+// among the runs, in their order. Records do not hold answers, so it reports kinds and not
+// texts.
 func ExplainRuns(plan Plan, runs []Run) []Explanation {
 	var dispatches []string
 	grouped := make(map[string][]Run)
@@ -137,7 +137,7 @@ func explainDispatch(plan Plan, dispatch string, runs []Run) Explanation {
 		addRun(&x, e.Position, r, &worst)
 		delete(byID, e.ID)
 	}
-	for _, r := range runs { // those that are no longer in the plan
+	for _, r := range runs { // those that are not in the plan any more
 		if _, left := byID[r.Subscription]; left {
 			addRun(&x, 0, r, &worst)
 		}
@@ -148,7 +148,7 @@ func explainDispatch(plan Plan, dispatch string, runs []Run) Explanation {
 	return x
 }
 
-// addRun adds what a record says; worst is the most severe verdict so far.
+// addRun adds a record. worst is the most severe verdict so far.
 func addRun(x *Explanation, position int, r Run, worst *Severity) {
 	entry := Explained{
 		Position: position, ID: r.Subscription, Asked: r.State != Skipped, State: r.State, Code: r.Class,
@@ -176,7 +176,7 @@ func meaning(code codes.Code) string {
 	return string(code)
 }
 
-// String renders the explanation as a table.
+// String returns the explanation as a table.
 func (x Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", x.Phase)
@@ -231,8 +231,7 @@ func (x Explanation) String() string {
 	return trimLines(b.String())
 }
 
-// trace collects what each subscription did. A dispatch has one only while it
-// is being explained.
+// trace collects what each subscription did. A dispatch has one only while it is explained.
 type trace struct{ said map[string]Explained }
 
 func (d *dispatch[In, Out]) traceUnmatched(e *entry[In, Out], set patternSet, value string) {
@@ -260,7 +259,7 @@ func (d *dispatch[In, Out]) traceSkipped(e *entry[In, Out]) {
 	d.trace.said[e.sub.id] = Explained{Why: why, State: Skipped, Code: code}
 }
 
-// traceStarted says what a dispatch would start and not wait for.
+// traceStarted records what a dispatch would start without waiting.
 func (d *dispatch[In, Out]) traceStarted(e *entry[In, Out]) {
 	why := "it would be started and not waited for"
 	if e.sub.opts.Execution == Background {
@@ -297,7 +296,7 @@ func (d *dispatch[In, Out]) traceFailure(e *entry[In, Out], p Problem, took int6
 	}
 }
 
-// traceStandIn adds what stands for a failed answer.
+// traceStandIn adds the answer that replaces a failed one.
 func (d *dispatch[In, Out]) traceStandIn(e *entry[In, Out], ans *Answer) {
 	if d.trace == nil {
 		return

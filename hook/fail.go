@@ -3,10 +3,11 @@ package hook
 import (
 	"errors"
 	"fmt"
+
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// fail records a failed run and does what the failure mode says.
+// fail records a failed run and applies the failure mode.
 func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem) {
 	more := d.failed(e, start, took, &p)
 	if e.shadow {
@@ -26,7 +27,7 @@ func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem
 	}
 }
 
-// failed records and logs a failed run. It fills in where the problem is.
+// failed records and logs a failed run. It fills in the place of the problem.
 func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Problem) *detail {
 	p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
 	diag := d.diagnose(e, p.Code, safeMessage(*p), p.Err)
@@ -35,7 +36,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 		state = TimedOut
 	}
 	diag.Phase, diag.Subscription = "", "" // the record says so already
-	diag.Err = nil                         // it may quote what the handler saw
+	diag.Err = nil                         // it may quote the input
 	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
 	d.record(e, state, start, took, more)
 	d.rt.logFailure(d.ctx, d.scope, *p)
@@ -43,7 +44,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 	return more
 }
 
-// closed asks the phase for the answer that stands for a failure.
+// closed asks the phase for the answer that replaces a failed one.
 func (d *dispatch[In, Out]) closed(p Problem) (Out, bool) {
 	if d.def.Closed == nil {
 		var none Out
@@ -52,8 +53,8 @@ func (d *dispatch[In, Out]) closed(p Problem) (Out, bool) {
 	return d.def.Closed(p)
 }
 
-// end makes the dispatch fail because a handler did; the first in plan order
-// stands.
+// end makes the dispatch fail because a handler failed. The first failure in plan order is
+// reported.
 func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
 	if d.err == nil || e.pos < d.stop {
 		d.err = &FailureError{p}
@@ -61,10 +62,9 @@ func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
 	d.stop = min(d.stop, e.pos)
 }
 
-// stand puts an answer in the place of one that failed. If it rewrites, the
-// handlers that follow see that too: a result that is withheld is withheld
-// from them as well. If its rewriting cannot be applied either, the dispatch
-// fails: the input must not pass as it was.
+// stand uses an answer in place of a failed one. If it rewrites the input, later handlers
+// see that too: a withheld result is withheld from them as well. If the rewrite cannot be
+// applied either, the dispatch fails, because the input must not pass unchanged.
 func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Problem) {
 	if isNil(d.def.nilable, out) {
 		return // no opinion
@@ -81,22 +81,22 @@ func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Pr
 		d.rewriters = append(d.rewriters, e.sub.id)
 	}
 	more.severity = ans.Severity
-	if e.sub.opts.Failure.mode == fallback { // else the phase made it, not the subscription
+	if e.sub.opts.Failure.mode == fallback { // otherwise the phase made it, not the subscription
 		more.parts = digest(ans.Parts)
 	}
 	d.keep(e, out, ans.Severity, more)
 	d.traceStandIn(e, ans)
 }
 
-// safeMessage is what a record may say about a problem.
+// safeMessage returns what a record may say about a problem.
 func safeMessage(p Problem) string {
 	if safe, ok := errors.AsType[*SafeError](p.Err); ok {
-		return cut(safe.Message, safeLength) // and nothing if it has none, whatever its code
+		return cut(safe.Message, safeLength) // or nothing, whatever its code is
 	}
 	switch p.Code {
 	case codes.CapabilityMissing, codes.Timeout, codes.Quarantined, codes.Overloaded, codes.Canceled,
 		codes.QueueFull, codes.NoQueue, codes.JobUnknown, codes.JobInvalid, codes.Goexit:
-		return cut(p.Err.Error(), safeLength) // worded by the runtime
+		return cut(p.Err.Error(), safeLength) // a text of the runtime
 	default:
 		return ""
 	}

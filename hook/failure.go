@@ -3,6 +3,7 @@ package hook
 import (
 	"errors"
 	"fmt"
+
 	"github.com/belay-run/belay/hook/codes"
 )
 
@@ -15,8 +16,8 @@ const (
 	fallback
 )
 
-// Failure says what it means when a handler fails: by an error, a panic, a
-// timeout, a cancel, a malformed answer or a missing executable.
+// Failure says what happens when a handler fails: with an error, a panic, a timeout, a
+// cancellation, a malformed answer or a missing executable.
 //
 // The zero value is the phase's default.
 type Failure struct {
@@ -31,16 +32,15 @@ type fallbackValue struct {
 }
 
 var (
-	// Closed stops: a gate denies, a phase that rewrites withholds, any other
-	// collect phase ends the turn.
+	// Closed stops: a gate denies, a phase that rewrites withholds, and any other collect
+	// phase ends the turn.
 	Closed = Failure{mode: closed}
-	// Open records a warning and goes on.
+	// Open records a warning and continues.
 	Open = Failure{mode: open}
 )
 
-// Fallback makes the failure mode that uses out in place of the missing
-// answer. It belongs to this phase and is held to the subscription's
-// capabilities like any other answer.
+// Fallback returns the failure mode that uses out if the handler fails. It works at this
+// phase only, and needs the subscription's capabilities like any other answer.
 func (p Phase[In, Out]) Fallback(out Out) Failure {
 	value := &fallbackValue{p.Name(), out, answerOf(nilable[Out](), out)}
 	return Failure{mode: fallback, value: value}
@@ -63,8 +63,8 @@ func (f Failure) String() string {
 // MarshalText writes the wire name.
 func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText reads the wire name. A fallback read this way has lost its
-// answer, so that it can be shown and not installed.
+// UnmarshalText reads the wire name. A fallback that was read has no answer: it can be
+// shown but not installed.
 func (f *Failure) UnmarshalText(text []byte) error {
 	for mode := unset; mode <= fallback; mode++ {
 		if read := (Failure{mode: mode}); read.String() == string(text) {
@@ -75,8 +75,8 @@ func (f *Failure) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown failure mode %q (known: closed, fallback, open)", text)
 }
 
-// fallbackProblem checks that a fallback belongs to this phase and stays
-// within what the subscription may contribute.
+// fallbackProblem checks that a fallback belongs to this phase and needs no capability that
+// the subscription lacks.
 func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability) error {
 	value := s.opts.Failure.value
 	if value == nil {
@@ -86,7 +86,7 @@ func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability
 		return fmt.Errorf("fallback belongs to phase %q", value.phase)
 	}
 	if value.answer.Invalid != "" {
-		return fmt.Errorf("fallback makes no sense: %s", value.answer.Invalid)
+		return fmt.Errorf("the fallback is invalid: %s", value.answer.Invalid)
 	}
 	if uses := value.answer.uses(); !granted.Has(uses) {
 		return fmt.Errorf("fallback contributes %s, which the subscription may not: declare it under capabilities", uses&^granted)
@@ -97,22 +97,21 @@ func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability
 	return nil
 }
 
-// Problem is one handler's failure, as the phase and its caller see it.
+// Problem is the failure of one handler.
 type Problem struct {
 	Phase        string
 	Subscription string
 	Code         codes.Code
-	// Rewrites reports that the subscription may rewrite, so that its failure
-	// leaves the input as nobody wanted it seen.
+	// Rewrites reports that the subscription may rewrite. Its failure leaves an input that
+	// should perhaps have been hidden.
 	Rewrites bool
-	// Err is what happened. Its text may quote what the handler saw, so it is
-	// not stored.
+	// Err is the error. Its text may quote the input, so it is not stored.
 	Err error
 }
 
-// Reason words the problem for a person or a model. It is the reason that the
-// handler gave, or it says that the subscription could not decide. It quotes an error
-// that the handler returned on purpose, and nothing else of what it saw.
+// Reason describes the problem to a person or a model. It is the reason that the handler
+// gave, or it says that the subscription could not decide. It quotes an error that the
+// handler returned, and nothing else.
 func (p Problem) Reason() string {
 	if safe, ok := errors.AsType[*SafeError](p.Err); ok && safe.Reason != "" {
 		return safe.Reason
@@ -125,13 +124,13 @@ func (p Problem) Reason() string {
 	}
 }
 
-// FailureError reports that a handler failed under [Closed] at a phase that
-// has no answer to stand for the failure, so that the turn must end.
+// FailureError reports that a handler failed under [Closed] at a phase that has no answer
+// for this case, so that the turn must end.
 type FailureError struct{ Problem }
 
 func (e *FailureError) Error() string {
 	return fmt.Sprintf("hook %s at %s failed closed (%s): %v", e.Subscription, e.Phase, e.Code, e.Err)
 }
 
-// Unwrap returns what happened.
+// Unwrap returns the handler's error.
 func (e *FailureError) Unwrap() error { return e.Err }

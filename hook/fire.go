@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"sync"
 	"sync/atomic"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// detached holds the state of a run that nobody waits for.
+// detached is the state of a run that the dispatch does not wait for.
 type detached[In any, Out Output] struct {
 	def  *defined[In, Out]
 	e    *entry[In, Out]
@@ -18,8 +19,8 @@ type detached[In any, Out Output] struct {
 	rec  record
 }
 
-// fire starts a handler and does not wait. The journal has its started record
-// already, and gets its end when the handler returns.
+// fire starts a handler and does not wait. The journal has its started record already, and
+// gets its end when the handler returns.
 func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	start := d.rt.now()
 	d.mark = start
@@ -30,7 +31,7 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	if d.rt.firing.Add(1) > int64(d.rt.opts.InFlight) {
 		d.rt.firing.Add(-1)
 		d.fail(e, start, 0, Problem{
-			Code: codes.Overloaded, Err: fmt.Errorf("%d fire_and_record runs are under way", d.rt.opts.InFlight),
+			Code: codes.Overloaded, Err: fmt.Errorf("%d fire_and_record runs are in progress", d.rt.opts.InFlight),
 		})
 		return
 	}
@@ -45,8 +46,8 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	r := &detached[In, Out]{def: d.def, e: e, snap: d.snap, in: d.in, rec: *rec}
 	d.snap.retain()
 	d.rt.settled.add()
-	// Owned by the runtime: Drain waits for it. It outlives the turn's cancel,
-	// bounded by its own timeout.
+	// Owned by the runtime: Drain waits for it. It continues when the turn is cancelled,
+	// and has its own timeout.
 	go r.main(context.WithoutCancel(d.ctx))
 }
 
@@ -92,7 +93,8 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 	}
 }
 
-// detachedProblem holds an answer that nobody waits for to audit and jobs.
+// detachedProblem refuses an answer with more than audit notes and jobs, because nothing
+// waits for it.
 func (e *installed) detachedProblem(ans *Answer) *Problem {
 	if ans.Invalid != "" {
 		p := invalidAnswer(ans)
@@ -100,12 +102,12 @@ func (e *installed) detachedProblem(ans *Answer) *Problem {
 	}
 	if extra := ans.uses() &^ (e.caps & (CanAudit | CanSchedule)); extra != 0 || ans.Severity != SeverityPass {
 		return &Problem{Code: codes.CapabilityMissing, Err: fmt.Errorf(
-			"%s work may contribute audit and jobs alone, not %s", e.sub.opts.Execution, extra)}
+			"%s work may contribute only audit and jobs, not %s", e.sub.opts.Execution, extra)}
 	}
 	return nil
 }
 
-// fail turns a record into that of a failed run.
+// fail makes a record that of a failed run.
 func (r *record) fail(p Problem) {
 	r.state = Failed
 	if p.Code == codes.Timeout {
@@ -119,15 +121,14 @@ func (r *record) fail(p Problem) {
 	}
 }
 
-// ending is how a handler on a goroutine of its own ended: with an answer, or
-// with a problem.
+// ending is how a handler on its own goroutine ended: with an answer, or with a problem.
 type ending struct {
 	answer  *Answer
 	problem *Problem
 }
 
-// begin calls a handler on a goroutine of its own, which ends when the handler
-// returns. The channel gets exactly one ending.
+// begin calls a handler on its own goroutine, which ends when the handler returns. The
+// channel gets exactly one ending.
 func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in In) <-chan ending {
 	ended := make(chan ending, 1)
 	go func() {
@@ -154,9 +155,9 @@ func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in 
 	return ended
 }
 
-// bounded waits for an ending until ctx is done. A handler that ignores its
-// context is then abandoned, and counts against its subscription until it
-// returns. release is called when it has returned.
+// bounded waits for an ending until ctx is done. A handler that ignores its context is
+// abandoned then, and counts against its subscription until it returns. release is called
+// when it has returned.
 func bounded(ctx context.Context, ended <-chan ending, alive *atomic.Int32, release func()) ending {
 	select {
 	case end := <-ended:
@@ -183,28 +184,26 @@ func cancelProblem(ctx context.Context) *Problem {
 	return &Problem{Code: codes.Canceled, Err: errors.New("the work was cancelled")}
 }
 
-// Drain waits until the runs that nobody waits for have ended and are on
-// record, or ctx is done. The runtime stays usable, and others may go on
-// dispatching meanwhile.
+// Drain waits until the runs that nothing waits for have ended and are recorded, or ctx is
+// done. The runtime stays usable, and others may dispatch meanwhile.
 func (rt *Runtime) Drain(ctx context.Context) error {
 	select {
 	case <-rt.settled.idle():
 		return rt.recordLate(ctx)
 	case <-ctx.Done():
-		return fmt.Errorf("drain: %d runs are still under way: %w", rt.firing.Load(), context.Cause(ctx))
+		return fmt.Errorf("drain: %d runs have not ended: %w", rt.firing.Load(), context.Cause(ctx))
 	}
 }
 
-// lateLog keeps the ends of runs that nobody waits for until the journal takes
-// them.
+// lateLog keeps the ends of detached runs until the journal accepts them.
 type lateLog struct {
 	mu   sync.Mutex
 	runs []Run
 }
 
-// recordLate writes the ends of runs to the journal, behind those it did not
-// take before. What cannot be written is kept and tried again with the next
-// one, with the next turn that is written, and by Drain.
+// recordLate writes the ends of runs to the journal, after those that it did not accept
+// before. What cannot be written is kept. It is tried again with the next one, with the
+// next turn that is written, and by Drain.
 func (rt *Runtime) recordLate(ctx context.Context, ended ...Run) error {
 	rt.late.mu.Lock()
 	defer rt.late.mu.Unlock()
@@ -217,12 +216,12 @@ func (rt *Runtime) recordLate(ctx context.Context, ended ...Run) error {
 	return err
 }
 
-// tally counts what is under way and tells when nothing is. Unlike a
-// sync.WaitGroup it may be waited for while more is added.
+// tally counts running things and signals when there are none. Unlike a sync.WaitGroup, it
+// can be waited for while more are added.
 type tally struct {
 	mu    sync.Mutex
 	count int
-	over  chan struct{} // closed when count comes back to zero
+	over  chan struct{} // closed when count is zero again
 }
 
 func (t *tally) add() {
@@ -241,7 +240,7 @@ func (t *tally) done() {
 	}
 }
 
-// idle returns a channel that is closed once nothing is under way.
+// idle returns a channel that is closed when nothing is running.
 func (t *tally) idle() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

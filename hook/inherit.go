@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// Inherit adds the subscriptions of another snapshot, of whatever runtime: a child's
-// turn has those of its parent's. They take their place in the order of this one and
-// leave their records here; jobs and background work go where they were installed.
-// Those that say NoInherit are left out. One that both have runs once. One whose id
-// something else has here is called inherited:ID, so that nobody gets another's gate
-// out of the way by taking its name.
+// Inherit adds the subscriptions of another snapshot, of any runtime: a child's turn has
+// those of its parent. They take their place in the order of this snapshot and write their
+// records here. Jobs and background work go to the runtime where they were installed.
+// Subscriptions with NoInherit are left out. One that both snapshots have runs once. If
+// another subscription here has the same id, the inherited one is called inherited:ID, so
+// that a name cannot displace a gate.
 //
-// It is for a snapshot that nobody dispatches on yet. ErrReleased: the other snapshot
-// was released, and its gates are gone.
+// Call it before the first dispatch on the snapshot. ErrReleased: the other snapshot was
+// released, and its gates are gone.
 func (s *Snapshot) Inherit(parent *Snapshot) error {
 	if !parent.acquire() {
 		return fmt.Errorf("inherit: %w", ErrReleased)
 	}
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
-	s.parents = append(s.parents, parent) // let go with this one
+	s.parents = append(s.parents, parent) // released with this one
 	old, theirs := s.gen.Load(), parent.gen.Load()
 	if last := s.rt.heirs.Load(); last != nil && last.own == old && last.theirs == theirs {
 		s.gen.Store(last.joined)
@@ -49,11 +49,11 @@ func (s *Snapshot) Inherit(parent *Snapshot) error {
 	return nil
 }
 
-// heirs is what came of the last inheriting: children of one parent follow on each
-// other, and nothing may have changed between them.
+// heirs caches the last result: a parent often has several children in a row, with nothing
+// changed between them.
 type heirs struct{ own, theirs, joined *generation }
 
-// inheritPlan adds what a parent's plan hands down to mine, which may be nil.
+// inheritPlan adds the parent's plan to mine, which may be nil.
 func inheritPlan(core *phaseCore, mine, parents *phasePlan, from *Runtime) *phasePlan {
 	all := &members{index: make(map[string]int32)}
 	if mine != nil {
@@ -75,22 +75,22 @@ func inheritPlan(core *phaseCore, mine, parents *phasePlan, from *Runtime) *phas
 	return orderTogether(core, all, func(id string) bool { return inherited[id] })
 }
 
-// orderTogether orders members that were installed apart. If they cannot be, those
-// that may lose their order keep their place by priority and id: none is lost.
+// orderTogether orders members that were installed separately. If that fails, some of them
+// lose their dependencies and are ordered by priority and id. None is lost.
 func orderTogether(core *phaseCore, all *members, loose func(id string) bool) *phasePlan {
 	nowhere := func(string) []string { return nil }
 	plan, problems := orderPhase(core, all, nowhere, nil)
 	if len(problems) > 0 {
 		plan, problems = orderPhase(core, all, nowhere, loose)
 	}
-	if len(problems) > 0 { // an edge of those that may not lose theirs: then nobody keeps any
+	if len(problems) > 0 { // the cycle is among the others: then all lose their dependencies
 		plan, _ = orderPhase(core, all, nowhere, func(string) bool { return true })
 	}
 	plan.typed = core.compile(plan)
 	return plan
 }
 
-// adopt adds a member that another runtime has installed, unless it is here already.
+// adopt adds a member of another runtime, unless it is here already.
 func (m *members) adopt(e *installed, from *Runtime) {
 	if slices.ContainsFunc(m.list, func(o *installed) bool { return o.origin() == e.origin() }) {
 		return
@@ -111,7 +111,7 @@ func (m *members) adopt(e *installed, from *Runtime) {
 	m.add(heir)
 }
 
-// origin is the subscription as it was installed.
+// origin returns the subscription as it was installed.
 func (e *installed) origin() *subscription {
 	if e.of != nil {
 		return e.of
@@ -119,7 +119,7 @@ func (e *installed) origin() *subscription {
 	return e.sub
 }
 
-// Inherited reports whether the subscription with an id was inherited, see Inherit.
+// Inherited reports whether the subscription with this id was inherited: see Inherit.
 func (s *Snapshot) Inherited(phase AnyPhase, id string) bool {
 	plan := s.gen.Load().find(phase.core())
 	if plan == nil {
@@ -129,7 +129,7 @@ func (s *Snapshot) Inherited(phase AnyPhase, id string) bool {
 	return e != nil && e.home != nil
 }
 
-// unused makes an id of a name that no member has.
+// unused returns an id for a name that no member has.
 func (m *members) unused(id string) string {
 	const longest = 128
 	for n := 1; ; n++ {
@@ -146,7 +146,7 @@ func (m *members) unused(id string) string {
 	}
 }
 
-// at is the runtime whose queue and job handlers a member's work goes to.
+// at returns the runtime whose queue and job handlers a member uses.
 func (e *installed) at(rt *Runtime) *Runtime {
 	if e.home != nil {
 		return e.home

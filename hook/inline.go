@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"log/slog"
 	"runtime/debug"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// inline runs entries from d.at up to end on the caller's goroutine. One frame
-// guards them all: a panic is recorded, and the dispatch enters again behind
-// the handler that panicked.
+// inline runs entries from d.at up to end on the caller's goroutine. One frame recovers
+// from panics of all of them: the panic is recorded, and the dispatch continues after the
+// handler that panicked.
 func (d *dispatch[In, Out]) inline(end int) {
 	defer d.guard()
 	d.inside = true
@@ -41,7 +42,7 @@ func (d *dispatch[In, Out]) inline(end int) {
 	d.inside = false
 }
 
-// answer takes what a handler returned that has something to say, or failed.
+// answer handles a handler's answer that is not empty, or its error.
 func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out, err error) {
 	if err != nil {
 		d.fail(e, start, took, d.problem(err))
@@ -66,7 +67,7 @@ func (d *dispatch[In, Out]) problem(err error) Problem {
 	return Problem{Code: code, Err: err}
 }
 
-// guard runs when inline is left: in order, by a panic, or by Goexit.
+// guard runs when inline ends: normally, with a panic, or with Goexit.
 func (d *dispatch[In, Out]) guard() {
 	if !d.inside {
 		return
@@ -80,16 +81,16 @@ func (d *dispatch[In, Out]) guard() {
 		d.fail(e, start, d.mark-start, panicked(r))
 		return
 	}
-	// The handler is ending this goroutine and nothing can keep it. Leave the
-	// runtime in order: record it, and that the rest was not asked.
+	// The handler ends this goroutine, and nothing can prevent that. Leave the runtime in
+	// order: record the run, and that the others were not called.
 	d.fail(e, start, d.mark-start, goexited())
 	for ; d.at < len(d.plan.entries); d.at++ {
 		d.skip(&d.plan.entries[d.at])
 	}
 }
 
-// panicError is a handler's panic. Its text quotes the value, which may quote
-// what the handler saw: it is for the process's log, and no record holds it.
+// panicError is a handler's panic. Its text quotes the value, which may quote the input: it
+// goes to the process's log and into no record.
 type panicError struct {
 	value any
 	stack []byte
@@ -125,21 +126,21 @@ func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
 	}
 }
 
-// returned reads the clock and takes the answer.
+// returned reads the clock and handles the answer.
 func (d *dispatch[In, Out]) returned(e *entry[In, Out], out Out, err error) {
 	start := d.mark
 	d.mark = d.rt.now()
 	d.answer(e, start, d.mark-start, out, err)
 }
 
-// timed runs a blocking handler with a timeout: the handler is told through
-// its context and waited for, and a late answer is not used.
+// timed runs a blocking handler with a timeout: its context is cancelled, the dispatch
+// still waits for it, and a late answer is not used.
 func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	timeout := e.sub.opts.Timeout
 	late := &timeoutError{timeout}
 	ctx, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
-	start := d.rt.now() // before the alarm, so that a timeout never looks early
+	start := d.rt.now() // read before the timer is set, so that a timeout never looks early
 	d.mark = start
 	stop := d.rt.after(timeout, func() { cancel(late) })
 	defer stop()
@@ -152,7 +153,7 @@ func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
 	d.returned(e, out, err)
 }
 
-// TimeoutError is the cause of a handler's context when its timeout passed.
+// timeoutError is the cause of a handler's context after its timeout.
 type timeoutError struct{ After time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
@@ -160,11 +161,11 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %s"
 // Is makes it a context.DeadlineExceeded.
 func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Timeout reports that it is one, as net.Error does.
+// Timeout returns true, as for net.Error.
 func (e *timeoutError) Timeout() bool { return true }
 
-// tellFailed tells the host about a failed run that nobody waits for. What was cancelled did not
-// fail.
+// tellFailed reports a failed run that nothing waits for to the host. A cancelled run did
+// not fail.
 func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
 	if rt.opts.Failed == nil || p.Code == codes.Canceled {
 		return
@@ -177,7 +178,7 @@ func (rt *Runtime) tellFailed(scope *Scope, p Problem) {
 	rt.opts.Failed(*scope, p)
 }
 
-// logFailure writes to the process's log what the record may not hold.
+// logFailure logs what a record may not hold.
 func (rt *Runtime) logFailure(ctx context.Context, scope *Scope, p Problem) {
 	attrs := []slog.Attr{
 		slog.String("phase", p.Phase), slog.String("subscription", p.Subscription),

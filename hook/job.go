@@ -7,25 +7,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// Job is background work: either a contribution that names a registered job
-// handler, or the run of a background subscription. It holds references and
-// never a copy of what was said.
+// Job is background work: either a contribution that names a registered job handler, or the
+// run of a background subscription. It holds references and no copy of the conversation.
 type Job struct {
-	// Handler names the registered job handler. It is empty for the run of a
+	// Handler is the name of the registered job handler. It is empty for the run of a
 	// background subscription.
 	Handler string `json:"handler,omitempty"`
-	// Reference says where in the transcript the work's input is: 1-256 of
-	// [A-Za-z0-9._:/-].
+	// Reference says where in the transcript the input is: 1-256 of [A-Za-z0-9._:/-].
 	Reference string `json:"reference,omitempty"`
-	// Key is the idempotency key, in the same alphabet: of all jobs with one
-	// key, one success is recorded, and then none of them runs again.
+	// Key is the idempotency key, in the same alphabet. Of all jobs with one key, one
+	// success is recorded, and then none of them runs again.
 	Key string `json:"key"`
 	// At is the earliest time to run. Defaults to now.
 	At time.Time `json:"at,omitzero"`
@@ -33,82 +32,79 @@ type Job struct {
 	// The rest is filled in by the runtime.
 
 	ID           string `json:"id,omitempty"`
-	Subscription string `json:"subscription,omitempty"` // who asked for it
+	Subscription string `json:"subscription,omitempty"` // the subscription that scheduled it
 	Phase        string `json:"phase,omitempty"`
 	Version      string `json:"version,omitempty"` // of the handler, when it was recorded
-	Run          string `json:"run,omitempty"`     // the run that asked for it
+	Run          string `json:"run,omitempty"`     // the run that scheduled it
 	Scope        Scope  `json:"scope,omitzero"`
 	Idempotent   bool   `json:"idempotent,omitempty"`
 	Retry        Retry  `json:"retry,omitzero"`
-	// Attempt counts the attempts begun.
+	// Attempt counts the attempts that have begun.
 	Attempt int `json:"attempt,omitempty"`
 }
 
-// Queue takes background work. The conformance suite in hooktest says exactly
-// what an implementation must do.
+// Queue stores background work. The conformance suite in hooktest checks what a queue must
+// do.
 type Queue interface {
-	// Enqueue stores jobs and the record of the run that asked for them in one
-	// transaction: all of it or nothing. It is durable when Enqueue returns.
-	// Jobs whose key is already queued, running or done are left out silently.
-	// A queue that is full refuses with ErrQueueFull.
+	// Enqueue stores jobs and the record of the run that scheduled them in one transaction:
+	// all of it or nothing. It is durable when Enqueue returns. Jobs whose key is already
+	// queued, running or done are left out silently. A full queue returns ErrQueueFull.
 	Enqueue(ctx context.Context, asked Run, jobs []Job) error
 }
 
-// StatQueue is a Queue that can be watched.
+// StatQueue is a Queue with statistics.
 type StatQueue interface {
 	Queue
-	// Stats tells how much waits and since when.
+	// Stats returns how many jobs wait, and since when.
 	Stats(ctx context.Context) (QueueStats, error)
 }
 
-// QueueStats is what a queue looks like at a moment.
+// QueueStats describes a queue at a moment.
 type QueueStats struct {
 	Waiting   int           `json:"waiting"`
 	Running   int           `json:"running"`
 	Capacity  int           `json:"capacity"`
-	OldestAge time.Duration `json:"oldest_age"` // of what waits and is due
+	OldestAge time.Duration `json:"oldest_age"` // of the jobs that wait and are due
 }
 
-// ClaimQueue is a Queue that hands out its jobs. A queue whose engine runs
-// jobs by itself, calling [Runtime.Perform], does not need it.
+// ClaimQueue is a Queue from which workers claim jobs. A queue whose engine runs jobs
+// itself, with [Runtime.Perform], does not need it.
 type ClaimQueue interface {
 	Queue
-	// Claim waits for a job that is due and takes it, so that no other claims
-	// it. The job's Attempt has been counted up.
+	// Claim waits for a job that is due and claims it, so that no other worker can. The
+	// job's Attempt has been incremented.
 	Claim(ctx context.Context) (Job, error)
-	// Settle stores how an attempt ended and lets go of the job: it is done,
-	// or, if again is not zero, due again at that time.
+	// Settle stores how an attempt ended and releases the job: it is done or, if again is
+	// not zero, due again at that time.
 	Settle(ctx context.Context, job Job, attempt Run, again time.Time) error
 }
 
-// WorkQueue is a Queue whose engine hands out its jobs, with workers and a
-// schedule of its own. [Runtime.Work] leaves the work to it.
+// WorkQueue is a Queue whose engine runs its jobs, with its own workers and schedule.
+// [Runtime.Work] leaves the work to it.
 type WorkQueue interface {
 	Queue
-	// Work performs the jobs that are due until ctx is done, and returns when
-	// those under way are settled. Before an attempt it stores [Job.Begun]; an
-	// attempt's final record, the end of its job and the success of its key are
-	// stored together. perform returns that record and the time at which the job
-	// is due again, zero if it is over.
+	// Work performs the jobs that are due until ctx is done, and returns when the running
+	// ones are settled. Before an attempt it stores [Job.Begun]. It stores an attempt's
+	// final record, the end of its job and the success of its key together. perform returns
+	// that record and the time at which the job is due again, or zero if it is over.
 	Work(ctx context.Context, perform func(context.Context, Job) (Run, time.Time)) error
 }
 
-// InputQueue is a Queue that keeps the inputs of background runs, so that another
-// process can take them up: apart from the jobs, which hold references alone, and
-// no longer than until the job is over. Without it, and without
-// [RuntimeOptions.Recall], an input is kept in memory, and the work of a process
-// that is gone fails with job.input_gone.
+// InputQueue is a Queue that keeps the inputs of background runs, so that another process
+// can run them. It keeps them apart from the jobs, which hold only references, and only
+// until the job is over. Without it, and without [RuntimeOptions.Recall], an input is kept
+// in memory, and the work of a process that has ended fails with job.input_gone.
 type InputQueue interface {
 	Queue
-	// EnqueueInput is Enqueue for one job and its input, in one transaction. A
-	// job that is left out leaves its input out.
+	// EnqueueInput is Enqueue for one job and its input, in one transaction. If the job is
+	// left out, so is its input.
 	EnqueueInput(ctx context.Context, asked Run, job Job, input json.RawMessage) error
 	// Input returns the input of a job that is not over. ErrNotFound: it has none.
 	Input(ctx context.Context, job Job) (json.RawMessage, error)
 }
 
-// Begun returns the record of an attempt that begins at the given time. The
-// record of how it ends replaces it.
+// Begun returns the record of an attempt that begins at the given time. The final record
+// replaces it.
 func (j Job) Begun(at time.Time) Run {
 	return Run{
 		ID: j.ID + "." + strconv.Itoa(j.Attempt), Subscription: j.Subscription, JobHandler: j.Handler,
@@ -117,25 +113,25 @@ func (j Job) Begun(at time.Time) Run {
 	}
 }
 
-// ErrQueueFull says that a queue has no room. Nothing was stored.
+// ErrQueueFull says that a queue is full. Nothing was stored.
 var ErrQueueFull = errors.New("hook: the job queue is full")
 
-// JobHandler is work that jobs name.
+// JobHandler is a registered handler for jobs.
 type JobHandler struct {
-	// Name is what jobs say, in the alphabet of ids.
+	// Name is the name that jobs use, in the alphabet of ids.
 	Name string
 	// Version is the handler's version: a job recorded for one version is not
 	// run by another. Defaults to empty.
 	Version string
-	// Run does the work. What it returns is recorded.
+	// Run does the work. Its notes are recorded.
 	Run func(ctx context.Context, job Job) ([]Audit, error)
-	// Timeout bounds an attempt. Defaults to 10 minutes.
+	// Timeout limits an attempt. Defaults to 10 minutes.
 	Timeout time.Duration
-	// Idempotent says that running it twice for one job does no harm. Defaults
-	// to false: interrupted work is then not run again.
+	// Idempotent says that a job may run twice. Defaults to false: interrupted work is then
+	// not run again.
 	Idempotent bool
-	// Retry says when a failed attempt is tried again; it requires Idempotent.
-	// Defaults to never.
+	// Retry says when a failed attempt is retried; it requires Idempotent. Defaults to
+	// never.
 	Retry Retry
 }
 
@@ -144,8 +140,7 @@ type jobEntry struct {
 	abandoned atomic.Int32
 }
 
-// InstallJobs registers job handlers, all or none, and returns the lease that
-// takes them back.
+// InstallJobs registers all of the job handlers or none. Closing the lease removes them.
 func (rt *Runtime) InstallJobs(handlers ...JobHandler) (*Lease, error) {
 	rt.changing.Lock()
 	defer rt.changing.Unlock()
@@ -218,7 +213,7 @@ func (rt *Runtime) schedule(ctx context.Context, asked Run, jobs []Job) error {
 		}
 		h := rt.jobHandler(job.Handler)
 		if h == nil {
-			return &SafeError{Code: codes.JobUnknown, Message: "no job handler is registered under the name the job gives"}
+			return &SafeError{Code: codes.JobUnknown, Message: "no job handler has the name that the job gives"}
 		}
 		queued[i] = Job{
 			Handler: job.Handler, Reference: job.Reference, Key: job.Key, At: job.At,
@@ -231,7 +226,7 @@ func (rt *Runtime) schedule(ctx context.Context, asked Run, jobs []Job) error {
 
 func validRef(text string) bool { return text != "" && len(text) <= 256 && plainCharacters(text) }
 
-// jobProblem classifies what kept a job from being stored.
+// jobProblem returns the problem of a job that could not be stored.
 func jobProblem(err error) Problem {
 	code := classify(err)
 	switch {
@@ -274,7 +269,7 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 	}
 }
 
-// enqueue stores the run of a subscription so that its input can be found again.
+// enqueue stores the run of a subscription in a way that its input can be found again.
 func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
 	ctx, queue := context.WithoutCancel(d.ctx), rt.opts.Queue
 	if rt.opts.Recall != nil {
@@ -295,8 +290,8 @@ func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
 	return err
 }
 
-// jobKey is the idempotency key of a background run: one for each
-// subscription, version and input.
+// jobKey returns the idempotency key of a background run: one for each subscription,
+// version and input.
 func jobKey(job Job) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		job.Phase, job.Subscription, job.Version, job.Scope.Session, job.Scope.Turn,

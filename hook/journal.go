@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Journal keeps the records of runs. The conformance suite in hooktest says
-// exactly what an implementation must do.
+// Journal keeps the records of runs. The conformance suite in hooktest checks what a
+// journal must do.
 type Journal interface {
-	// Append stores records, all or none. A record replaces an earlier one of
-	// the same ID that is not final. A record whose stored state is final stays
-	// as it is: a late "started" is dropped, the same final state again is
-	// harmless, and another final state is ErrSettled.
+	// Append stores all of the records or none. A record replaces an earlier one with the
+	// same ID that is not final. A stored final state never changes: a late "started" is
+	// dropped, the same final state again is accepted, and another final state is
+	// ErrSettled.
 	Append(ctx context.Context, runs []Run) error
 }
 
@@ -22,19 +22,17 @@ type Journal interface {
 // available.
 type ListJournal interface {
 	Journal
-	// List yields the runs that match, the oldest first unless the filter says
-	// otherwise.
+	// List yields the runs that match, oldest first unless the filter says otherwise.
 	List(ctx context.Context, filter Filter) iter.Seq2[Run, error]
 }
 
-// FollowJournal is a Journal that can be read while it is written. Without it,
-// one lists again and again.
+// FollowJournal is a Journal that can be read while it is written. Without it, callers must
+// list repeatedly.
 type FollowJournal interface {
 	ListJournal
-	// Follow yields the runs that match and are stored from now on, as they are
-	// stored, by this process or another, until ctx is done: a run that begins
-	// and ends is yielded twice, unless both are seen at once. The filter's Limit
-	// and Newest do not count.
+	// Follow yields the runs that match and are stored from now on, by this process or
+	// another, until ctx is done. A run that begins and ends is yielded twice, unless both
+	// are seen at once. The filter's Limit and Newest are ignored.
 	Follow(ctx context.Context, filter Filter) iter.Seq2[Run, error]
 }
 
@@ -51,14 +49,14 @@ type Filter struct {
 	Job          string
 	// Since and Until bound the time of start, Until exclusive.
 	Since, Until time.Time
-	// Newest yields the newest first, so that with a Limit they are the last
-	// ones. Defaults to false: the oldest first.
+	// Newest yields the newest first, so that a Limit selects the last runs. Defaults to
+	// false: oldest first.
 	Newest bool
-	// Limit stops after so many runs. Defaults to all.
+	// Limit is the maximum number of runs. Defaults to all.
 	Limit int
 }
 
-// Match reports whether the run is one that the filter selects.
+// Match reports whether the filter selects the run.
 func (f Filter) Match(r Run) bool {
 	return (f.Session == "" || f.Session == r.Scope.Session) &&
 		(f.Turn == "" || f.Turn == r.Scope.Turn) &&

@@ -10,7 +10,7 @@ const (
 	Gate Kind = iota + 1
 	// Collect handlers contribute something that the phase merges and uses.
 	Collect
-	// Observe handlers take note. Nothing they answer changes an outcome.
+	// Observe handlers are informed. Their answers change no outcome.
 	Observe
 )
 
@@ -54,11 +54,11 @@ func (e *Execution) UnmarshalText(text []byte) error {
 	return enumParse("execution", executionNames, e, text)
 }
 
-// waits reports whether the dispatch waits for the answer, and may therefore
-// be changed by it.
+// waits reports whether the dispatch waits for the answer, so that the answer can change
+// it.
 func (e Execution) waits() bool { return e == Blocking || e == Deadline }
 
-// HandlerKind says what sort of thing a handler is.
+// HandlerKind is the kind of a handler.
 type HandlerKind string
 
 // The handler kinds a runtime accepts.
@@ -72,17 +72,17 @@ const (
 
 var handlerKinds = []HandlerKind{HandlerGo, HandlerCommand, HandlerWorker, HandlerWebhook, HandlerAction}
 
-// Visibility says who gets to see the runs of a subscription.
+// Visibility says who sees the runs of a subscription.
 type Visibility uint8
 
 const (
-	// VisibleInAudit runs show in run listings. It is the default.
+	// VisibleInAudit runs are shown in run listings. It is the default.
 	VisibleInAudit Visibility = iota
 	// VisibleInternally runs are in the journal only.
 	VisibleInternally
-	// VisibleInDebug runs show in debug output.
+	// VisibleInDebug runs are shown in debug output.
 	VisibleInDebug
-	// VisibleToUser runs show in the user's own stream.
+	// VisibleToUser runs are shown in the user's own stream.
 	VisibleToUser
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Lease is what adding returns: closing it takes back exactly what was added.
+// Lease is returned when you add something. Closing it removes exactly what was added.
 type Lease struct {
 	rt      *Runtime
 	entries []*installed
@@ -19,14 +19,14 @@ type Lease struct {
 	until  uint64 // the first generation that no longer has them
 }
 
-// Close unlinks what the lease added. It never waits: turns that are under way
-// keep their snapshot. Closing twice is harmless. If others are ordered
-// against what would go, nothing is closed and the error is an *InUseError;
-// close those leases together with [CloseAll].
+// Close removes what the lease added. It never waits: running turns keep their snapshot. A
+// second call does nothing. If other subscriptions are ordered against what would be
+// removed, nothing is closed and the error is an *InUseError. Close those leases together
+// with [CloseAll].
 func (l *Lease) Close() error { return CloseAll(l) }
 
-// CloseAll closes several leases of one runtime in one step, so that what
-// depends on each other can go together.
+// CloseAll closes several leases of one runtime in one step, so that subscriptions that
+// depend on each other can be removed together.
 func CloseAll(leases ...*Lease) error {
 	var rt *Runtime
 	for _, l := range leases {
@@ -64,9 +64,8 @@ func CloseAll(leases ...*Lease) error {
 	return nil
 }
 
-// Replace closes the lease and installs subscriptions in its place, in one
-// step: either all of it happens or nothing. The old lease can still be
-// drained.
+// Replace closes the lease and installs subscriptions in its place, in one step: all of it
+// or nothing. The old lease can still be drained.
 func (l *Lease) Replace(subs ...Subscription) (*Lease, error) {
 	l.rt.changing.Lock()
 	defer l.rt.changing.Unlock()
@@ -94,8 +93,8 @@ func (l *Lease) isClosed() bool {
 	return l.closed
 }
 
-// close marks the lease closed as of a generation and forgets its job
-// handlers. rt.changing is held.
+// close marks the lease as closed as of a generation and removes its job handlers.
+// rt.changing is held.
 func (l *Lease) close(until uint64) {
 	l.mu.Lock()
 	l.closed, l.until = true, until
@@ -103,10 +102,9 @@ func (l *Lease) close(until uint64) {
 	l.rt.forgetJobs(l.jobs)
 }
 
-// Drain closes the lease and waits until no turn holds what it added and no
-// abandoned or detached run of it is in a snapshot's care. Do not call it from
-// a handler that the lease added: it would wait for its own turn, until ctx is
-// done.
+// Drain closes the lease and waits until no turn uses what it added, and no abandoned or
+// detached run of it is left. Do not call it from a handler that the lease added: it would
+// wait for its own turn until ctx is done.
 func (l *Lease) Drain(ctx context.Context) error {
 	if err := l.Close(); err != nil {
 		return err
@@ -122,7 +120,7 @@ func (l *Lease) Drain(ctx context.Context) error {
 		select {
 		case <-g.drained:
 		case <-ctx.Done():
-			return fmt.Errorf("drain: turns still hold the lease: %w", context.Cause(ctx))
+			return fmt.Errorf("drain: running turns still use the lease: %w", context.Cause(ctx))
 		}
 	}
 }

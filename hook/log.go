@@ -4,27 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"slices"
 	"sync"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// chunkSize is how many records a chunk holds at least.
+// chunkSize is the minimum number of records in a chunk.
 const chunkSize = 128
 
-// chunk is a stretch of records. Dispatches write to spans of it that they
-// reserved, without a lock; the log reads a span when its dispatch is over.
+// chunk is a block of records. Dispatches write to reserved spans of it without a lock. The
+// log reads a span when its dispatch is over.
 type chunk struct {
 	records []record
 	base    uint64 // the sequence number of the first record
 	used    int
 	spans   []span
 	open    int  // spans whose dispatch is not over
-	special bool // it has records that the journal may know already
+	special bool // it has records that may be in the journal already
 }
 
 type span struct {
-	from, to int // to is where writing stopped; see finish
+	from, to int // to is where writing stopped: see finish
 	over     bool
 }
 
@@ -35,14 +36,14 @@ type reservation struct {
 	recs  []record
 	base  uint64 // the sequence number of the first of recs
 	n     int
-	// special marks records that the journal may know already, or will hear of
-	// again: started runs, and those that came with jobs.
+	// special marks records that may be in the journal already, or will be written again:
+	// started runs, and those that came with jobs.
 	special bool
 }
 
-// next returns the record to write. Every entry of a plan writes one at most;
-// if one writes two, because something panicked after its record, the second
-// is lost rather than the process.
+// next returns the record to write. Every entry of a plan writes at most one. If one writes
+// two, because something panicked after its record, the second is dropped to keep the
+// process alive.
 func (r *reservation) next() *record {
 	if r.n == len(r.recs) {
 		return new(record)
@@ -52,25 +53,24 @@ func (r *reservation) next() *record {
 	return rec
 }
 
-// seq is the sequence number of the record that next returned.
+// seq returns the sequence number of the record that next returned.
 func (r *reservation) seq() uint64 { return r.base + uint64(r.n) }
 
-// runLog collects the records of one snapshot until they are taken or written
-// to the journal. When a chunk is full it is written, so that memory stays
-// bounded; when it cannot be written nothing is dropped and dispatches are
-// refused.
+// runLog collects the records of one snapshot until they are taken or written to the
+// journal. A full chunk is written, so that memory stays bounded. If it cannot be written,
+// nothing is dropped and dispatches are refused.
 type runLog struct {
 	rt *Runtime
 
 	mu      sync.Mutex
 	current *chunk
 	older   []*chunk
-	refused []Run // the journal could not be written; they are tried again first
-	closed  bool  // the turn is over: what still ends is written at once
+	refused []Run // the journal could not be written; these are tried first
+	closed  bool  // the turn is over: later ends are written at once
 }
 
-// reserve makes room for n records, in a reservation that is empty. It fails when the journal could not be
-// written and no room is left.
+// reserve makes room for n records, in an empty reservation. It fails if the journal could
+// not be written and there is no room left.
 func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	c := l.current
 	if c.used+n > len(c.records) || len(c.spans) >= chunkSize {
 		if c.open == 0 {
-			l.current = nil // it is no longer ours, whether it can be written or not
+			l.current = nil // it does not belong to the log any more, even if it cannot be written
 			if err := l.spill(ctx, c); err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func (l *runLog) reserve(ctx context.Context, n int, r *reservation) error {
 	return nil
 }
 
-// finish ends a reservation: what was written can now be read.
+// finish ends a reservation: what was written can be read now.
 func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,8 +133,8 @@ func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	return err
 }
 
-// spill writes a chunk whose spans are all over to the journal. The chunk is
-// then no longer the log's.
+// spill writes a chunk without open spans to the journal. The chunk does not belong to the
+// log after that.
 func (l *runLog) spill(ctx context.Context, c *chunk) error {
 	if journal, ok := l.rt.opts.Journal.(*MemoryJournal); ok && !c.special {
 		l.rt.recycle(journal.adopt(l.rt, c))
@@ -146,12 +146,12 @@ func (l *runLog) spill(ctx context.Context, c *chunk) error {
 			runs = append(runs, l.rt.run(&c.records[i]))
 		}
 	}
-	l.rt.recycle(c) // refused records are kept spelled out
+	l.rt.recycle(c) // refused records are kept as full runs
 	return l.append(ctx, runs)
 }
 
-// append writes runs behind those that were refused before. What cannot be
-// written is kept. l.mu is held, so that records stay in order.
+// append writes runs after those that were refused before. What cannot be written is kept.
+// l.mu is held, so that records stay in order.
 func (l *runLog) append(ctx context.Context, runs []Run) error {
 	l.refused = append(l.refused, runs...)
 	if len(l.refused) == 0 {
@@ -165,9 +165,9 @@ func (l *runLog) append(ctx context.Context, runs []Run) error {
 	return l.rt.recordLate(ctx)
 }
 
-// write appends runs to the journal and returns those it did not take. A run
-// that the journal knows in another final state is not worth a turn: somebody
-// else has settled it, and what they wrote stands.
+// write appends runs to the journal and returns those that it did not accept. If the
+// journal has a run in another final state, that is no error: another process has settled
+// it, and its record is kept.
 func (rt *Runtime) write(ctx context.Context, runs []Run) ([]Run, error) {
 	ctx = context.WithoutCancel(ctx) // an abort of the turn must not lose its records
 	err := rt.opts.Journal.Append(ctx, runs)
@@ -196,7 +196,7 @@ func (l *runLog) flush(ctx context.Context) error {
 	return l.append(ctx, l.collect(nil))
 }
 
-// close writes everything that is over, and what ends from now on at once.
+// close writes everything that is over. Later ends are written at once.
 func (l *runLog) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
@@ -220,8 +220,8 @@ func (l *runLog) take() []Run {
 	return l.collect(refused)
 }
 
-// collect spells out what is over, behind those runs, and empties what it can. l.mu is
-// held.
+// collect converts the finished records to runs, appends them to the given runs, and
+// empties chunks. l.mu is held.
 func (l *runLog) collect(runs []Run) []Run {
 	chunks := l.older
 	if l.current != nil {
@@ -277,7 +277,7 @@ func (rt *Runtime) newChunk(n int) *chunk {
 	return c
 }
 
-// number gives the records of an empty chunk numbers that nobody had before.
+// number gives the records of an empty chunk new numbers.
 func (rt *Runtime) number(c *chunk) {
 	n := uint64(len(c.records))
 	c.base = rt.seq.Add(n) - n

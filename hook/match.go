@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Match limits a subscription to some of a phase's inputs. Every field that is
-// set must match. The zero Match matches everything.
+// Match limits a subscription to some of a phase's inputs. Every field that is set must
+// match. The zero Match matches everything.
 //
-// A pattern is an exact name, "*", or a glob: * stands for any run of
-// characters, ? for one, [a-z] and [!a-z] for one of a class; a backslash
-// takes the next character as it is.
+// A pattern is an exact name, "*", or a glob: * matches any number of characters, ? matches
+// one, [a-z] and [!a-z] match one of a class; a backslash escapes the next character.
 type Match struct {
 	// Tools matches the label "tool". Defaults to all.
 	Tools []string `json:"tools,omitempty"`
@@ -25,23 +24,23 @@ type Match struct {
 	When Condition `json:"-"`
 }
 
-// Condition is an expression over a phase's input. [When] makes one of a Go
-// function; package declare makes one of a CEL expression.
+// Condition is an expression over a phase's input. [When] makes one from a Go function;
+// package declare makes one from a CEL expression.
 //
-// Holds is called during dispatch, possibly from several goroutines. An error
-// counts as a match at gates, so that a broken condition cannot open one, and
-// as a failure of the handler elsewhere; so does a panic.
+// Holds is called during dispatch, possibly from several goroutines. At gates an error or a
+// panic counts as a match, so that a broken condition cannot open a gate. Elsewhere it is a
+// failure of the handler.
 type Condition interface {
-	// String is the condition's source, for plans and explanations.
+	// String returns the condition's source, for plans and explanations.
 	String() string
-	// Check refuses a condition that cannot work at the phase. The input is a
-	// zero input of the phase.
+	// Check refuses a condition that cannot work at the phase. It gets a zero input of the
+	// phase.
 	Check(phase AnyPhase, zero any) error
 	// Holds evaluates it.
 	Holds(input any) (bool, error)
 }
 
-// When makes a condition of a Go function. The name shows in plans.
+// When makes a condition from a Go function. Plans show the name.
 func When[In any](name string, holds func(In) bool) Condition {
 	return goCondition[In]{name, holds}
 }
@@ -77,8 +76,7 @@ func (m Match) picks() bool {
 	return m.Tools != nil || m.Agents != nil || m.Labels != nil || m.When != nil
 }
 
-// sets lists the label patterns by label, sorted, with the field they came
-// from.
+// sets returns the label patterns by label, sorted, with the field that they came from.
 func (m Match) sets() []patternSet {
 	var sets []patternSet
 	add := func(label, field string, patterns []string) {
@@ -111,7 +109,7 @@ func (m Match) clone() Match {
 	return m
 }
 
-// String renders "tool in [write edit] and when path is prod".
+// String returns text such as "tool in [write edit] and when path is prod".
 func (m Match) String() string {
 	var terms []string
 	for _, set := range m.sets() {
@@ -123,7 +121,7 @@ func (m Match) String() string {
 	return strings.Join(terms, " and ")
 }
 
-// patternSet is the patterns on one label: any may match.
+// patternSet has the patterns for one label: one of them must match.
 type patternSet struct {
 	label, field string
 	patterns     []string
@@ -133,7 +131,7 @@ func (s patternSet) String() string {
 	return fmt.Sprintf("%s in [%s]", s.label, strings.Join(s.patterns, " "))
 }
 
-// problem says what is wrong with the patterns.
+// problem returns what is wrong with the patterns.
 func (s patternSet) problem() string {
 	if len(s.patterns) == 0 {
 		return "the list is empty; leave it out to match everything"
@@ -177,8 +175,8 @@ func validGlob(pattern string) bool {
 	return true
 }
 
-// classEnd returns the index of the ] that closes the class at the start of
-// pattern, or -1. A ] in first place is a member.
+// classEnd returns the index of the ] that closes the class at the start of pattern, or -1.
+// A ] in first place is a member of the class.
 func classEnd(pattern string) int {
 	i := 1
 	if i < len(pattern) && (pattern[i] == '!' || pattern[i] == '^') {
@@ -196,8 +194,8 @@ func classEnd(pattern string) int {
 	return -1
 }
 
-// globMatch matches without backtracking over more than the last star, in
-// time linear in the product of the lengths.
+// globMatch backtracks only to the last star. Its time is linear in the product of the
+// lengths.
 func globMatch(pattern, value string) bool {
 	starPattern, starValue := -1, 0
 	p, v := 0, 0
@@ -226,8 +224,7 @@ func globMatch(pattern, value string) bool {
 	return p == len(pattern)
 }
 
-// matchOne matches one character and returns how much of pattern and value it
-// took.
+// matchOne matches one character and returns how much of pattern and value it used.
 func matchOne(pattern, value string) (int, int, bool) {
 	r, size := utf8.DecodeRuneInString(value)
 	switch pattern[0] {
@@ -251,7 +248,7 @@ func matchOne(pattern, value string) (int, int, bool) {
 	}
 }
 
-// validClass refuses a range whose ends are the wrong way round.
+// validClass refuses a range with reversed ends.
 func validClass(class string) bool {
 	valid := true
 	eachRange(class, func(low, high rune) { valid = valid && low <= high })
@@ -265,7 +262,7 @@ func classHas(class string, r rune) bool {
 	return found != negated
 }
 
-// eachRange yields the ranges of a class; a single character is one too.
+// eachRange yields the ranges of a class. A single character is a range too.
 func eachRange(class string, yield func(low, high rune)) {
 	if strings.HasPrefix(class, "!") || strings.HasPrefix(class, "^") {
 		class = class[1:]

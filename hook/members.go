@@ -2,13 +2,12 @@ package hook
 
 import "maps"
 
-// members are the subscriptions of one phase, the disabled ones too. Their order
-// in the list means nothing. They are a list because looking at ten thousand of
-// them one after the other is mostly waiting for memory, and the order in which
-// they were added is the order in which they lie there.
+// members are the subscriptions of one phase, including disabled ones. Their order in the
+// list has no meaning. They are a list because reading ten thousand of them in memory order
+// is much faster than following pointers.
 type members struct {
 	list  []*installed
-	index map[string]int32 // by id, where in the list
+	index map[string]int32 // index in the list, by id
 }
 
 // clone returns a copy with room for more.
@@ -27,13 +26,13 @@ func (m *members) find(id string) *installed {
 	return nil
 }
 
-// add puts in a member whose id is not there yet.
+// add adds a member whose id is new.
 func (m *members) add(e *installed) {
 	m.index[e.sub.id] = int32(len(m.list))
 	m.list = append(m.list, e)
 }
 
-// remove takes the member with an id out, if it is there.
+// remove removes the member with an id, if there is one.
 func (m *members) remove(id string) {
 	i, ok := m.index[id]
 	if !ok {

@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// MemoryJournal keeps the newest runs in memory. It is the reference for what
-// a journal does, and enough for programs that need no history.
+// MemoryJournal keeps the newest runs in memory. It is the reference implementation of a
+// journal, and enough for programs that need no history.
 type MemoryJournal struct {
 	capacity int
 
 	mu       sync.Mutex
 	segments []segment // the oldest first
-	first    int       // segments before it were let go
+	first    int       // segments before it were dropped
 	count    int       // runs in segments
 	byID     map[string]*Run
 	dropped  uint64
 }
 
-// segment is a run, or records as a turn wrote them: not spelling them out is
-// what keeps recording cheap. A chunk that is mostly full is handed over; of one
-// that is not the records are copied, so that what is kept is not mostly empty.
+// segment is a run, or records in the compact form that a turn wrote: not converting them
+// keeps recording cheap. A chunk that is mostly full is kept as it is. The records of
+// another chunk are copied, so that memory is not mostly empty.
 type segment struct {
 	run     *Run
 	rt      *Runtime
@@ -32,8 +32,8 @@ type segment struct {
 	n       int // runs in it
 }
 
-// NewMemoryJournal makes a journal that keeps the newest runs, capacity of
-// them. It counts those it let go: see [MemoryJournal.Dropped].
+// NewMemoryJournal makes a journal that keeps the newest runs, up to capacity. It counts
+// those that it dropped: see [MemoryJournal.Dropped].
 func NewMemoryJournal(capacity int) *MemoryJournal {
 	return &MemoryJournal{capacity: max(capacity, 1), byID: make(map[string]*Run)}
 }
@@ -43,7 +43,7 @@ func (j *MemoryJournal) Append(_ context.Context, runs []Run) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	latest := make(map[string]State, len(runs))
-	for i := range runs { // all or none: look before storing
+	for i := range runs { // all or none: check before storing
 		if err := j.conflict(&runs[i], latest); err != nil {
 			return err
 		}
@@ -62,8 +62,8 @@ func (j *MemoryJournal) Append(_ context.Context, runs []Run) error {
 	return nil
 }
 
-// conflict refuses a run that cannot be stored. latest holds the states of the
-// runs before it in the same call.
+// conflict refuses a run that cannot be stored. latest has the states of the earlier runs
+// of the same call.
 func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
 	if _, ok := stateNames[run.State]; !ok || run.ID == "" {
 		return fmt.Errorf("append: run %q: it needs an id and a state", run.ID)
@@ -82,8 +82,8 @@ func (j *MemoryJournal) conflict(run *Run, latest map[string]State) error {
 	return nil
 }
 
-// adopt takes a chunk of runs that are over and come once, and returns a chunk
-// that it no longer needs, if any.
+// adopt takes a chunk of finished runs, and returns a chunk that it does not need any more,
+// if any.
 func (j *MemoryJournal) adopt(rt *Runtime, c *chunk) *chunk {
 	n := 0
 	for _, s := range c.spans {
@@ -108,8 +108,7 @@ func (j *MemoryJournal) adopt(rt *Runtime, c *chunk) *chunk {
 	return free
 }
 
-// push adds a segment and lets the oldest go. It returns a chunk to reuse.
-// j.mu is held.
+// push adds a segment and drops the oldest. It returns a chunk for reuse. j.mu is held.
 func (j *MemoryJournal) push(s segment) (free *chunk) {
 	j.segments = append(j.segments, s)
 	j.count += s.n
@@ -125,7 +124,7 @@ func (j *MemoryJournal) push(s segment) (free *chunk) {
 		*old = segment{}
 		j.first++
 	}
-	if j.first > len(j.segments)/2 && j.first >= 64 { // move up, so that the slice stays bounded
+	if j.first > len(j.segments)/2 && j.first >= 64 { // move the rest to the front, so that the slice stays bounded
 		n := copy(j.segments, j.segments[j.first:])
 		clear(j.segments[n:])
 		j.segments, j.first = j.segments[:n], 0
@@ -133,8 +132,7 @@ func (j *MemoryJournal) push(s segment) (free *chunk) {
 	return free
 }
 
-// List yields the runs that match. It works on the runs that are there when it
-// is called.
+// List yields the runs that match, of those that are stored when it is called.
 func (j *MemoryJournal) List(ctx context.Context, filter Filter) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		yielded := 0
@@ -160,7 +158,7 @@ func (j *MemoryJournal) List(ctx context.Context, filter Filter) iter.Seq2[Run, 
 	}
 }
 
-// newest spells out the newest runs, as many as the capacity.
+// newest returns the newest runs, up to the capacity.
 func (j *MemoryJournal) newest() []Run {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -185,7 +183,7 @@ func (j *MemoryJournal) newest() []Run {
 	return runs[max(len(runs)-j.capacity, 0):]
 }
 
-// Dropped says how many runs the journal let go to make room.
+// Dropped returns how many runs the journal dropped to make room.
 func (j *MemoryJournal) Dropped() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

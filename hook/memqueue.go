@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// MemoryQueue keeps jobs in memory, up to a bound. It is the reference for
-// what a queue does; its jobs end with the process, and it remembers the keys
-// of the newest successes only.
+// MemoryQueue keeps jobs in memory, up to a limit. It is the reference implementation of a
+// queue. Its jobs end with the process, and it remembers only the keys of the newest
+// successes.
 type MemoryQueue struct {
 	journal  Journal
 	capacity int
@@ -21,7 +21,7 @@ type MemoryQueue struct {
 	running map[string]Job
 	done    map[string]bool // keys that succeeded, the newest of them
 	order   []string        // the same, the oldest first
-	keys    map[string]bool // keys that wait or run
+	keys    map[string]bool // keys of jobs that wait or run
 	changed chan struct{}   // closed and replaced when there is something new
 }
 
@@ -60,7 +60,7 @@ func (q *MemoryQueue) now() time.Time {
 	return time.Now()
 }
 
-// Enqueue stores jobs and the record of the run that asked for them.
+// Enqueue stores jobs and the record of the run that scheduled them.
 func (q *MemoryQueue) Enqueue(ctx context.Context, asked Run, jobs []Job) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +76,7 @@ func (q *MemoryQueue) Enqueue(ctx context.Context, asked Run, jobs []Job) error 
 		}
 	}
 	if len(q.waiting)+len(fresh) > q.capacity {
-		return fmt.Errorf("enqueue: %d jobs wait, %d is the bound: %w", len(q.waiting), q.capacity, ErrQueueFull)
+		return fmt.Errorf("enqueue: %d jobs wait, and the limit is %d: %w", len(q.waiting), q.capacity, ErrQueueFull)
 	}
 	if err := q.journal.Append(ctx, []Run{asked}); err != nil {
 		return err
@@ -89,13 +89,13 @@ func (q *MemoryQueue) Enqueue(ctx context.Context, asked Run, jobs []Job) error 
 	return nil
 }
 
-// wake tells everyone who waits in Claim to look again. q.mu is held.
+// wake makes everyone who waits in Claim look again. q.mu is held.
 func (q *MemoryQueue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
-// Claim waits for a job that is due and takes it.
+// Claim waits for a job that is due and claims it.
 func (q *MemoryQueue) Claim(ctx context.Context) (Job, error) {
 	for {
 		if ctx.Err() != nil {
@@ -128,8 +128,8 @@ func (q *MemoryQueue) after(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// take takes the job that has been due longest. If none is due it tells what
-// to wait for: a change, or the time until the next one is.
+// take takes the job that has been due longest. If none is due, it returns what to wait
+// for: a change, or the time until the next job is due.
 func (q *MemoryQueue) take() (job Job, ok bool, changed <-chan struct{}, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,8 +184,8 @@ func (q *MemoryQueue) Settle(ctx context.Context, job Job, attempt Run, again ti
 	return nil
 }
 
-// remember keeps the key of a success, and forgets the oldest beyond sixteen
-// times the capacity, so that memory stays bounded. q.mu is held.
+// remember keeps the key of a success, and forgets the oldest beyond sixteen times the
+// capacity, so that memory stays bounded. q.mu is held.
 func (q *MemoryQueue) remember(key string) {
 	if q.done[key] {
 		return
@@ -198,7 +198,7 @@ func (q *MemoryQueue) remember(key string) {
 	}
 }
 
-// Stats tells how much waits and since when.
+// Stats returns how many jobs wait, and since when.
 func (q *MemoryQueue) Stats(context.Context) (QueueStats, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

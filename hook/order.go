@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// phasePlan is the resolved order of one phase: what Install compiles and a
-// dispatch walks. It is immutable.
+// phasePlan is the resolved order of one phase. Install compiles it, and dispatches use it.
+// It never changes.
 type phasePlan struct {
 	core *phaseCore
 	all  *members
@@ -21,42 +21,41 @@ type phasePlan struct {
 	level []int32
 	// preds are the positions of the direct predecessors.
 	preds adjacency
-	// sequence is the order of execution, of positions in order.
+	// sequence is the order of execution, as positions in order.
 	sequence []int32
-	// turn is the place in the sequence of each of all.list, or -1 for the
+	// turn is the place in the sequence of each member of all.list, or -1 if it is
 	// disabled.
 	turn   []int32
 	stages []stage
-	// rewriters is how many of the sequence rewrite: they are its beginning, and
-	// no stage has both.
+	// rewriters is how many entries of the sequence rewrite. They are at its beginning, and
+	// no stage has both kinds.
 	rewriters int
 	// typed is the *typedPlan of the phase's types.
 	typed any
 }
 
-// stage is the stretch from..to-1 of a plan's sequence that runs together:
-// either handlers that run inline one after the other, or handlers that overlap.
+// stage is the part from..to-1 of a plan's sequence that runs together: either handlers
+// that run inline one after the other, or handlers that overlap.
 type stage struct {
 	from, to int
 	overlap  bool
 }
 
-// orderPhase resolves the order of the members of one phase. elsewhere tells
-// on which other phases an id is known; the edges of members that are loose do
-// not count.
+// orderPhase resolves the order of the members of one phase. elsewhere returns the other
+// phases on which an id exists. The dependencies of loose members are ignored.
 func orderPhase(core *phaseCore, all *members, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
 	g := newGraph(core, all)
 	g.link(elsewhere, loose)
-	plan, cycle := g.plan() // of the edges that can be, so that a cycle shows beside other problems
+	plan, cycle := g.plan() // uses the valid edges, so that a cycle is reported together with other problems
 	if g.problems = append(g.problems, cycle...); len(g.problems) > 0 {
 		return nil, g.problems
 	}
 	return plan, nil
 }
 
-// place is what orders members that no dependency orders: rewriters first,
-// then (priority, id). It is kept beside the member, because sorting ten
-// thousand of them is mostly waiting for memory.
+// place orders members that no dependency orders: rewriters first, then (priority, id). It
+// is kept beside the member, because sorting ten thousand members by pointer would mostly
+// wait for memory.
 type place struct {
 	follows  bool  // it does not rewrite
 	member   int32 // in the list of members
@@ -84,7 +83,7 @@ type graph struct {
 	core     *phaseCore
 	all      *members
 	nodes    []*installed
-	node     []int32 // of each of all.list, or -1 for the disabled
+	node     []int32 // of each member of all.list, or -1 if it is disabled
 	edges    []edge
 	preds    adjacency
 	succs    adjacency
@@ -93,8 +92,8 @@ type graph struct {
 
 type edge struct{ from, to int32 }
 
-// adjacency holds the neighbours of each node in one stretch of memory. An edge
-// that was asked for twice is there twice, which does no harm.
+// adjacency holds the neighbours of each node in one block of memory. A dependency that is
+// declared twice is in it twice, which does no harm.
 type adjacency struct {
 	start []int32
 	nodes []int32
@@ -120,7 +119,7 @@ func newAdjacency(n int, edges []edge, key, value func(edge) int32) adjacency {
 	for i := range n {
 		a.start[i+1] += a.start[i]
 	}
-	for _, e := range edges { // each start is the end as yet, and moves down
+	for _, e := range edges { // each start begins as the end, and moves down
 		k := key(e)
 		a.start[k]--
 		a.nodes[a.start[k]] = value(e)
@@ -147,10 +146,10 @@ func newGraph(core *phaseCore, all *members) *graph {
 	return g
 }
 
-// link turns after and before into edges. It takes the members as they lie in
-// memory; what cannot be it reports in the order of the nodes.
+// link makes edges from after and before. It reads the members in memory order and reports
+// problems in the order of the nodes.
 func (g *graph) link(elsewhere func(id string) []string, loose func(id string) bool) {
-	g.edges = make([]edge, 0, 2*len(g.nodes)) // about
+	g.edges = make([]edge, 0, 2*len(g.nodes)) // an estimate
 	var faulty []int32
 	for k, e := range g.all.list {
 		i := g.node[k]
@@ -185,7 +184,7 @@ func (g *graph) find(id string) int32 {
 	return -1
 }
 
-// edge orders node from before node to, if that can be.
+// edge orders node from before node to, if that is allowed.
 func (g *graph) edge(from, to int32) bool {
 	if from < 0 || to < 0 || from == to || !mayPrecede(g.nodes[from], g.nodes[to]) {
 		return false
@@ -199,7 +198,7 @@ func mayPrecede(first, then *installed) bool {
 	return (first.rewrites || !then.rewrites) && (!first.background || then.background)
 }
 
-// report says what is wrong with the dependencies of a member.
+// report reports the problems of a member's dependencies.
 func (g *graph) report(e *installed, elsewhere func(id string) []string) {
 	for _, id := range e.sub.opts.After {
 		if other := g.dependency(e, "after", id, elsewhere); other != nil {
@@ -213,8 +212,8 @@ func (g *graph) report(e *installed, elsewhere func(id string) []string) {
 	}
 }
 
-// dependency returns the member that e names in a field, or reports why it
-// cannot.
+// dependency returns the member that e names in a field. If there is none, it reports the
+// problem and returns nil.
 func (g *graph) dependency(e *installed, field, id string, elsewhere func(id string) []string) *installed {
 	s := e.sub
 	report := func(kind, format string, args ...any) {
@@ -234,7 +233,7 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 			break
 		}
 		suggestion := ""
-		if len(g.problems) < 20 { // looking for near names is slow, and nobody reads more
+		if len(g.problems) < 20 { // searching for similar names is slow, and nobody reads more of them
 			others := slices.DeleteFunc(slices.Sorted(maps.Keys(g.all.index)), func(other string) bool { return other == s.id })
 			suggestion = near.Hint(id, others)
 		}
@@ -243,8 +242,8 @@ func (g *graph) dependency(e *installed, field, id string, elsewhere func(id str
 	return nil
 }
 
-// reportOrder says why first cannot come before then, if it cannot. said is the
-// member that asked for it.
+// reportOrder reports why first cannot come before then, if it cannot. said is the member
+// that has the dependency.
 func (g *graph) reportOrder(first, then *installed, field string, said *installed) {
 	switch {
 	case mayPrecede(first, then):
@@ -258,9 +257,8 @@ func (g *graph) reportOrder(first, then *installed, field string, said *installe
 	}
 }
 
-// plan places the nodes: among those whose predecessors are all placed, the
-// smallest is next. Nodes are sorted, so the smallest index is the smallest
-// node.
+// plan orders the nodes: of those whose predecessors are all placed, the smallest is next.
+// Nodes are sorted, so the smallest index is the smallest node.
 func (g *graph) plan() (*phasePlan, []error) {
 	n := len(g.nodes)
 	p := &phasePlan{
@@ -303,8 +301,8 @@ func (g *graph) plan() (*phasePlan, []error) {
 	return p, nil
 }
 
-// cycle finds one cycle among the nodes that could not be placed. Each of them
-// waits for another of them, so walking backwards must come round.
+// cycle finds one cycle among the nodes that could not be placed. Each of them waits for
+// another one, so walking backwards must return to a visited node.
 func (g *graph) cycle(waiting []int32) []string {
 	at := int32(slices.IndexFunc(waiting, func(w int32) bool { return w > 0 }))
 	seen := make(map[int32]int)
@@ -316,7 +314,7 @@ func (g *graph) cycle(waiting []int32) []string {
 		}
 		seen[at] = len(walk)
 		walk = append(walk, at)
-		next := int32(-1) // the smallest, because the edges are in no order
+		next := int32(-1) // the smallest, because the edges have no order
 		for _, j := range g.preds.of(int(at)) {
 			if waiting[j] > 0 && (next < 0 || j < next) {
 				next = j
@@ -324,7 +322,7 @@ func (g *graph) cycle(waiting []int32) []string {
 		}
 		at = next
 	}
-	slices.Reverse(walk) // walked from each to one before it
+	slices.Reverse(walk) // a path from each node to one before it
 	members := make([]string, len(walk))
 	for i, node := range walk {
 		members[i] = g.nodes[node].sub.id
@@ -333,21 +331,21 @@ func (g *graph) cycle(waiting []int32) []string {
 	return append(slices.Clone(members[smallest:]), members[:smallest]...)
 }
 
-// schedule groups the plan into stages. Inline handlers keep plan order. When
-// the plan comes to a handler that may overlap, every handler of its level
-// that may overlap and whose predecessors are placed joins it.
+// schedule groups the plan into stages. Inline handlers keep plan order. When a handler may
+// overlap, every handler of its level that may overlap and whose predecessors are placed
+// joins its stage.
 //
-// nodes are the nodes by position, and position is the other way round.
+// nodes are the nodes by position, and position is the inverse.
 func (g *graph) schedule(p *phasePlan, nodes, position []int32) {
 	n := len(nodes)
 	p.sequence = make([]int32, 0, n)
 	done := make([]bool, n)
-	missing := g.preds.counts() // by node, predecessors that do not have a stage yet
+	missing := g.preds.counts() // by node: predecessors without a stage
 	deepest := int32(0)
 	for _, level := range p.level {
 		deepest = max(deepest, level)
 	}
-	ready := make([]minHeap, deepest+1) // by level: may overlap, and nothing is missing
+	ready := make([]minHeap, deepest+1) // by level: may overlap, and no predecessor is missing
 	offer := func(node int32) {
 		if missing[node] == 0 && g.nodes[node].overlaps {
 			pos := position[node]

@@ -4,22 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"sync/atomic"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// The states of a run on its own goroutine. Whoever leaves pending first owns
-// the outcome: a run that finishes after it was abandoned is late, and its
-// answer is never used.
+// The states of a run on its own goroutine. Whichever side changes pending first decides
+// the outcome: if a run finishes after it was abandoned, its answer is never used.
 const (
 	pending int32 = iota
 	finished
 	abandoned
 )
 
-// run is a handler on a goroutine of its own. What the handler may keep is its
-// context alone, so the run is used again, unless it was abandoned.
+// run is a handler on its own goroutine. The handler may keep only its context, so the run
+// is reused, unless it was abandoned.
 type run[In any, Out Output] struct {
 	begin func()      // main: see goroutine
 	done  chan<- bool // of its crew
@@ -32,41 +32,40 @@ type run[In any, Out Output] struct {
 	err    error
 	failed *Problem // a panic or Goexit
 	state  atomic.Int32
-	told   bool // its timeout passed and it is still waited for
+	told   bool // its timeout has passed, and the dispatch still waits for it
 	start  int64
 	ended  int64
 }
 
-// crew is what a stage runs and waits with. Crews stay with the plan and are
-// used again.
+// crew is what a stage needs to run handlers and wait for them. Crews stay with the plan
+// and are reused.
 type crew[In any, Out Output] struct {
 	waiter
-	// runs are those under way. Behind them, up to the slice's capacity, are
-	// those to be used again, or nil.
+	// runs are the running ones. After them, up to the slice's capacity, are those for
+	// reuse, or nil.
 	runs []*run[In, Out]
 }
 
-// waiter is what a dispatch waits with: one channel that says true for each run
-// that finishes in time, and false when the alarm rings.
+// waiter is what a dispatch waits with: one channel that gets true for each run that
+// finishes in time, and false when the timer fires.
 //
-// The alarm is left running when a dispatch ends and set again only if it would
-// ring too late, because most dispatches end long before it does. Whoever hears
-// an alarm that is not theirs looks at the deadlines, finds none due and sets it
-// again.
+// The timer keeps running when a dispatch ends. It is set again only if it would fire too
+// late, because most dispatches end long before it fires. A dispatch that gets a signal of
+// an older timer finds no deadline due and sets it again.
 type waiter struct {
 	done      chan bool
 	timer     *time.Timer
-	rings     atomic.Int64 // when the timer rings, or 0 if it may not
-	stopClock func() bool  // in place of timer, with a clock of the test's
+	rings     atomic.Int64 // when the timer fires, or 0 if it is not set
+	stopClock func() bool  // replaces timer when a test has its own clock
 }
 
-// newCrew takes a crew that nobody uses, or makes one.
+// newCrew returns an unused crew, or makes one.
 func (p *typedPlan[In, Out]) newCrew() *crew[In, Out] {
 	if c, ok := p.crews.Get().(*crew[In, Out]); ok {
 		return c
 	}
 	c := &crew[In, Out]{runs: make([]*run[In, Out], 0, p.widest)}
-	c.done = make(chan bool, p.widest+1) // for every run, and the alarm
+	c.done = make(chan bool, p.widest+1) // for every run, and the timer
 	c.timer = time.AfterFunc(time.Hour, c.ring)
 	c.timer.Stop()
 	return c
@@ -84,16 +83,15 @@ func (c *crew[In, Out]) add() *run[In, Out] {
 	return c.runs[n]
 }
 
-// goroutine returns r.main as the first function of a goroutine. Go looks at
-// that function's name whenever a goroutine begins or ends, and the name of a
-// function with type parameters, or inlined into one, spells the types out: over
-// a thousand bytes for some phases.
+// goroutine returns r.main as the first function of a goroutine. Go reads that function's
+// name whenever a goroutine begins or ends. The name of a function with type parameters, or
+// inlined into one, contains the types: over a thousand bytes for some phases.
 //
 //go:noinline
 func goroutine(r interface{ main() }) func() { return func() { r.main() } }
 
-// dismiss makes a crew ready to be used again. It keeps nothing of what its
-// runs held, and leaves behind those that were abandoned.
+// dismiss prepares a crew for reuse. It clears what its runs held, and drops those that
+// were abandoned.
 func (p *typedPlan[In, Out]) dismiss(c *crew[In, Out]) {
 	for i, r := range c.runs {
 		if r.state.Load() == abandoned {
@@ -106,7 +104,7 @@ func (p *typedPlan[In, Out]) dismiss(c *crew[In, Out]) {
 	p.crews.Put(c)
 }
 
-// ring wakes the dispatch, unless it has something to wake up for already.
+// ring wakes the dispatch, unless a signal is already waiting.
 func (w *waiter) ring() {
 	w.rings.Store(0)
 	select {
@@ -115,10 +113,10 @@ func (w *waiter) ring() {
 	}
 }
 
-// overlap starts the handlers of a stage, waits for them as long as each may
-// take, and takes their answers in plan order.
+// overlap starts the handlers of a stage, waits for each as long as it may take, and
+// handles their answers in plan order.
 func (d *dispatch[In, Out]) overlap(st *stage) {
-	if st.from > 0 { // else the dispatch has just read the clock
+	if st.from > 0 { // otherwise the dispatch has just read the clock
 		d.mark = d.rt.now()
 	}
 	var c *crew[In, Out]
@@ -134,7 +132,7 @@ func (d *dispatch[In, Out]) overlap(st *stage) {
 	if c == nil {
 		return
 	}
-	for _, r := range c.runs { // now that the journal has what it must have first
+	for _, r := range c.runs { // now the journal has the started records
 		r.ctx = &runContext{parent: d.ctx, rt: d.rt}
 		r.snap, r.in, r.start = d.snap, d.in, d.mark
 		if timeout := r.e.sub.opts.Timeout; timeout > 0 {
@@ -152,9 +150,9 @@ func (d *dispatch[In, Out]) overlap(st *stage) {
 	}
 }
 
-// startable reports whether the handler at an index is to be started, and records
-// it if it is not though it might have been. A panic of the phase's own functions
-// counts as the handler's.
+// startable reports whether the handler at an index should be started. If it should not,
+// but matched, that is recorded. A panic of the phase's own functions counts as the
+// handler's.
 func (d *dispatch[In, Out]) startable(at int) (ok bool) {
 	e := &d.plan.entries[at]
 	defer func() {
@@ -191,9 +189,9 @@ func (r *run[In, Out]) main() {
 			r.failed = &problem
 		}
 		r.ended = r.snap.rt.now()
-		done := r.done // of the crew, which may use the run again once it is told
+		done := r.done // of the crew, which may reuse the run after the signal
 		if r.state.CompareAndSwap(pending, finished) {
-			done <- true // there is room, and the dispatch listens until it has heard it
+			done <- true // there is room, and the dispatch listens until it has received it
 		} else {
 			r.e.abandoned.Add(-1)
 			r.snap.drop()
@@ -217,8 +215,8 @@ func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
 			select {
 			case over = <-c.done:
 			case <-cancelled:
-				// Handlers that must be waited for see their context cancelled
-				// and are waited for; the others are left behind.
+				// Handlers that must return get a cancelled context, and the dispatch waits
+				// for them. The others are abandoned.
 				cancelled = nil
 				left -= d.forsake(c.runs)
 			}
@@ -235,7 +233,7 @@ func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
 	}
 }
 
-// forsake abandons the runs that need not be waited for, and counts them.
+// forsake abandons the runs that need not return, and counts them.
 func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
 	for _, r := range runs {
 		if r.e.sub.opts.Execution == Deadline && r.abandon(context.Cause(d.ctx)) {
@@ -245,8 +243,8 @@ func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
 	return left
 }
 
-// expire gives up the runs whose deadline has passed, and counts them. Blocking
-// ones are told and still waited for.
+// expire abandons the runs whose deadline has passed, and counts them. The context of
+// blocking ones is cancelled, and the dispatch still waits for them.
 func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 	for _, r := range runs {
 		if r.ctx.deadline == 0 || now < r.ctx.deadline || r.told {
@@ -263,8 +261,8 @@ func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 	return left
 }
 
-// alarm sees to it that the alarm rings at the earliest deadline of the runs
-// still pending, or before.
+// alarm makes sure that the timer fires at the earliest deadline of the pending runs, or
+// before.
 func (d *dispatch[In, Out]) alarm(c *crew[In, Out], now int64) {
 	var earliest int64
 	for _, r := range c.runs {
@@ -286,7 +284,7 @@ func (d *dispatch[In, Out]) alarm(c *crew[In, Out], now int64) {
 	}
 }
 
-// stop ends an alarm on the test's clock.
+// stop stops a timer on the test's clock.
 func (w *waiter) stop() {
 	if w.stopClock != nil {
 		w.stopClock()
@@ -294,7 +292,7 @@ func (w *waiter) stop() {
 	}
 }
 
-// abandon gives a pending run up, and reports whether it was still pending.
+// abandon abandons a pending run, and reports whether it was still pending.
 func (r *run[In, Out]) abandon(cause error) bool {
 	if r.state.Load() != pending {
 		return false
@@ -310,8 +308,8 @@ func (r *run[In, Out]) abandon(cause error) bool {
 	return true
 }
 
-// collect takes the outcome of a run that finished or was abandoned. An output
-// that panics when it is asked for its answer is a failure of the handler.
+// collect handles the outcome of a run that finished or was abandoned. If the output panics
+// when it is asked for its answer, the handler has failed.
 func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 	defer func() {
 		if v := recover(); v != nil {

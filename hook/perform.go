@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"math/rand/v2"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// Perform runs one attempt of a job and returns its record. The record's state
-// says how it ended; Perform itself does not fail. An engine with its own
-// retries calls it; [Runtime.Work] is the loop for a [ClaimQueue].
+// Perform runs one attempt of a job and returns its record. The record's state says how it
+// ended; Perform itself does not fail. Engines with their own retries call it.
+// [Runtime.Work] is the loop for a [ClaimQueue].
 func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	start := rt.now()
 	run := job.Begun(rt.wall(start))
@@ -21,7 +22,7 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	run.Ended, run.Latency = rt.wall(rt.now()), Latency(rt.now()-start)
 	run.State = Completed
 	if problem == nil || !retryable(problem.Code) || job.Attempt >= job.Retry.Attempts && problem.Code != codes.Canceled {
-		rt.held.drop(job.Key) // nobody will ask for it again
+		rt.held.drop(job.Key) // it is not needed any more
 	}
 	if problem == nil {
 		run.Contributed, run.Audit = digest(ans.Parts), safeAudit(ans.Audit)
@@ -34,7 +35,7 @@ func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
 	problem.Phase, problem.Subscription = job.Phase, job.Subscription
 	run.Diagnostics = []Diagnostic{{Code: problem.Code, Level: problem.Code.Level(), Message: safeMessage(*problem)}}
 	rt.logFailure(ctx, &job.Scope, *problem)
-	if !job.Idempotent || job.Attempt >= job.Retry.Attempts || !retryable(problem.Code) { // else it is tried again
+	if !job.Idempotent || job.Attempt >= job.Retry.Attempts || !retryable(problem.Code) { // otherwise it is retried
 		rt.tellFailed(&job.Scope, *problem)
 	}
 	return run
@@ -71,9 +72,8 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	if len(answer.Jobs) == 0 || e.sub.opts.Shadow {
 		return nil
 	}
-	// The attempt has not succeeded before it is settled: it is recorded as begun,
-	// so that a process which ends in between leaves work to be done again, and
-	// jobs that are queued once.
+	// The attempt has not succeeded until it is settled. It is recorded as begun, so that
+	// if the process ends in between, the work is done again, and its jobs are queued once.
 	if err := rt.schedule(ctx, *run, answer.Jobs); err != nil {
 		problem := jobProblem(err)
 		return &problem
@@ -81,8 +81,8 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	return nil
 }
 
-// recorded finds the subscription a job was recorded for, if it is still the
-// one it was: recovery uses the recorded contract and never guesses.
+// recorded finds the subscription that a job was recorded for. It must have the recorded
+// version: recovery never guesses.
 func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	core, err := rt.phase(job.Phase)
 	if err != nil {
@@ -101,7 +101,7 @@ func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	}
 }
 
-// recall finds a job's input: kept by this process, or by its reference.
+// recall finds a job's input: in the memory of this process, or by its reference.
 func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *Problem) {
 	if held, ok := rt.held.find(job.Key); ok {
 		return nil, held, nil
@@ -115,7 +115,7 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	case kept:
 		input, err = keeps.Input(ctx, job)
 	default:
-		err = fmt.Errorf("the input was another process's, and the runtime has no Recall: %w", ErrNotFound)
+		err = fmt.Errorf("another process had the input, and the runtime has no Recall: %w", ErrNotFound)
 	}
 	switch {
 	case err == nil:
@@ -124,12 +124,12 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 		return nil, nil, &Problem{Code: codes.Canceled, Err: context.Cause(ctx)}
 	case errors.Is(err, ErrNotFound):
 		return nil, nil, &Problem{Code: codes.InputGone, Err: err}
-	default: // it may be there the next time
+	default: // it may be there next time
 		return nil, nil, &Problem{Code: codes.Error, Err: err}
 	}
 }
 
-// performJob runs a background subscription's handler on a recalled input.
+// performJob runs a background subscription's handler with a recalled input.
 func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
 	in, ok := held.(In)
 	if !ok {
@@ -182,11 +182,10 @@ func asProblem(err error) *Problem {
 	return &Problem{Code: code, Err: err}
 }
 
-// Work performs the jobs of the runtime's queue until ctx is done. With a
-// [WorkQueue] one call does it, with as many workers as the queue has. From a
-// [ClaimQueue] it takes one job at a time: call it from as many goroutines as
-// there should be workers. A job under way when ctx is done is interrupted; if it
-// is idempotent it is due again at once, for whoever works next.
+// Work performs the jobs of the runtime's queue until ctx is done. With a [WorkQueue] one
+// call is enough: the queue has its own workers. From a [ClaimQueue] it takes one job at a
+// time: call it from as many goroutines as you want workers. A job that is running when ctx
+// is done is interrupted. If it is idempotent, it is due again at once.
 func (rt *Runtime) Work(ctx context.Context) error {
 	if queue, ok := rt.opts.Queue.(WorkQueue); ok {
 		if err := queue.Work(ctx, rt.tryJob); err != nil {
@@ -213,7 +212,7 @@ func (rt *Runtime) Work(ctx context.Context) error {
 	}
 }
 
-// tryJob performs an attempt and says when the job is due again, if ever.
+// tryJob performs an attempt and returns when the job is due again, if ever.
 func (rt *Runtime) tryJob(ctx context.Context, job Job) (run Run, again time.Time) {
 	run = rt.Perform(ctx, job)
 	switch {
@@ -228,11 +227,11 @@ func (rt *Runtime) tryJob(ctx context.Context, job Job) (run Run, again time.Tim
 	return run, again
 }
 
-// settlePause is how long a worker waits before it tries to settle a job again.
+// settlePause is how long a worker waits before it tries again to settle a job.
 const settlePause = time.Second
 
-// settle stores how an attempt ended. A queue that cannot be written is tried
-// again until ctx is done: the work is done and its record must not be lost.
+// settle stores how an attempt ended. If the queue cannot be written, it tries again until
+// ctx is done: the work is done, and its record must not be lost.
 func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Run, again time.Time) error {
 	for {
 		err := queue.Settle(context.WithoutCancel(ctx), job, run, again)
@@ -241,7 +240,7 @@ func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Ru
 		}
 		rt.logFailure(ctx, &job.Scope, Problem{Phase: job.Phase, Subscription: job.Subscription, Code: codes.Journal, Err: err})
 		if errors.Is(err, ErrNotFound) {
-			return nil // somebody else has settled it
+			return nil // another worker has settled it
 		}
 		woken := make(chan struct{})
 		stop := rt.after(settlePause, func() { close(woken) })
@@ -254,7 +253,7 @@ func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Ru
 	}
 }
 
-// retryable reports whether trying again could help.
+// retryable reports whether a retry could help.
 func retryable(class codes.Code) bool {
 	switch class {
 	case codes.HandlerGone, codes.HandlerChanged, codes.InputGone, codes.CapabilityMissing, codes.OutputInvalid:

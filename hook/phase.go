@@ -5,29 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"hash/fnv"
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
-// Output is what the handlers of a phase answer with. Each gate has its own
-// output type, so that an answer a phase cannot use does not compile.
+// Output is the answer of a phase's handlers. Each gate has its own output type, so that an
+// answer that a phase cannot use does not compile.
 //
-// The zero value of an output means "no opinion", and so does a nil one.
+// The zero value of an output means "no opinion", and so does nil.
 type Output interface {
-	// Answer tells the runtime what the output asks for, so that it can be
-	// checked, recorded and merged; nil is no opinion. It must not change the
-	// output.
+	// Answer describes the output to the runtime, which checks, records and merges it. Nil
+	// means no opinion. It must not change the output.
 	Answer() *Answer
 }
 
-// Handler is the code bound to a phase: it gets the phase's input and answers
-// with the phase's output. An error is a failure of the handler, and means
-// what the subscription's failure mode says. Its text is not recorded, but at a
-// gate that fails closed it is part of the denial's reason: do not put secrets
-// into it.
+// Handler is the code bound to a phase: it gets the phase's input and returns the phase's
+// output. If it returns an error, the handler has failed, and the subscription's failure
+// mode applies. The error's text is not recorded, but at a gate that fails closed it is
+// part of the denial's reason: do not put secrets into it.
 type Handler[In any, Out Output] func(ctx context.Context, in In) (Out, error)
 
 // Definition describes a phase. Pass it to [Define].
@@ -40,49 +39,48 @@ type Definition[In any, Out Output] struct {
 	May string
 	// Fires says when the phase fires, for the documentation.
 	Fires string
-	// Failure is the mode of subscriptions that name none. Defaults to Closed
-	// for gates and Open for everything else.
+	// Failure is the failure mode of subscriptions that set none. Defaults to Closed for
+	// gates and Open for everything else.
 	Failure Failure
-	// Capabilities is everything an answer at this phase can contribute.
+	// Capabilities are everything that an answer at this phase can contribute.
 	Capabilities Capability
-	// Labels are what subscriptions can match on, by label name.
+	// Labels are the values that subscriptions can match on, by label name.
 	Labels map[string]func(In) string
-	// Scope tells where in a conversation an input belongs. The result must
-	// not change afterwards. Defaults to the empty scope.
+	// Scope returns the place of an input in a conversation. The result must not change
+	// afterwards. Defaults to the empty scope.
 	Scope func(In) *Scope
-	// Merge is the phase's one merge rule: it folds an answer into what was
-	// merged so far, in plan order. At gates the runtime has already seen to
-	// it that a less severe verdict never replaces a more severe one: see
-	// [Merging.Wins]. Required unless Kind is Observe.
+	// Merge is the phase's merge rule: it adds an answer to what was merged so far, in plan
+	// order. At gates the runtime makes sure that a less severe verdict never replaces a
+	// more severe one: see [Merging.Wins]. Required unless Kind is Observe.
 	Merge func(m *Merging, merged, answer Out) Out
-	// Rewrite applies an answer's rewriting to the input that the next handler
-	// sees. Required where Capabilities holds a rewriting capability.
+	// Rewrite applies an answer's rewrite to the input for the next handler. Required if
+	// Capabilities has a rewriting capability.
 	Rewrite func(in In, answer Out) (In, error)
-	// Sound is asked about an input that was rewritten, before anyone who does
-	// not rewrite sees it. If it is not sound, nobody else is asked:
-	// [Outcome.Unsound]. Defaults to taking every input.
+	// Sound checks a rewritten input, before handlers that do not rewrite see it. If it
+	// reports false, they are not called: [Outcome.Unsound]. Defaults to accepting every
+	// input.
 	Sound func(In) bool
-	// Closed makes the answer that stands for a failure under [Closed]. At a
-	// gate it is a denial, and required. At a collect phase it is optional:
-	// without it, or when it answers false, Dispatch returns a *FailureError.
+	// Closed returns the answer for a failure under [Closed]. At a gate it must be a
+	// denial, and is required. At a collect phase it is optional: without it, or if it
+	// reports false, Dispatch returns a *FailureError.
 	Closed func(f Problem) (Out, bool)
-	// Verdict returns the decision and the reason of a gate's answer without anything
-	// else that the answer contributes. A denial stands even if the rest of its answer
-	// cannot be used, and this makes it. Defaults to Closed, which loses the reason.
+	// Verdict returns the decision and the reason of a gate's answer, without its other
+	// contributions. It is used for a denial if the rest of the answer cannot be used.
+	// Defaults to Closed, which loses the reason.
 	Verdict func(answer Out) Out
-	// Reference names an input in the transcript, so that a background job can
-	// find it again without a copy of what was said. Required for subscriptions
-	// that run in the background.
+	// Reference returns a reference to an input in the transcript, so that a background job
+	// can find it again without a copy. Required for subscriptions that run in the
+	// background.
 	Reference func(In) string
-	// Decode rebuilds an input from its JSON form, which encoding/json makes of
-	// it. Defaults to encoding/json.
+	// Decode decodes an input from the JSON form that encoding/json makes. Defaults to
+	// encoding/json.
 	Decode func(scope Scope, data []byte) (In, error)
 	// Overlap is how many handlers may run at the same time. Defaults to 16.
 	Overlap int
 }
 
-// Phase is a stable, named moment. It is a stateless value: declare it once as
-// a package variable and share it between runtimes.
+// Phase is a named point at which handlers are called. It is a stateless value: declare it
+// once as a package variable and share it between runtimes.
 type Phase[In any, Out Output] struct {
 	d *defined[In, Out]
 }
@@ -137,8 +135,8 @@ type phaseCore struct {
 	zeroIn        func() any
 }
 
-// Define makes a phase of its definition. A faulty definition is reported by
-// [NewRuntime], so that phases can be package variables.
+// Define makes a phase from its definition. [NewRuntime] reports a faulty definition, so
+// that phases can be package variables.
 func Define[In any, Out Output](def Definition[In, Out]) Phase[In, Out] {
 	if def.Failure == (Failure{}) {
 		def.Failure = Open
@@ -172,7 +170,7 @@ func Define[In any, Out Output](def Definition[In, Out]) Phase[In, Out] {
 	return Phase[In, Out]{d}
 }
 
-// faults lists what is wrong with a definition.
+// faults returns what is wrong with a definition.
 func (def *defined[In, Out]) faults() []string {
 	var faults []string
 	fault := func(bad bool, format string, args ...any) {
@@ -198,7 +196,7 @@ func (def *defined[In, Out]) faults() []string {
 	return faults
 }
 
-// deniesWhenClosed tries what stands for a failure.
+// deniesWhenClosed checks that the answer for a failure denies.
 func (def *defined[In, Out]) deniesWhenClosed() (denies bool) {
 	defer func() {
 		if recover() != nil {
@@ -223,8 +221,7 @@ func (p Phase[In, Out]) Types() (in, out reflect.Type) {
 	return reflect.TypeFor[In](), reflect.TypeFor[Out]()
 }
 
-// core returns the untyped half; a zero Phase has an empty one that no runtime
-// knows.
+// core returns the part without types. A zero Phase has an empty one that no runtime knows.
 func (p Phase[In, Out]) core() *phaseCore {
 	if p.d == nil {
 		return &phaseCore{faults: func() []string { return []string{"the phase was not made by hook.Define"} }}
@@ -232,9 +229,8 @@ func (p Phase[In, Out]) core() *phaseCore {
 	return &p.d.phaseCore
 }
 
-// DecodeInput makes an input of its JSON form, for tests and for work that was
-// recorded. A key the phase does not have is an error; a field that is not there
-// is empty.
+// DecodeInput decodes an input from its JSON form, for tests and for recorded work. An
+// unknown key is an error; a missing field is empty.
 func (p Phase[In, Out]) DecodeInput(scope Scope, data []byte) (In, error) {
 	if p.d == nil {
 		var none In
@@ -258,9 +254,8 @@ func (def *defined[In, Out]) decode(scope Scope, data []byte) (In, error) {
 	return in, nil
 }
 
-// Active reports whether anything is subscribed to the phase, so that a caller
-// can leave an input unbuilt when nobody would see it. A nil snapshot has no
-// subscriptions.
+// Active reports whether the phase has subscriptions. If not, a caller need not build an
+// input. A nil snapshot has no subscriptions.
 func (p Phase[In, Out]) Active(s *Snapshot) bool {
 	return s != nil && p.d != nil && s.gen.Load().find(&p.d.phaseCore) != nil
 }

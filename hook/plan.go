@@ -15,18 +15,18 @@ type Plan struct {
 	Kind  Kind   `json:"kind"`
 	// Entries are the enabled subscriptions in plan order.
 	Entries []PlanEntry `json:"entries"`
-	// Disabled are the ids that take no part.
+	// Disabled are the ids of disabled subscriptions.
 	Disabled []string `json:"disabled,omitempty"`
 }
 
-// PlanEntry is one subscription's place in a plan.
+// PlanEntry is the place of one subscription in a plan.
 type PlanEntry struct {
 	Position     int           `json:"position"` // counted from 1
 	ID           string        `json:"id"`
 	Name         string        `json:"name,omitempty"`
 	Priority     int           `json:"priority"`
-	After        []string      `json:"after,omitempty"` // everyone ordered directly before it
-	Level        int           `json:"level"`           // the longest chain leading to it
+	After        []string      `json:"after,omitempty"` // all that are ordered directly before it
+	Level        int           `json:"level"`           // the longest chain of dependencies before it
 	Stage        int           `json:"stage"`           // counted from 1; a stage runs together
 	Runs         string        `json:"runs"`            // inline, overlapping, detached or queued
 	Execution    Execution     `json:"execution"`
@@ -37,7 +37,7 @@ type PlanEntry struct {
 	Rewrites     bool          `json:"rewrites,omitempty"`
 	Shadow       bool          `json:"shadow,omitempty"`
 	Origin       Origin        `json:"origin"`
-	// Why says what put it there.
+	// Why says why it has this place.
 	Why string `json:"why"`
 }
 
@@ -64,13 +64,13 @@ func (e *PlanEntry) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Plan returns the current plan of the phase with the given wire name.
+// Plan returns the current plan of the phase with the given name.
 func (rt *Runtime) Plan(phase string) (Plan, error) {
 	c, err := rt.phase(phase)
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	rt.changing.Lock() // both halves of one moment
+	rt.changing.Lock() // both read under one lock
 	defer rt.changing.Unlock()
 	disabled := disabledIDs(rt.members[c])
 	rt.holding.Lock()
@@ -79,7 +79,7 @@ func (rt *Runtime) Plan(phase string) (Plan, error) {
 	return describePlan(c, p, disabled), nil
 }
 
-// Plan returns the phase's plan as the snapshot has it.
+// Plan returns the phase's plan in the snapshot.
 func (p Phase[In, Out]) Plan(s *Snapshot) Plan {
 	if s == nil {
 		return describePlan(p.core(), nil, nil)
@@ -156,7 +156,7 @@ func whyThere(e PlanEntry) string {
 	return strings.Join(reasons, "; ")
 }
 
-// String renders the plan as a table.
+// String returns the plan as a table.
 func (p Plan) String() string {
 	var b strings.Builder
 	stages := 0
@@ -187,7 +187,7 @@ func (p Plan) String() string {
 	return trimLines(b.String())
 }
 
-// trimLines takes the padding off the ends of a table's lines.
+// trimLines removes the padding at the ends of a table's lines.
 func trimLines(table string) string {
 	lines := strings.Split(table, "\n")
 	for i := range lines {
@@ -203,8 +203,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Subscriptions lists what is installed, by phase in the runtime's order and
-// then by id, the disabled ones too.
+// Subscriptions returns what is installed, by phase in the runtime's order and then by id,
+// including disabled ones.
 func (rt *Runtime) Subscriptions() []Subscription {
 	rt.changing.Lock()
 	defer rt.changing.Unlock()

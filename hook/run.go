@@ -2,10 +2,11 @@ package hook
 
 import (
 	"fmt"
-	"github.com/belay-run/belay/hook/codes"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // State is where a run stands.
@@ -45,9 +46,8 @@ func (s *State) UnmarshalText(text []byte) error { return enumParse("state", sta
 // Final reports whether a run in this state is over.
 func (s State) Final() bool { return s > Started && s <= Interrupted }
 
-// Run is the record of one execution of a handler. It holds references,
-// hashes, sizes and codes, and nothing of what was said, so that it can be
-// shared, shipped and kept.
+// Run is the record of one execution of a handler. It holds references, hashes, sizes and
+// codes, and no text of the conversation, so that it can be shared and kept.
 type Run struct {
 	ID           string     `json:"id"`
 	Subscription string     `json:"subscription,omitempty"`
@@ -62,9 +62,9 @@ type Run struct {
 	Shadow       bool       `json:"shadow,omitempty"`
 	Visibility   Visibility `json:"visibility"`
 	Job          string     `json:"job,omitempty"` // the job it was queued as
-	// Attempt is counted from 1, for jobs and for hooks whose start is recorded: those
-	// that leave the process or that nobody waits for. A hook that runs again because
-	// its turn was resumed has the next number.
+	// Attempt is counted from 1, for jobs and for hooks whose start is recorded: those that
+	// leave the process or that nothing waits for. A hook that runs again because its turn
+	// was resumed gets the next number.
 	Attempt int `json:"attempt,omitempty"`
 	// Key is the same for all attempts.
 	Key         string       `json:"idempotency_key,omitempty"`
@@ -72,13 +72,13 @@ type Run struct {
 	Ended       time.Time    `json:"ended,omitzero"`
 	Latency     Latency      `json:"latency,omitempty"`
 	Class       codes.Code   `json:"error_class,omitempty"`
-	Severity    Severity     `json:"severity,omitempty"` // of the verdict it gave, or that its failure stands for
+	Severity    Severity     `json:"severity,omitempty"` // of its verdict, or of the answer for its failure
 	Contributed []Digest     `json:"contributed,omitempty"`
 	Audit       []Audit      `json:"audit,omitempty"`
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
-// Latency is a duration that reads well in JSON: "1.5ms".
+// Latency is a duration that is readable in JSON: "1.5ms".
 type Latency time.Duration
 
 // MarshalText writes it as a Go duration.
@@ -97,7 +97,7 @@ func (l *Latency) UnmarshalText(text []byte) error {
 // String renders it as a Go duration.
 func (l Latency) String() string { return time.Duration(l).String() }
 
-// String renders one line of a timeline.
+// String returns one line of a timeline.
 func (r Run) String() string {
 	who := r.Subscription
 	if who == "" {
@@ -117,8 +117,8 @@ func (r Run) String() string {
 	return b.String()
 }
 
-// record is the compact form of a Run, written while a turn waits. The rest
-// is looked up when somebody reads it.
+// record is the compact form of a Run, written while a turn waits. The rest is added when
+// it is read.
 type record struct {
 	e        *installed
 	scope    *Scope
@@ -126,16 +126,16 @@ type record struct {
 	seq      uint64
 	start    int64
 	took     int64
-	detail   *detail // nil for a run that had nothing to say
+	detail   *detail // nil for a run with an empty answer
 	state    State
 }
 
-// set makes it the record of a run that completed with nothing to say.
+// set makes it the record of a run that completed with an empty answer.
 func (r *record) set(e *installed, scope *Scope, dispatch, seq uint64, start, took int64) {
 	r.e, r.scope, r.dispatch, r.seq, r.start, r.took, r.state = e, scope, dispatch, seq, start, took, Completed
 }
 
-// detail is what an eventful run adds.
+// detail is what a run with an answer or a failure adds.
 type detail struct {
 	class    codes.Code
 	severity Severity
@@ -147,12 +147,12 @@ type detail struct {
 	attempt  int
 }
 
-// note adds a diagnostic. The record says already whose it is.
+// note adds a diagnostic. The record already has the subscription.
 func (d *detail) note(diag Diagnostic) {
 	d.diags = append(d.diags, Diagnostic{Code: diag.Code, Level: diag.Level, Message: cut(diag.Message, safeLength)})
 }
 
-// run spells a record out.
+// run returns the full form of a record.
 func (rt *Runtime) run(r *record) Run {
 	s := r.e.sub
 	run := Run{

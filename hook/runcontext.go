@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// runContext is the context of a handler on its own goroutine. It becomes a
-// full context, with a channel and a place among its parent's children, only
-// when the handler asks for it; most handlers never do.
+// runContext is the context of a handler on its own goroutine. It becomes a full context,
+// with a channel and a place among its parent's children, only when the handler uses that.
+// Most handlers never do.
 //
-// Its cause, as context.Cause tells it, says why the run was given up.
+// Its cause, see context.Cause, says why the run was abandoned.
 type runContext struct {
 	parent   context.Context //nolint:containedctx // it is a context
 	rt       *Runtime
 	deadline int64 // by rt.now; 0 for none
 
 	mu   sync.Mutex
-	over *contextEnd  // nil as long as it is not
-	full *fullContext // nil as long as nobody asks
+	over *contextEnd  // nil until it ends
+	full *fullContext // nil until it is needed
 }
 
-// contextEnd says that a context is over, and why.
+// contextEnd says that a context has ended, and why.
 type contextEnd struct{ err, cause error }
 
-// returned is the end of most: the handler has returned.
+// returned is the usual end: the handler has returned.
 var returned = &contextEnd{err: context.Canceled}
 
 type fullContext struct {
@@ -32,7 +32,7 @@ type fullContext struct {
 	cancel          context.CancelCauseFunc
 }
 
-// Deadline returns the earlier of the run's own and the parent's.
+// Deadline returns the earlier of the run's own deadline and the parent's.
 func (c *runContext) Deadline() (time.Time, bool) {
 	outer, has := c.parent.Deadline()
 	if c.deadline == 0 {
@@ -45,14 +45,14 @@ func (c *runContext) Deadline() (time.Time, bool) {
 	return own, true
 }
 
-// Done returns a channel that is closed when the run is given up.
+// Done returns a channel that is closed when the run is abandoned.
 func (c *runContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.real().Done()
 }
 
-// Err says whether the run was given up.
+// Err reports whether the run was abandoned.
 func (c *runContext) Err() error {
 	c.mu.Lock()
 	over := c.over
@@ -63,8 +63,8 @@ func (c *runContext) Err() error {
 	return c.parent.Err()
 }
 
-// Value looks a value up. The context package finds causes and children this
-// way, so it must be asked of the full context where there is one.
+// Value returns a value. The context package finds causes and children this way, so the
+// full context must answer if there is one.
 func (c *runContext) Value(key any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +86,8 @@ func (c *runContext) real() context.Context {
 	return c.full.Context
 }
 
-// cancel ends the context; the first end stands. A run that was not given up has
-// no cause.
+// cancel ends the context. Only the first call counts. A run that was not abandoned has no
+// cause.
 func (c *runContext) cancel(cause error) {
 	end := returned
 	if cause != nil {

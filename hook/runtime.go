@@ -18,37 +18,34 @@ import (
 
 // RuntimeOptions are a runtime's settings. A nil *RuntimeOptions is valid.
 type RuntimeOptions struct {
-	// Journal is where records of runs go. Defaults to a MemoryJournal of
-	// 4,096 records.
+	// Journal keeps the records of runs. Defaults to a MemoryJournal of 4,096 records.
 	Journal Journal
-	// Queue takes background work. Defaults to none: background subscriptions
-	// and jobs are then refused.
+	// Queue stores background work. Defaults to none: background subscriptions and jobs are
+	// then refused.
 	Queue Queue
-	// Grants tells what an origin may contribute. Defaults to DefaultGrants.
+	// Grants returns what an origin may contribute. Defaults to DefaultGrants.
 	Grants func(Origin) Capability
-	// Recall finds the JSON form of an input again by its reference, for
-	// background work that another process recorded. Defaults to asking the queue
-	// if it is an InputQueue; without either such work fails with job.input_gone.
-	// ErrNotFound says that the input is gone; other errors are tried again as the
-	// work is.
+	// Recall finds the JSON form of an input by its reference, for background work that
+	// another process recorded. Defaults to the queue, if it is an InputQueue; without
+	// either, such work fails with job.input_gone. ErrNotFound says that the input is gone.
+	// After other errors the work is retried.
 	Recall func(ctx context.Context, phase, reference string, scope Scope) (json.RawMessage, error)
-	// Limits bound merged contributions. Defaults to the defaults of Limits.
+	// Limits limit merged contributions. Defaults to the defaults of Limits.
 	Limits Limits
-	// Abandoned is how many abandoned runs of one subscription may be alive
-	// before it is quarantined. Defaults to 8.
+	// Abandoned is how many abandoned runs of one subscription may be alive before it is
+	// quarantined. Defaults to 8.
 	Abandoned int
-	// InFlight is how many fire_and_record runs may be under way. Defaults to
-	// 256.
+	// InFlight is how many fire_and_record runs may be in progress. Defaults to 256.
 	InFlight int
 	// Clock is for tests. Defaults to the machine's clock.
 	Clock Clock
-	// Failed is called for each failed run that nobody waits for: of fire_and_record, and of
-	// background work that is not tried again. An Outcome tells of the other failures; an agent
-	// calls Failed for those of session.end too, which no turn reports. It is called by several
-	// goroutines, and must not block. Defaults to nobody.
+	// Failed is called for each failed run that nothing waits for: of fire_and_record, and
+	// of background work that is not retried. An Outcome reports the other failures. An
+	// agent also calls Failed for those of session.end, which no turn reports. It is called
+	// from several goroutines and must not block. Defaults to none.
 	Failed func(Scope, Problem)
-	// Logger gets handlers' own errors and the stacks of panics, which records
-	// do not hold. Defaults to discarding them.
+	// Logger gets the errors of handlers and the stacks of panics, which records do not
+	// hold. Defaults to discarding them.
 	Logger *slog.Logger
 }
 
@@ -61,7 +58,7 @@ type Runtime struct {
 	base   time.Time
 	prefix string // of run ids
 	seq    atomic.Uint64
-	drift  atomic.Int64 // of the time of day against the monotonic clock
+	drift  atomic.Int64 // offset of the time of day from the monotonic clock
 	table  slotTable
 	phases []AnyPhase
 
@@ -77,7 +74,7 @@ type Runtime struct {
 
 	firing  atomic.Int64
 	late    lateLog
-	settled tally      // fire_and_record runs under way
+	settled tally      // running fire_and_record runs
 	held    heldInputs // inputs of queued work
 	chunks  sync.Pool
 }
@@ -86,8 +83,8 @@ type Runtime struct {
 type installed struct {
 	sub  *subscription
 	caps Capability
-	// What ordering and compiling look at, kept here because following pointers
-	// for each of ten thousand members is what they cost.
+	// What ordering and compiling need. It is kept here because following pointers for ten
+	// thousand members would take most of their time.
 	rewrites   bool
 	overlaps   bool
 	background bool
@@ -100,10 +97,10 @@ type installed struct {
 	id         string
 	handler    any // Handler[In, Out] of the phase
 
-	abandoned *atomic.Int32 // abandoned runs still alive
-	alive     atomic.Int32  // what it points to, where it was installed
+	abandoned *atomic.Int32 // abandoned runs that are still alive
+	alive     atomic.Int32  // the original, if it was inherited
 	home      *Runtime      // where it was installed, if it was inherited
-	of        *subscription // what it was there, likewise
+	of        *subscription // its place there, likewise
 }
 
 // NewRuntime makes a runtime that knows the given phases.
@@ -160,10 +157,10 @@ func NewRuntime(phases []AnyPhase, opts *RuntimeOptions) (*Runtime, error) {
 	return rt, nil
 }
 
-// Limits returns the bounds of merged contributions.
+// Limits returns the limits of merged contributions.
 func (rt *Runtime) Limits() Limits { return rt.opts.Limits }
 
-// Phases returns the phases the runtime knows.
+// Phases returns the phases that the runtime knows.
 func (rt *Runtime) Phases() []AnyPhase { return slices.Clone(rt.phases) }
 
 func (rt *Runtime) knows(c *phaseCore) bool { _, ok := rt.members[c]; return ok }
@@ -186,9 +183,9 @@ func (rt *Runtime) phase(name string) (*phaseCore, error) {
 	return nil, fmt.Errorf("%w: phase %q%s", ErrNotFound, name, near.Hint(name, rt.phaseNames()))
 }
 
-// Install adds subscriptions, all or none, and returns the lease that takes
-// them back. Turns that are under way keep the snapshot they have. The error
-// is an *InstallError that names every subscription and field at fault.
+// Install adds all of the subscriptions or none. Closing the lease removes them. Running
+// turns keep their snapshot. The error is an *InstallError that names every subscription
+// and field at fault.
 func (rt *Runtime) Install(subs ...Subscription) (*Lease, error) {
 	rt.changing.Lock()
 	defer rt.changing.Unlock()
@@ -209,7 +206,7 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 	}
 	lease := &Lease{rt: rt, entries: make([]*installed, 0, len(add))}
 	var problems []error
-	batch := make([]installed, len(add)) // one lease: they come and go together
+	batch := make([]installed, len(add)) // one lease: they are added and removed together
 	for i, sub := range add {
 		e := &batch[i]
 		found, ok := rt.admit(sub, e)
@@ -244,9 +241,8 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 	return lease, nil
 }
 
-// admit checks one subscription by itself and fills in e. It takes one with
-// problems too, if it has a place in an order, so that everything wrong is found
-// at once.
+// admit checks one subscription by itself and fills in e. It accepts one with problems too,
+// if that has a place in the order, so that all problems are found at once.
 func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok bool) {
 	if sub.s == nil {
 		return []error{&OptionError{Field: "phase", Reason: "the subscription is empty: make it with Phase.On"}}, false
@@ -265,16 +261,16 @@ func (rt *Runtime) admit(sub Subscription, e *installed) (problems []error, ok b
 	return problems, true
 }
 
-// inUse reports removed members that remaining ones are ordered against.
+// inUse returns removed members that remaining ones are ordered against.
 func (rt *Runtime) inUse(remove []*installed, touched map[*phaseCore]*members) []error {
 	type key struct {
 		phase *phaseCore
 		id    string
 	}
-	gone := make(map[key][]string, len(remove)) // removed for good -> who needs it
+	gone := make(map[key][]string, len(remove)) // removed members, and who needs them
 	phases := make(map[*phaseCore]bool)
 	for _, e := range remove {
-		if touched[e.sub.phase].find(e.sub.id) == nil { // else it is replaced
+		if touched[e.sub.phase].find(e.sub.id) == nil { // otherwise it is replaced
 			gone[key{e.sub.phase, e.sub.id}] = nil
 			phases[e.sub.phase] = true
 		}
@@ -319,7 +315,7 @@ func (rt *Runtime) resolve(touched map[*phaseCore]*members) (map[*phaseCore]*pha
 	}
 	plans := make(map[*phaseCore]*phasePlan, len(touched))
 	var problems []error
-	for _, p := range rt.phases { // in the phases' order, so that errors come in one order
+	for _, p := range rt.phases { // in the order of the phases, so that errors are in a stable order
 		c := p.core()
 		all, ok := touched[c]
 		if !ok {

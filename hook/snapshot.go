@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// slotTable finds a phase's plan by one multiplication: a hash of the phase
-// names that no two of the runtime's phases share.
+// slotTable finds a phase's plan with one multiplication: a hash of the phase names without
+// collisions among the runtime's phases.
 type slotTable struct {
 	factor uint64
 	shift  uint
@@ -30,7 +30,7 @@ func newSlotTable(cores []*phaseCore) slotTable {
 		}
 		factor = factor*0xd1342543de82ef95 + 2
 		if tries%256 == 0 {
-			size++ // many factors tried: a larger table has an easier one
+			size++ // after many failed factors, a larger table is easier
 		}
 	}
 }
@@ -38,8 +38,8 @@ func newSlotTable(cores []*phaseCore) slotTable {
 func (t slotTable) slot(c *phaseCore) uint64 { return (c.hash * t.factor) >> t.shift }
 func (t slotTable) size() int                { return 1 << (64 - t.shift) }
 
-// generation is one published set of plans. Snapshots hold generations, and a
-// lease is drained when no generation that has it is held.
+// generation is one published set of plans. Snapshots hold generations. A lease is drained
+// when no generation with it is held.
 type generation struct {
 	number uint64
 	table  slotTable
@@ -62,8 +62,8 @@ func (g *generation) find(c *phaseCore) *phasePlan {
 	return p
 }
 
-// publish makes the plans current and returns the number of the generation
-// they began in. rt.changing is held.
+// publish makes the plans current and returns the number of their first generation.
+// rt.changing is held.
 func (rt *Runtime) publish(plans map[*phaseCore]*phasePlan) uint64 {
 	next := &generation{
 		number:  rt.current.number + 1,
@@ -90,7 +90,7 @@ func (rt *Runtime) publish(plans map[*phaseCore]*phasePlan) uint64 {
 	return next.number
 }
 
-// settleGeneration drops a generation that nobody can reach. rt.holding is held.
+// settleGeneration drops a generation that nothing can reach. rt.holding is held.
 func (rt *Runtime) settleGeneration(g *generation) {
 	if g.retired && g.holders == 0 {
 		if _, ok := rt.alive[g]; ok {
@@ -100,13 +100,13 @@ func (rt *Runtime) settleGeneration(g *generation) {
 	}
 }
 
-// Snapshot is the set of subscriptions a turn works on. It stays as it is
-// while others install and close, and collects the records of the turn's runs.
-// Release it when the turn is over. It is safe for concurrent use.
+// Snapshot is the set of subscriptions that a turn uses. It does not change when others
+// install and close, and it collects the records of the turn's runs. Release it when the
+// turn is over. It is safe for concurrent use.
 type Snapshot struct {
 	rt   *Runtime
 	gen  atomic.Pointer[generation] // what is dispatched: see Refresh
-	refs atomic.Int64               // the holder's own, one for each dispatch, and one for each run not waited for
+	refs atomic.Int64               // the holder's own, one for each dispatch, and one for each detached run
 	done atomic.Bool
 	log  runLog
 
@@ -116,10 +116,10 @@ type Snapshot struct {
 	held       []*generation // guarded by Runtime.holding
 	first      [1]*generation
 	freed      bool        // guarded by Runtime.holding
-	parents    []*Snapshot // whose subscriptions it has too
+	parents    []*Snapshot // snapshots whose subscriptions it has too
 }
 
-// Snapshot takes the current subscriptions.
+// Snapshot returns a snapshot of the current subscriptions.
 func (rt *Runtime) Snapshot() *Snapshot {
 	s := &Snapshot{rt: rt}
 	s.refs.Store(1)
@@ -134,10 +134,10 @@ func (rt *Runtime) Snapshot() *Snapshot {
 	return s
 }
 
-// Refresh takes in the gates that were installed since the snapshot was taken;
-// the loop calls it between steps. Everything else stays as it was when the
-// turn began, gates that were closed meanwhile too. Dispatches under way are
-// not affected, and a snapshot that was released stays as it is.
+// Refresh adds the gates that were installed since the snapshot was made. The loop calls it
+// between steps. Everything else stays as it was when the turn began, including gates that
+// were closed meanwhile. Running dispatches are not affected, and a released snapshot does
+// not change.
 func (s *Snapshot) Refresh() {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
@@ -150,7 +150,7 @@ func (s *Snapshot) Refresh() {
 	}
 }
 
-// joinGates takes in the gates that a parent has got.
+// joinGates adds the new gates of a parent.
 func (s *Snapshot) joinGates(parent *Snapshot) {
 	old, theirs := s.gen.Load(), parent.gen.Load()
 	next := old
@@ -173,7 +173,7 @@ func (s *Snapshot) joinGates(parent *Snapshot) {
 	s.gen.Store(next)
 }
 
-// refresh takes in the gates of the snapshot's own runtime. s.refreshing is held.
+// refresh adds the new gates of the snapshot's own runtime. s.refreshing is held.
 func (s *Snapshot) refresh() {
 	rt := s.rt
 	rt.holding.Lock()
@@ -198,10 +198,10 @@ func (s *Snapshot) refresh() {
 	s.gen.Store(next)
 }
 
-// joinPlans adds the members of theirs to mine. A member that both have is
-// taken from theirs, which is newer. If the two cannot be ordered together,
-// those that only mine has lose their order and keep their place by priority
-// and id: a gate that the turn began with is never lost.
+// joinPlans adds the members of theirs to mine. A member that both have is taken from
+// theirs, which is newer. If the two cannot be ordered together, those that only mine has
+// lose their dependencies and are ordered by priority and id: a gate that the turn began
+// with is never lost.
 func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	if mine == nil {
 		return theirs
@@ -220,10 +220,9 @@ func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	return orderTogether(mine.core, all, func(id string) bool { return theirs.all.find(id) == nil })
 }
 
-// Release ends the turn's hold on its subscriptions and writes the records
-// that nobody took; dispatching on the snapshot afterwards is refused.
-// Releasing twice is harmless. The error is the journal's: the records are kept
-// and Flush tries again.
+// Release ends the turn's use of its subscriptions and writes the records that were not
+// taken. Later dispatches on the snapshot are refused. A second call does nothing. The
+// error is the journal's: the records are kept, and Flush tries again.
 func (s *Snapshot) Release(ctx context.Context) error {
 	if s.done.Swap(true) {
 		return nil
@@ -245,9 +244,8 @@ func (s *Snapshot) acquire() bool {
 	return true
 }
 
-// drop lets go of one hold. The last one frees the generations, once: a
-// dispatch that comes too late may take the count up from nothing and down
-// again.
+// drop releases one hold. The last one frees the generations, once: a dispatch that comes
+// too late may raise the count from zero and lower it again.
 func (s *Snapshot) drop() {
 	if s.refs.Add(-1) > 0 {
 		return
@@ -274,10 +272,10 @@ func (s *Snapshot) drop() {
 // Flush writes the records collected so far to the runtime's journal.
 func (s *Snapshot) Flush(ctx context.Context) error { return s.log.flush(ctx) }
 
-// Take hands over the records collected since the last Take or Flush, for a
-// caller that stores them itself, in one commit with what they belong to.
+// Take returns the records collected since the last Take or Flush, for a caller that stores
+// them itself, in one commit with its own data.
 func (s *Snapshot) Take() []Run { return s.log.take() }
 
-// Record writes records that Take handed over and that the caller could not store.
-// What the journal does not take is kept, and Flush and Release try again.
+// Record writes records that Take returned and that the caller could not store. What the
+// journal does not accept is kept, and Flush and Release try again.
 func (s *Snapshot) Record(ctx context.Context, runs []Run) error { return s.log.record(ctx, runs) }

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// Options are the limits and the place of a subscription. A nil *Options is
-// valid and means the defaults.
+// Options are the settings of a subscription: its order, its limits, its match. A nil
+// *Options means the defaults.
 type Options struct {
-	// Name is shown to people. Defaults to the id.
+	// Name is shown to users. Defaults to the id.
 	Name string
 	// Description says what the subscription is for. Defaults to empty.
 	Description string
-	// Kind is the sort of handler. Defaults to HandlerGo.
+	// Kind is the kind of the handler. Defaults to HandlerGo.
 	Kind HandlerKind
-	// Version is the handler's version, part of its contract with recorded
-	// work: a job recorded for one version is not run by another. Defaults to
-	// empty.
+	// Version is the handler's version. A job recorded for one version is not run by
+	// another. Defaults to empty.
 	Version string
 	// Priority orders subscriptions that no dependency orders: smaller first,
 	// then by id. Defaults to 0.
@@ -30,15 +29,14 @@ type Options struct {
 	Before []string
 	// Execution says how the handler runs. Defaults to Blocking.
 	Execution Execution
-	// Concurrent lets a blocking handler overlap with others of its level.
-	// Defaults to false.
+	// Concurrent lets a blocking handler run in parallel with others of its level. Defaults
+	// to false.
 	Concurrent bool
-	// Timeout bounds a run. Deadline requires one. A blocking handler with a
-	// timeout is told through its context and still waited for; its late answer
-	// is not used. Defaults to none, and to 1 minute for FireAndRecord and
-	// 10 minutes for Background.
+	// Timeout limits a run. Deadline requires one. For a blocking handler the context is
+	// cancelled after the timeout, the dispatch still waits, and a late answer is not used.
+	// Defaults to none, to 1 minute for FireAndRecord and to 10 minutes for Background.
 	Timeout time.Duration
-	// Failure says what a failed run means. Defaults to the phase's mode.
+	// Failure says what happens when a run fails. Defaults to the phase's mode.
 	Failure Failure
 	// Match limits the inputs. Defaults to all.
 	Match Match
@@ -46,24 +44,22 @@ type Options struct {
 	Visibility Visibility
 	// Origin says where the subscription came from. Defaults to the host.
 	Origin Origin
-	// Capabilities is what answers may contribute. Defaults to what the phase
-	// allows and the origin's grants cover, without rewriting, answering and
-	// approving, which must be named.
+	// Capabilities are what answers may contribute. Defaults to what the phase allows and
+	// the origin's grants cover, except rewriting, answering and approving, which must be
+	// named.
 	Capabilities Capability
-	// Idempotent says that running the handler twice for one input does no
-	// harm, so that interrupted background work may run again. Defaults to
-	// false.
+	// Idempotent says that the handler may run twice for one input, so that interrupted
+	// background work can run again. Defaults to false.
 	Idempotent bool
-	// Retry says when failed background work is tried again. Defaults to never.
+	// Retry says when failed background work is retried. Defaults to never.
 	Retry Retry
-	// Shadow runs the handler and records what it would have done, and changes
-	// nothing. Defaults to false.
+	// Shadow runs the handler and records what it would have done, but does not use its
+	// answer. Defaults to false.
 	Shadow bool
 	// NoInherit keeps the subscription from applying in subagents. Defaults to
 	// false.
 	NoInherit bool
-	// Disabled keeps the subscription in listings and out of every plan.
-	// Defaults to false.
+	// Disabled keeps the subscription in listings but out of every plan. Defaults to false.
 	Disabled bool
 }
 
@@ -80,8 +76,7 @@ type subscription struct {
 	missing bool
 }
 
-// On binds a handler to the phase. Mistakes in id and options are reported by
-// [Runtime.Install].
+// On binds a handler to the phase. [Runtime.Install] reports mistakes in id and options.
 func (p Phase[In, Out]) On(id string, handler Handler[In, Out], opts *Options) Subscription {
 	s := &subscription{id: id, phase: p.core(), any: p, handler: handler, missing: handler == nil}
 	if opts != nil {
@@ -119,7 +114,7 @@ func (s Subscription) ID() string {
 	return s.s.id
 }
 
-// Phase returns the phase it is on.
+// Phase returns the subscription's phase.
 func (s Subscription) Phase() AnyPhase {
 	if s.s == nil {
 		return nil
@@ -138,8 +133,7 @@ func (s Subscription) Options() Options {
 	return opts
 }
 
-// Alone is the subscription without a place in an order, for trying it by itself: what it
-// is ordered against need not be there.
+// Alone returns the subscription without its dependencies, for trying it by itself.
 func (s Subscription) Alone() Subscription {
 	if s.s == nil {
 		return s
@@ -149,8 +143,8 @@ func (s Subscription) Alone() Subscription {
 	return Subscription{&c}
 }
 
-// Descriptor is what others may rely on about a handler. Changing it is a
-// decision: hooktest compares it with a golden file.
+// Descriptor describes a handler's contract: what others may rely on. hooktest compares it
+// with a golden file, so that a change is deliberate.
 type Descriptor struct {
 	ID           string      `json:"id"`
 	Kind         HandlerKind `json:"kind"`
@@ -159,8 +153,8 @@ type Descriptor struct {
 	Capabilities Capability  `json:"capabilities"`
 }
 
-// Descriptor describes the handler. A handler that subscribes to several
-// phases under one id has one descriptor: see [Describe].
+// Descriptor returns the handler's contract. A handler that subscribes to several phases
+// under one id has one descriptor: see [Describe].
 func (s Subscription) Descriptor() Descriptor {
 	if s.s == nil {
 		return Descriptor{}
@@ -174,8 +168,8 @@ func (s Subscription) Descriptor() Descriptor {
 	}
 }
 
-// Describe joins the descriptors of subscriptions that share an id, sorted by
-// id, with phases sorted and capabilities united.
+// Describe joins the descriptors of subscriptions with the same id, sorted by id, with
+// phases sorted and capabilities united.
 func Describe(subs ...Subscription) []Descriptor {
 	var joined []Descriptor
 	for _, s := range subs {
@@ -201,7 +195,7 @@ func Describe(subs ...Subscription) []Descriptor {
 	return joined
 }
 
-// declared is the capabilities asked for: those named, or the phase's default.
+// declared returns the requested capabilities: those named, or the phase's default.
 func (s *subscription) declared() Capability {
 	switch {
 	case s.opts.Capabilities == 0 && s.opts.Execution.waits():
@@ -215,7 +209,7 @@ func (s *subscription) declared() Capability {
 
 func (s *subscription) rewrites() bool { return s.declared()&rewriting != 0 }
 
-// overlaps reports whether the handler may run beside others.
+// overlaps reports whether the handler may run in parallel with others.
 func (s *subscription) overlaps() bool {
 	return !s.rewrites() && (s.opts.Execution == Deadline || s.opts.Concurrent)
 }

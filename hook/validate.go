@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/internal/near"
 )
 
-// problems lists what is wrong with the options by themselves, apart from
-// dependencies. granted is what the origin may contribute.
+// problems returns what is wrong with the options by themselves, apart from dependencies.
+// granted is what the origin may contribute.
 func (s *subscription) problems(rt *Runtime) []error {
 	var found []error
 	refuse := func(field, format string, args ...any) {
@@ -62,7 +62,7 @@ func (s *subscription) executionProblems(rt *Runtime, refuse refusal) {
 		refuse("execution", "a gate waits for its handlers: want blocking or deadline, got %s", o.Execution)
 	}
 	if o.Concurrent && o.Execution != Blocking {
-		refuse("concurrent", "it goes with blocking execution; %s already does not wait in line", o.Execution)
+		refuse("concurrent", "it is for blocking execution; %s handlers run in parallel anyway", o.Execution)
 	}
 	if o.Concurrent && s.rewrites() {
 		refuse("concurrent", "handlers that rewrite run one at a time")
@@ -90,7 +90,7 @@ func (s *subscription) executionProblems(rt *Runtime, refuse refusal) {
 
 const unsoundRetry = "want at least one attempt, no negative delay or cap, and a jitter from 0 to 1"
 
-// sound reports whether the retry can be followed.
+// sound reports whether the retry is valid.
 func (r Retry) sound() bool {
 	return r.Attempts >= 1 && r.Delay >= 0 && r.Cap >= 0 && r.Jitter >= 0 && r.Jitter <= 1
 }
@@ -114,8 +114,8 @@ func (s *subscription) failureProblems(rt *Runtime, refuse refusal) {
 	}
 }
 
-// effective is what answers may contribute: what is declared, within the
-// origin's grants.
+// effective returns what answers may contribute: what is declared, within the origin's
+// grants.
 func (s *subscription) effective(rt *Runtime) Capability {
 	return s.declared() & rt.opts.Grants(s.opts.Origin) &^ NoCapability
 }
@@ -126,13 +126,13 @@ func (s *subscription) capabilityProblems(rt *Runtime, refuse refusal) {
 		refuse("capabilities", "NoCapability contradicts %s", declared)
 	}
 	if extra := declared &^ s.phase.caps; extra != 0 {
-		refuse("capabilities", "the phase has no use for %s (it takes %s)", extra, s.phase.caps)
+		refuse("capabilities", "the phase cannot use %s (it can use %s)", extra, s.phase.caps)
 	}
 	if extra := declared &^ rt.opts.Grants(s.opts.Origin); extra != 0 {
 		refuse("capabilities", "origin %s has no grant for %s; the operator gives grants by name", s.opts.Origin, extra)
 	}
 	if extra := declared &^ (CanAudit | CanSchedule); extra != 0 && !s.opts.Execution.waits() {
-		refuse("capabilities", "%s work may contribute audit and jobs alone, not %s", s.opts.Execution, extra)
+		refuse("capabilities", "%s work may contribute only audit and jobs, not %s", s.opts.Execution, extra)
 	}
 }
 

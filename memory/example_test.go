@@ -86,7 +86,7 @@ func ExamplePolicyWrite() {
 		return belay.TurnPolicy{}, nil
 	}, nil)
 	// docs:end policy
-	fmt.Println(guests.ID(), memory.PolicyWrite.Key())
+	fmt.Println(guests.ID(), memory.PolicyWrite.Name())
 	fmt.Println(memory.Classify("My PIN is 1234, but don't remember that."))
 	// Output:
 	// guests memory.write

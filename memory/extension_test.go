@@ -22,6 +22,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
 	"github.com/belay-run/belay/memory"
+	"github.com/belay-run/belay/policy"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
@@ -101,7 +102,7 @@ func TestForgottenWhenAsked(t *testing.T) {
 // SPEC E-08, H-20
 func TestPolicyDecides(t *testing.T) {
 	t.Parallel()
-	setting := func(key belay.PolicyKey[bool]) hook.Subscription {
+	setting := func(key policy.Key[bool]) hook.Subscription {
 		return belay.TurnPrePolicy.On("by-hook", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
 			return belay.SetPolicy(key.Set(false)), nil
 		}, &hook.Options{Priority: -1})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 )
 
 // The turn policy of memory. Both keys hold only if everyone who sets them says so: a
@@ -12,9 +13,9 @@ import (
 // hooks run. If the classifier fails both are false; a turn without the keys has neither.
 var (
 	// PolicyRead lets memories into the turn: by recall, and by tools.
-	PolicyRead = belay.PolicyAnd("memory.read")
+	PolicyRead = policy.And("memory.read")
 	// PolicyWrite lets the turn be remembered: by extraction, and by tools.
-	PolicyWrite = belay.PolicyAnd("memory.write")
+	PolicyWrite = policy.And("memory.write")
 )
 
 // Access is what a turn may do with memories. Forgetting is part of both.
@@ -26,7 +27,7 @@ func (a Access) policy() belay.TurnPolicy {
 }
 
 // accessOf is what the merged policy of a turn allows.
-func accessOf(policy belay.PolicySettings) Access {
+func accessOf(policy policy.Settings) Access {
 	read, _ := PolicyRead.Value(policy)
 	write, _ := PolicyWrite.Value(policy)
 	return Access{read, write}

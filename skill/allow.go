@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/policy"
 )
 
 // allowedTools is the policy that keeps the limits of a turn, so that whoever
 // resumes it has them too. Each is a line that names the skill, or an empty one if
 // that is hidden, and a line for each tool it allows. Settings add up: nobody can
 // take one away.
-var allowedTools = belay.PolicyUnion[string]("skill_allowed_tools")
+var allowedTools = policy.Union[string]("skill_allowed_tools")
 
 // limit notes the limits of the skills that are active in a turn.
 func (e *Extension) limit(ctx context.Context, in belay.TurnBegun) (belay.TurnPolicy, error) {

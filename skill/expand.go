@@ -114,7 +114,7 @@ func (u *Use) tell() {
 		return
 	}
 	_ = u.Controls.Emit(belay.Event{ // it is no error if nobody can be told any more
-		Kind: belay.EventSkillInvoked, Text: u.Name, Invoked: &belay.Invoked{Name: u.Name, Source: string(u.Source), Args: u.Args},
+		Kind: belay.EventSkillInvoked, Text: u.Name, Invoked: &belay.InvokedEvent{Name: u.Name, Source: string(u.Source), Args: u.Args},
 	})
 }
 

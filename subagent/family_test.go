@@ -179,7 +179,7 @@ func TestDepthIsLimited(t *testing.T) {
 	if strings.Contains(h.brackets(), "level6") || !strings.Contains(h.brackets(), "+level5 -level5 success") {
 		t.Errorf("brackets = %s, want five levels", h.brackets())
 	}
-	if !strings.Contains(h.end.Text, "subagents may be 5 deep, and this one would be 6 (level1 → level2 → level3 → level4 → level5 → level6)") {
+	if !strings.Contains(h.end.Text, "the maximum depth of subagents is 5, and this one would be at depth 6 (level1 → level2 → level3 → level4 → level5 → level6)") {
 		t.Errorf("the main agent heard %s", h.end.Text)
 	}
 }

@@ -329,7 +329,7 @@ func TestAskUserWithNobodyThere(t *testing.T) {
 	agent := asking(t, &belay.Options{}, asks(when))
 	session := agent.Session("s")
 	ends(t, belay.EndTurn)(session.Turn(t.Context(), "go"))
-	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for a person's approval, and nobody is here to give it)`)
+	wantTold(t, session, `denied: Denied by "belay": When shall it go out? (ask_user asks for approval, and nobody can be asked here)`)
 }
 
 // A yes that is no answer is not taken for one: one without words, and one that was
@@ -341,7 +341,7 @@ func TestAskUserTakesNoYesForAnAnswer(t *testing.T) {
 	turn := ends(t, belay.EndParked)(session.Turn(t.Context(), "go"))
 	yes := func(q belay.Question, reason string, scope belay.ScopeKind) {
 		t.Helper()
-		if _, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: true, By: "ann", Reason: reason, Scope: belay.Scope{Kind: scope}}); err != nil {
+		if _, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: true, By: "ann", Reason: reason, Scope: belay.ApprovalScope{Kind: scope}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,44 +11,42 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Passed asserts that nothing was stopped: the dispatch gave no error, and the
-// merged answer does not ask, deny or halt.
+// Passed asserts that nothing was stopped: the dispatch returned no error, and the merged
+// answer does not ask, deny or halt.
 func (trial *Trial[In, Out]) Passed() {
 	trial.t.Helper()
 	trial.verdict(hook.SeverityPass, "")
 }
 
-// Asked asserts that the merged verdict is to ask a person, and that it says
-// reason somewhere. An empty reason stands for any.
+// Asked asserts that the merged verdict is to ask a person, and that its text contains
+// reason. An empty reason matches any text.
 func (trial *Trial[In, Out]) Asked(reason string) {
 	trial.t.Helper()
 	trial.verdict(hook.SeverityAsk, reason)
 }
 
-// Denied asserts that the merged verdict is a denial, and that it says reason
-// somewhere. An empty reason stands for any. A gate that fails closed denies.
+// Denied asserts that the merged verdict is a denial, and that its text contains reason. An
+// empty reason matches any text. A gate that fails closed denies.
 func (trial *Trial[In, Out]) Denied(reason string) {
 	trial.t.Helper()
 	trial.verdict(hook.SeverityDeny, reason)
 }
 
-// Halted asserts that the merged verdict is to halt, and that it says reason
-// somewhere. An empty reason stands for any.
+// Halted asserts that the merged verdict is to halt, and that its text contains reason. An
+// empty reason matches any text.
 func (trial *Trial[In, Out]) Halted(reason string) {
 	trial.t.Helper()
 	trial.verdict(hook.SeverityHalt, reason)
 }
 
-// Severity asserts how severe the merged verdict is, whatever the gate calls
-// it.
+// Severity asserts the severity of the merged verdict.
 func (trial *Trial[In, Out]) Severity(want hook.Severity) {
 	trial.t.Helper()
 	trial.verdict(want, "")
 }
 
-// verdict asserts severity and reason. A gate denies when the dispatch fails,
-// so that an error only speaks against the verdicts that let something through,
-// unless there is no verdict at all.
+// verdict asserts severity and reason. A gate denies when the dispatch fails, so an error
+// contradicts only a verdict that lets something through, or a missing verdict.
 func (trial *Trial[In, Out]) verdict(want hook.Severity, reason string) {
 	trial.t.Helper()
 	answer := answerOf(trial.Output)
@@ -65,9 +63,9 @@ func (trial *Trial[In, Out]) verdict(want hook.Severity, reason string) {
 	}
 }
 
-// Contributed asserts the kinds of contributions that the subscription's answer
-// was recorded with, in order. Without kinds it asserts that there are none:
-// that the handler had no opinion, failed, or was not asked.
+// Contributed asserts the kinds of the recorded contributions of the subscription's answer,
+// in order. Without kinds it asserts that there are none: the handler had no opinion,
+// failed, or was not called.
 func (trial *Trial[In, Out]) Contributed(kinds ...string) {
 	trial.t.Helper()
 	run, _ := trial.Run()
@@ -88,8 +86,8 @@ func (trial *Trial[In, Out]) State(want hook.State) {
 	}
 }
 
-// Code asserts the code that the subscription's run was recorded with. An empty
-// code stands for a run without fault.
+// Code asserts the code of the subscription's recorded run. An empty code matches a run
+// without a failure.
 func (trial *Trial[In, Out]) Code(want codes.Code) {
 	trial.t.Helper()
 	if run, ok := trial.recorded(); ok && run.Class != want {
@@ -97,8 +95,8 @@ func (trial *Trial[In, Out]) Code(want codes.Code) {
 	}
 }
 
-// NotAsked asserts that the subscription's handler was not called: it did not
-// match, is disabled, or an earlier one had stopped the phase.
+// NotAsked asserts that the subscription's handler was not called: it did not match, is
+// disabled, or an earlier one had stopped the phase.
 func (trial *Trial[In, Out]) NotAsked() {
 	trial.t.Helper()
 	if run, ok := trial.Run(); ok && run.State != hook.Skipped {
@@ -106,8 +104,7 @@ func (trial *Trial[In, Out]) NotAsked() {
 	}
 }
 
-// Rewrote asserts that the subscription rewrote the input; Input is what it
-// left.
+// Rewrote asserts that the subscription rewrote the input. Input is the result.
 func (trial *Trial[In, Out]) Rewrote() {
 	trial.t.Helper()
 	if !slices.Contains(trial.Rewriters, trial.id) {
@@ -115,8 +112,8 @@ func (trial *Trial[In, Out]) Rewrote() {
 	}
 }
 
-// Diagnosed asserts that the dispatch came with a diagnostic of that code, from
-// whichever subscription.
+// Diagnosed asserts that the dispatch returned a diagnostic with that code, from any
+// subscription.
 func (trial *Trial[In, Out]) Diagnosed(want codes.Code) {
 	trial.t.Helper()
 	if !slices.ContainsFunc(trial.Diagnostics, func(d hook.Diagnostic) bool { return d.Code == want }) {
@@ -135,13 +132,13 @@ func (trial *Trial[In, Out]) recorded() (hook.Run, bool) {
 	return run, ok
 }
 
-// failf reports an assertion that does not hold, with the whole trial.
+// failf reports a failed assertion, with the whole trial.
 func (trial *Trial[In, Out]) failf(format string, args ...any) {
 	trial.t.Helper()
 	trial.t.Errorf("%s at %s: %s\n%s", trial.id, trial.phase, fmt.Sprintf(format, args...), trial)
 }
 
-// saying words the contents of an answer for a failure message.
+// saying returns the contents of an answer for a failure message.
 func saying(answer hook.Answer) string {
 	if len(answer.Parts) == 0 {
 		return ", which says nothing"
@@ -153,7 +150,7 @@ func saying(answer hook.Answer) string {
 	return ", which says " + strings.Join(said, ", ")
 }
 
-// answerOf is what an output asks for. A nil one is "no opinion".
+// answerOf returns what an output asks for. Nil means "no opinion".
 func answerOf(out hook.Output) hook.Answer {
 	if isNil(out) {
 		return hook.Answer{}

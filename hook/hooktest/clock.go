@@ -9,10 +9,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Clock is a [hook.Clock] that a test moves by hand, so that a timeout of an
-// hour takes no time and happens exactly when the test says. It is safe for
-// concurrent use; two goroutines that advance it at the same time leave it at
-// the later of their two times.
+// Clock is a [hook.Clock] that a test moves by hand, so that a timeout of an hour takes no
+// time and happens exactly when the test says. It is safe for concurrent use. If two
+// goroutines advance it at the same time, the later of the two times counts.
 type Clock struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -30,15 +29,15 @@ func NewClock(start time.Time) *Clock {
 	return &Clock{now: start, changed: make(chan struct{})}
 }
 
-// Now returns the time the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// AfterFunc calls f in its own goroutine once the clock was advanced by d,
-// unless stop is called first. What is due already is called at once.
+// AfterFunc calls f in its own goroutine after the clock was advanced by d, unless stop is
+// called first. If d is not positive, f is called at once.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	if d <= 0 {
 		go f() // belongs to the caller, like that of time.AfterFunc
@@ -59,7 +58,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return func() bool { return c.remove(set) }
 }
 
-// remove takes a timer out and reports whether it was still waiting.
+// remove removes a timer and reports whether it was still waiting.
 func (c *Clock) remove(set *timer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,14 +70,13 @@ func (c *Clock) remove(set *timer) bool {
 	return true
 }
 
-// Advance moves the clock by d. The functions that become due are called in
-// order of time, each in a goroutine of its own while the clock shows its
-// time, and each after the one before has returned; those that they set within
-// the same stretch are called too. Advance returns when all of them have
-// returned, so that what they did has happened.
+// Advance moves the clock by d. It calls the functions that become due in order of time,
+// each in its own goroutine while the clock shows its time, and each after the one before
+// has returned. Functions that these set within the same period are called too. Advance
+// returns when all of them have returned.
 //
-// A function that waits for the goroutine which advances would wait for ever.
-// Advance panics if d is negative.
+// A function that waits for the goroutine which advances would block forever. Advance
+// panics if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	if d < 0 {
 		panic("hooktest: a Clock cannot be moved back")
@@ -98,8 +96,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// next takes out the first timer that is due by target and moves the clock to
-// it, or to target if there is none.
+// next removes the first timer that is due by target and moves the clock to it, or to
+// target if there is none.
 func (c *Clock) next(target time.Time) *timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,10 +115,9 @@ func (c *Clock) next(target time.Time) *timer {
 	return due
 }
 
-// WaitTimers waits until n functions or more are set to be called. It is the
-// signal that the code under test has come to where it waits for the time, and
-// takes the place of a sleep before [Clock.Advance]. The test ends if it does
-// not come to pass within 10 seconds.
+// WaitTimers waits until at least n functions are set. It is the signal that the code under
+// test waits for the time, and replaces a sleep before [Clock.Advance]. The test fails if
+// that does not happen within 10 seconds.
 func (c *Clock) WaitTimers(t testing.TB, n int) {
 	t.Helper()
 	patience := time.NewTimer(10 * time.Second)
@@ -135,7 +132,7 @@ func (c *Clock) WaitTimers(t testing.TB, n int) {
 		select {
 		case <-changed:
 		case <-patience.C:
-			t.Fatalf("hooktest: %d functions wait for the clock after 10 s, want %d: nothing that could time out was reached", waiting, n)
+			t.Fatalf("hooktest: %d functions wait for the clock after 10 s, want %d: the code under test has not reached its timeout", waiting, n)
 		}
 	}
 }

@@ -17,13 +17,13 @@ import (
 // command line of every program it is linked into.
 const updateVariable = "HOOKTEST_UPDATE"
 
-// Descriptor compares the descriptors of subscriptions with a golden file:
-// their ids, kinds, versions, phases and capabilities, which recorded work,
-// grants and other people's configuration rely on. A difference fails the test
-// and shows the lines; with HOOKTEST_UPDATE=1 in the environment the file is
-// rewritten instead, and the change is a decision that a reviewer sees.
+// Descriptor compares the descriptors of subscriptions with a golden file: their ids,
+// kinds, versions, phases and capabilities. Recorded work, grants and other people's
+// configuration rely on them. A difference fails the test and shows the lines. With
+// HOOKTEST_UPDATE=1 in the environment the file is rewritten instead, and a reviewer sees
+// the change.
 //
-// The path is relative to the package under test, by custom below testdata.
+// The path is relative to the package under test, usually below testdata.
 func Descriptor(t testing.TB, golden string, subs ...hook.Subscription) {
 	t.Helper()
 	encoded, err := json.MarshalIndent(hook.Describe(subs...), "", "  ")
@@ -46,7 +46,7 @@ func Descriptor(t testing.TB, golden string, subs ...hook.Subscription) {
 	}
 	want := strings.ReplaceAll(string(stored), "\r\n", "\n") // as some checkouts have it
 	if want != got {
-		t.Errorf("the descriptors are no longer those of %s (- golden, + now):\n%sIf the change is meant, accept it by running the test with %s=1.",
+		t.Errorf("the descriptors differ from %s (- golden, + now):\n%sIf the change is intended, accept it by running the test with %s=1.",
 			golden, lineDiff(want, got), updateVariable)
 	}
 }

@@ -8,8 +8,8 @@ import (
 // diffContext is how many equal lines a diff shows around a difference.
 const diffContext = 2
 
-// lineDiff shows how two texts differ, line by line: "- " marks what only the
-// first has, "+ " what only the second has. Equal stretches are cut short.
+// lineDiff shows how two texts differ, line by line: "- " marks lines of the first, "+ "
+// lines of the second. Long equal parts are left out.
 func lineDiff(a, b string) string {
 	var marked []string
 	from, to := splitLines(a), splitLines(b)
@@ -36,8 +36,8 @@ func appendMarked(marked []string, mark string, lines []string) []string {
 	return marked
 }
 
-// commonLines finds a longest common subsequence, as pairs of indexes. It takes
-// time and room for the product of the lengths, which golden files can afford.
+// commonLines finds a longest common subsequence, as pairs of indexes. It needs time and
+// memory for the product of the lengths, which is fine for golden files.
 func commonLines(a, b []string) [][2]int {
 	length := make([][]int, len(a)+1)
 	for i := range length {

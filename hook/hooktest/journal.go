@@ -13,29 +13,27 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// TestJournal holds an implementation of [hook.Journal] against everything that
-// the interface promises. open returns an empty journal, with room for 2,000
-// runs; it may hand out the same database again, emptied. Clean up with
-// t.Cleanup.
+// TestJournal checks an implementation of [hook.Journal] against everything that the
+// interface promises. open returns an empty journal, with room for 2,000 runs. It may
+// return the same database again, emptied. Clean up with t.Cleanup.
 //
-// What was stored can only be seen in a [hook.ListJournal]. A journal that is
-// none is held to what the errors of Append tell, and a rule that would have to
-// look is reported as skipped.
+// Only a [hook.ListJournal] shows what was stored. For another journal the suite checks the
+// errors of Append, and skips rules that have to read.
 //
-// Times and latencies may come back rounded to a microsecond, as SQL databases
-// keep them, and in another zone. Everything else must come back as it was,
-// except the Err of a diagnostic, which is never stored.
+// Times and latencies may be rounded to a microsecond, as SQL databases do, and may have
+// another zone. Everything else must be returned unchanged, except the Err of a diagnostic,
+// which is never stored.
 func TestJournal(t *testing.T, open func(t testing.TB) hook.Journal) {
 	t.Helper()
 	testRules(t, journalRules(), open)
 }
 
-// journalRules is every rule of the suite.
+// journalRules returns every rule of the suite.
 func journalRules() []rule[hook.Journal] {
 	return slices.Concat(appendRules, fieldRules, listRules, parallelJournalRules)
 }
 
-// appendRules say what Append does, one caller at a time.
+// appendRules describe what Append does, with one caller at a time.
 var appendRules = []rule[hook.Journal]{
 	{"appending nothing is harmless", func(t testing.TB, j hook.Journal) {
 		appendRuns(t, j)
@@ -146,7 +144,7 @@ var appendRules = []rule[hook.Journal]{
 	}},
 }
 
-// fieldRules say that a run comes back as it was.
+// fieldRules check that a run is returned unchanged.
 var fieldRules = []rule[hook.Journal]{
 	{"every field comes back", func(t testing.TB, j hook.Journal) {
 		appendRuns(t, j, fullRun())
@@ -208,7 +206,7 @@ var fieldRules = []rule[hook.Journal]{
 	}},
 }
 
-// enumeratedRuns has a run for each word of each enumeration in a Run.
+// enumeratedRuns returns a run for each word of each enumeration in a Run.
 func enumeratedRuns() []hook.Run {
 	var runs []hook.Run
 	add := func(change func(r *hook.Run)) {
@@ -248,8 +246,8 @@ func appendRuns(t testing.TB, j hook.Journal, runs ...hook.Run) {
 	}
 }
 
-// refuseRuns appends one batch that must be refused, with an error that is want
-// unless want is nil.
+// refuseRuns appends a batch that must be refused, with the error want, or any error if
+// want is nil.
 func refuseRuns(t testing.TB, j hook.Journal, want error, runs ...hook.Run) {
 	t.Helper()
 	err := j.Append(context.Background(), slices.Clone(runs))
@@ -267,7 +265,7 @@ func listRuns(t testing.TB, j hook.Journal, filter hook.Filter) []hook.Run {
 	t.Helper()
 	lister, ok := j.(hook.ListJournal)
 	if !ok {
-		t.Skip("hooktest: the journal is no hook.ListJournal, so nobody can see what it stored")
+		t.Skip("hooktest: the journal is no hook.ListJournal, so what it stored cannot be checked")
 	}
 	var runs []hook.Run
 	for run, err := range lister.List(context.Background(), filter) {
@@ -294,7 +292,7 @@ func wantRuns(t testing.TB, j hook.Journal, want ...hook.Run) {
 	}
 }
 
-// wantRun asserts that the journal holds the run, once, as it is.
+// wantRun asserts that the journal holds the run exactly once, unchanged.
 func wantRun(t testing.TB, j hook.Journal, want hook.Run) {
 	t.Helper()
 	if diff := differentRun(want, readRun(t, j, want.ID)); diff != "" {
@@ -317,7 +315,7 @@ func readRun(t testing.TB, j hook.Journal, id string) hook.Run {
 	return found[0]
 }
 
-// briefly renders runs as [id:state ...].
+// briefly returns runs as [id:state ...].
 func briefly(runs []hook.Run) string {
 	words := make([]string, len(runs))
 	for i, r := range runs {

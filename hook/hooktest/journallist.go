@@ -13,11 +13,11 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// listRules say what List selects, and in which order.
+// listRules describe what List selects, and in which order.
 //
-// The oldest run is the one that started first; of those that started at the
-// same moment, the one that was appended first. The rules append in order of
-// start, so that a journal which keeps the order of arrival passes as well.
+// The oldest run is the one that started first. Of runs that started at the same moment, it
+// is the one that was appended first. The rules append in order of start, so that a journal
+// which keeps the order of arrival passes too.
 var listRules = []rule[hook.Journal]{
 	{"an empty journal lists nothing", func(t testing.TB, j hook.Journal) { wantListed(t, j, hook.Filter{}) }},
 	{"a filter selects by session", func(t testing.TB, j hook.Journal) {
@@ -133,7 +133,7 @@ var listRules = []rule[hook.Journal]{
 	}},
 }
 
-// parallelJournalRules say what holds when many use the journal at once.
+// parallelJournalRules check the use of a journal by many goroutines at once.
 var parallelJournalRules = []rule[hook.Journal]{
 	{"many append at once and nothing is lost", func(t testing.TB, j hook.Journal) {
 		const writers, batches, size = 8, 10, 5
@@ -238,7 +238,7 @@ var parallelJournalRules = []rule[hook.Journal]{
 	}},
 }
 
-// appendVaried appends six runs, a second apart, that the filters tell apart.
+// appendVaried appends six runs, a second apart, that the filters distinguish.
 func appendVaried(t testing.TB, j hook.Journal) {
 	t.Helper()
 	for i, v := range []struct {
@@ -258,7 +258,7 @@ func appendVaried(t testing.TB, j hook.Journal) {
 	}
 }
 
-// sampleBatch is a batch of runs that share a turn of their own.
+// sampleBatch returns a batch of runs of one turn.
 func sampleBatch(n, size int) []hook.Run {
 	batch := make([]hook.Run, size)
 	for i := range batch {
@@ -268,7 +268,7 @@ func sampleBatch(n, size int) []hook.Run {
 	return batch
 }
 
-// lister returns the journal as one that can be read, or skips the rule.
+// lister returns the journal as a ListJournal, or skips the rule.
 func lister(t testing.TB, j hook.Journal) hook.ListJournal {
 	t.Helper()
 	l, ok := j.(hook.ListJournal)
@@ -290,8 +290,8 @@ func wantListed(t testing.TB, j hook.Journal, filter hook.Filter, ids ...string)
 	}
 }
 
-// lookWhile calls look again and again while work goes on, and once more when it
-// is done. It reports the first error of each.
+// lookWhile calls look repeatedly while work runs, and once more when it is done. It
+// reports the first error of each.
 func lookWhile(t testing.TB, work, look func() error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -313,7 +313,7 @@ func lookWhile(t testing.TB, work, look func() error) {
 	})
 }
 
-// inParallel runs n goroutines to their end and reports their errors.
+// inParallel runs n goroutines and reports their errors.
 func inParallel(t testing.TB, n int, work func(i int) error) {
 	t.Helper()
 	failed := make(chan error, n)

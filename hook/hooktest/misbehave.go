@@ -11,31 +11,30 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Fails makes a handler that returns err.
+// Fails returns a handler that returns err.
 func Fails[In any, Out hook.Output](err error) hook.Handler[In, Out] {
 	return func(context.Context, In) (out Out, _ error) { return out, err }
 }
 
-// FailsSafely makes a handler that returns a [hook.SafeError], whose code and
-// message are recorded.
+// FailsSafely returns a handler that returns a [hook.SafeError], whose code and message are
+// recorded.
 func FailsSafely[In any, Out hook.Output](code codes.Code, message string) hook.Handler[In, Out] {
 	return Fails[In, Out](&hook.SafeError{Code: code, Message: message})
 }
 
-// Contradicts makes a handler that answers and fails at the same time. The
-// failure counts.
+// Contradicts returns a handler that returns an answer and an error. The error counts.
 func Contradicts[In any, Out hook.Output](out Out, err error) hook.Handler[In, Out] {
 	return func(context.Context, In) (Out, error) { return out, err }
 }
 
-// Panics makes a handler that panics with value, which may be nil.
+// Panics returns a handler that panics with value, which may be nil.
 func Panics[In any, Out hook.Output](value any) hook.Handler[In, Out] {
 	return func(context.Context, In) (Out, error) { panic(value) }
 }
 
-// Goexits makes a handler that ends its goroutine with runtime.Goexit, as
-// testing.T.FailNow does. In a blocking handler that is the goroutine which
-// dispatches: [Try] dispatches on one of its own.
+// Goexits returns a handler that ends its goroutine with runtime.Goexit, as
+// testing.T.FailNow does. In a blocking handler that is the goroutine which dispatches:
+// [Try] dispatches on its own one.
 func Goexits[In any, Out hook.Output]() hook.Handler[In, Out] {
 	return func(context.Context, In) (out Out, _ error) {
 		runtime.Goexit()
@@ -43,8 +42,8 @@ func Goexits[In any, Out hook.Output]() hook.Handler[In, Out] {
 	}
 }
 
-// Hangs makes a handler that waits until its context is cancelled, and then
-// returns the cause.
+// Hangs returns a handler that waits until its context is cancelled, and then returns the
+// cause.
 func Hangs[In any, Out hook.Output]() hook.Handler[In, Out] {
 	return func(ctx context.Context, _ In) (out Out, _ error) {
 		<-ctx.Done()
@@ -52,9 +51,9 @@ func Hangs[In any, Out hook.Output]() hook.Handler[In, Out] {
 	}
 }
 
-// IgnoresCancel makes a handler that does not heed its context: it answers with
-// out once release is called, by then too late. Calling release again is
-// harmless, and from then on the handler answers at once.
+// IgnoresCancel returns a handler that ignores its context: it returns out after release is
+// called, which is too late. A second call of release does nothing, and from then on the
+// handler returns at once.
 func IgnoresCancel[In any, Out hook.Output](out Out) (handler hook.Handler[In, Out], release func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	return func(context.Context, In) (Out, error) {
@@ -63,23 +62,22 @@ func IgnoresCancel[In any, Out hook.Output](out Out) (handler hook.Handler[In, O
 	}, cancel
 }
 
-// Overreaches makes a handler that answers with out. Subscribe it without the
-// capabilities that out needs; [hook.NoCapability] leaves it none.
+// Overreaches returns a handler that answers with out. Subscribe it without the
+// capabilities that out needs, for example with [hook.NoCapability].
 func Overreaches[In any, Out hook.Output](out Out) hook.Handler[In, Out] {
 	return func(context.Context, In) (Out, error) { return out, nil }
 }
 
-// NilOutput makes a handler that returns the zero value of its output, which is
-// nil where the output is a pointer, an interface, a map or the like. It means
-// that the handler has no opinion.
+// NilOutput returns a handler that returns the zero value of its output, which is nil if
+// the output is a pointer, an interface, a map or the like. It means "no opinion".
 func NilOutput[In any, Out hook.Output]() hook.Handler[In, Out] {
 	return func(context.Context, In) (out Out, _ error) { return out, nil }
 }
 
-// Reenters makes a handler that uses its runtime while it is being dispatched
-// on: it installs a subscription, closes it twice, and dispatches its own input
-// again, to which it answers with no opinion. It fails if any of that does.
-// Call bind with the runtime before the phase fires; see Options.Ready.
+// Reenters returns a handler that uses its runtime during a dispatch: it installs a
+// subscription, closes it twice, and dispatches its own input again, which it answers with
+// no opinion. It fails if any of that fails. Call bind with the runtime before the phase
+// fires; see Options.Ready.
 func Reenters[In any, Out hook.Output](phase hook.Phase[In, Out]) (handler hook.Handler[In, Out], bind func(*hook.Runtime)) {
 	var bound atomic.Pointer[hook.Runtime]
 	var count atomic.Int64
@@ -96,7 +94,7 @@ func Reenters[In any, Out hook.Output](phase hook.Phase[In, Out]) (handler hook.
 	}, bound.Store
 }
 
-// reentered marks the context of a dispatch within a dispatch.
+// reentered marks the context of a dispatch inside a dispatch.
 type reentered struct{}
 
 func reenter[In any, Out hook.Output](ctx context.Context, phase hook.Phase[In, Out], rt *hook.Runtime, id string, in In) error {
@@ -109,32 +107,31 @@ func reenter[In any, Out hook.Output](ctx context.Context, phase hook.Phase[In, 
 	return errors.Join(err, snapshot.Release(ctx), lease.Close(), lease.Close())
 }
 
-// Misbehaviour is a handler that misbehaves, with what must come of it.
+// Misbehaviour is a handler that misbehaves, and the expected result.
 type Misbehaviour[In any, Out hook.Output] struct {
 	// Name says what the handler does, for the names of tests.
 	Name string
 	// Handler misbehaves.
 	Handler hook.Handler[In, Out]
-	// Code is what the run must be recorded with. It is empty where the runtime
-	// takes the misbehaviour in its stride.
+	// Code is the code that the run must be recorded with. It is empty if the runtime
+	// accepts the behaviour.
 	Code codes.Code
-	// Capabilities is what the subscription must declare. Zero is the default of
+	// Capabilities are what the subscription must declare. Zero means the default of
 	// hook.Options.
 	Capabilities hook.Capability
-	// Deadline says that the handler comes back only when its time is over, so
-	// that the subscription needs a timeout, and a deadline if Abandoned.
+	// Deadline says that the handler returns only after its timeout, so that the
+	// subscription needs one, and a deadline if Abandoned.
 	Deadline bool
-	// Abandoned says that the handler does not come back even then, but only
-	// when Release is called.
+	// Abandoned says that the handler does not return after its timeout either, but only
+	// after Release.
 	Abandoned bool
-	// Bind tells the handler its runtime before the phase fires. It is never
-	// nil.
+	// Bind gives the handler its runtime before the phase fires. It is never nil.
 	Bind func(*hook.Runtime)
-	// Release lets go of a handler that ignores its context. It is never nil.
+	// Release makes a handler return that ignores its context. It is never nil.
 	Release func()
 }
 
-// State is how the handler's run must be recorded.
+// State returns how the handler's run must be recorded.
 func (m Misbehaviour[In, Out]) State() hook.State {
 	switch m.Code {
 	case "":
@@ -146,11 +143,11 @@ func (m Misbehaviour[In, Out]) State() hook.State {
 	}
 }
 
-// Misbehaviours lists a handler for every way to misbehave that the kit knows,
-// so that a test can loop over them at every phase. Each call makes new ones.
-// answer is any answer of the phase that contributes something. It is what
-// those say that go beyond their capabilities, answer too late, or answer and
-// fail; the first are left out if it contributes nothing.
+// Misbehaviours returns a handler for every kind of misbehaviour that the kit knows, so
+// that a test can loop over them at every phase. Each call makes new ones. answer is any
+// answer of the phase that contributes something. Handlers that exceed their capabilities,
+// answer too late, or answer and fail return it. If it contributes nothing, the first of
+// these are left out.
 func Misbehaviours[In any, Out hook.Output](phase hook.Phase[In, Out], answer Out) []Misbehaviour[In, Out] {
 	late, release := IgnoresCancel[In](answer)
 	again, bind := Reenters(phase)

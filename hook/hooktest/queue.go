@@ -12,34 +12,32 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Store is a queue with the journal that it keeps its records in.
+// Store is a queue and its journal.
 type Store struct {
 	Journal hook.Journal
 	Queue   hook.Queue
-	// Dump returns everything that is stored as it is stored: the bytes of the
-	// database and of its write-ahead log, for instance. Defaults to what the
-	// interfaces give back.
+	// Dump returns everything as it is stored, for example the bytes of the database and of
+	// its write-ahead log. Defaults to what the interfaces return.
 	Dump func() ([]byte, error)
 }
 
-// TestQueue holds an implementation of [hook.Queue] against everything that the
-// interface promises. open returns an empty queue with room for capacity jobs
-// that wait, and an empty journal. Clean up with t.Cleanup.
+// TestQueue checks an implementation of [hook.Queue] against everything that the interface
+// promises. open returns an empty queue with room for capacity waiting jobs, and an empty
+// journal. Clean up with t.Cleanup.
 //
-// What was stored can only be seen through optional interfaces: the record in a
-// [hook.ListJournal], the number of jobs in a [hook.StatQueue], the jobs
-// themselves in a [hook.ClaimQueue]. Rules that need one which is not there are
-// skipped.
+// What was stored can be seen only through optional interfaces: the record in a
+// [hook.ListJournal], the number of jobs in a [hook.StatQueue], the jobs themselves in a
+// [hook.ClaimQueue]. Rules that need a missing one are skipped.
 //
-// Times may come back rounded to a microsecond. The suite goes by the machine's
-// clock and waits a fraction of a second for jobs to become due, so that it can
-// hold databases to it which have a clock of their own.
+// Times may be rounded to a microsecond. The suite uses the machine's clock and waits a
+// fraction of a second for jobs to become due, so that it works with databases that have
+// their own clock.
 func TestQueue(t *testing.T, open func(t testing.TB, capacity int) Store) {
 	t.Helper()
 	testRules(t, queueRules(), func(testing.TB) queueSubject { return queueSubject{open, patience} })
 }
 
-// queueRules is every rule of the suite.
+// queueRules returns every rule of the suite.
 func queueRules() []rule[queueSubject] {
 	return slices.Concat(enqueueRules, claimRules, settleRules, statRules, parallelQueueRules)
 }
@@ -50,20 +48,20 @@ type queueSubject struct {
 	patience  time.Duration
 }
 
-// open opens a queue that has room for capacity jobs.
+// open opens a queue with room for capacity jobs.
 func (s queueSubject) open(t testing.TB, capacity int) *queueCase {
 	t.Helper()
 	return &queueCase{Store: s.openStore(t, capacity), patience: s.patience}
 }
 
-// queueCase is one queue that is held against a rule.
+// queueCase is one queue that a rule checks.
 type queueCase struct {
 	Store
 	patience time.Duration
 	asked    atomic.Int64
 }
 
-// enqueueRules say what Enqueue stores, and what it refuses.
+// enqueueRules describe what Enqueue stores and refuses.
 var enqueueRules = []rule[queueSubject]{
 	{"a record and its jobs are stored together", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
@@ -204,7 +202,7 @@ var enqueueRules = []rule[queueSubject]{
 	}},
 }
 
-// sampleJob is a job whose id and key are made of a name.
+// sampleJob returns a job whose id and key are made from a name.
 func sampleJob(name string) hook.Job {
 	return hook.Job{
 		Handler: "sample", Reference: "transcript:1", Key: "key:" + name, ID: name, Subscription: "sample", Phase: "test.phase",
@@ -212,14 +210,14 @@ func sampleJob(name string) hook.Job {
 	}
 }
 
-// duplicateOfOne is another job with the key of the sample job "one".
+// duplicateOfOne returns another job with the key of the sample job "one".
 func duplicateOfOne() hook.Job {
 	job := sampleJob("one")
 	job.ID = "one-duplicate"
 	return job
 }
 
-// ask is the record of one more run that asks for jobs.
+// ask returns the record of a new run that schedules jobs.
 func (q *queueCase) ask() hook.Run {
 	n := int(q.asked.Add(1))
 	return sampleRun(fmt.Sprintf("asked-%d", n), hook.Completed, n)
@@ -233,8 +231,7 @@ func (q *queueCase) accept(t testing.TB, asked hook.Run, jobs ...hook.Job) {
 	}
 }
 
-// refuse enqueues what must be refused, with an error that is want unless want
-// is nil.
+// refuse enqueues what must be refused, with the error want, or any error if want is nil.
 func (q *queueCase) refuse(t testing.TB, want error, asked hook.Run, jobs ...hook.Job) {
 	t.Helper()
 	err := q.Queue.Enqueue(context.Background(), asked, jobs)
@@ -246,7 +243,7 @@ func (q *queueCase) refuse(t testing.TB, want error, asked hook.Run, jobs ...hoo
 	}
 }
 
-// wantWaiting asserts how many jobs wait, if the queue tells.
+// wantWaiting asserts how many jobs wait, if the queue has statistics.
 func (q *queueCase) wantWaiting(t testing.TB, want int) {
 	t.Helper()
 	if stats, ok := q.Queue.(hook.StatQueue); ok {
@@ -260,7 +257,7 @@ func (q *queueCase) wantWaiting(t testing.TB, want int) {
 	}
 }
 
-// claimer returns the queue as one that hands out jobs, or skips the rule.
+// claimer returns the queue as a ClaimQueue, or skips the rule.
 func (q *queueCase) claimer(t testing.TB) hook.ClaimQueue {
 	t.Helper()
 	claimer, ok := q.Queue.(hook.ClaimQueue)
@@ -270,7 +267,7 @@ func (q *queueCase) claimer(t testing.TB) hook.ClaimQueue {
 	return claimer
 }
 
-// claim takes a job, which must be due or become due soon.
+// claim claims a job, which must be due or become due soon.
 func (q *queueCase) claim(t testing.TB) hook.Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), q.patience)
@@ -305,7 +302,7 @@ func (q *queueCase) wantNoClaim(t testing.TB) {
 	}
 }
 
-// attempt is the record of how an attempt at a job ended.
+// attempt returns the final record of an attempt at a job.
 func attempt(job hook.Job, state hook.State) hook.Run {
 	run := sampleRun(fmt.Sprintf("%s.%d", job.ID, job.Attempt), state, 1000+job.Attempt)
 	run.Job, run.Key, run.Attempt, run.Execution = job.ID, job.Key, job.Attempt, hook.Background

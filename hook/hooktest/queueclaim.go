@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// claimRules say what Claim hands out, and when.
+// claimRules describe which jobs Claim returns, and when.
 var claimRules = []rule[queueSubject]{
 	{"jobs are claimed in order of their due time", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
@@ -84,7 +84,7 @@ var claimRules = []rule[queueSubject]{
 	}},
 }
 
-// settleRules say what becomes of a job when an attempt has ended.
+// settleRules describe what happens to a job after an attempt.
 var settleRules = []rule[queueSubject]{
 	{"settling stores how the attempt ended", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
@@ -194,7 +194,7 @@ var settleRules = []rule[queueSubject]{
 	}},
 }
 
-// statRules say what Stats tells.
+// statRules describe what Stats returns.
 var statRules = []rule[queueSubject]{
 	{"the depth follows the jobs", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 5)
@@ -234,7 +234,7 @@ var statRules = []rule[queueSubject]{
 	}},
 }
 
-// stats asks the queue for its depth, or skips the rule.
+// stats returns the queue's statistics, or skips the rule.
 func (q *queueCase) stats(t testing.TB) hook.QueueStats {
 	t.Helper()
 	queue, ok := q.Queue.(hook.StatQueue)
@@ -248,7 +248,7 @@ func (q *queueCase) stats(t testing.TB) hook.QueueStats {
 	return stats
 }
 
-// wantStats asserts the depth, whatever the age.
+// wantStats asserts the depth, and ignores the age.
 func (q *queueCase) wantStats(t testing.TB, want hook.QueueStats) {
 	t.Helper()
 	got := q.stats(t)
@@ -258,7 +258,7 @@ func (q *queueCase) wantStats(t testing.TB, want hook.QueueStats) {
 	}
 }
 
-// parallelQueueRules say what holds when many use the queue at once.
+// parallelQueueRules check the use of a queue by many goroutines at once.
 var parallelQueueRules = []rule[queueSubject]{
 	{"many ask for one key and it is stored once", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 64)

@@ -11,20 +11,20 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// TestWorkQueue holds an implementation of [hook.WorkQueue] against everything
-// that the interface promises beyond [hook.Queue], for which there is
-// [TestQueue]. open returns an empty queue with room for capacity jobs that wait
-// and so many workers, and an empty journal. Clean up with t.Cleanup.
+// TestWorkQueue checks an implementation of [hook.WorkQueue] against everything that the
+// interface promises beyond [hook.Queue]; use [TestQueue] for that. open returns an empty
+// queue with room for capacity waiting jobs and with so many workers, and an empty journal.
+// Clean up with t.Cleanup.
 //
-// A queue that gives work under way some time when it is told to stop should
-// give it a fraction of a second here. What becomes of work whose process dies
-// is beyond this suite: no interface tells.
+// A queue that gives running work some time when it is stopped should give it a fraction of
+// a second here. The suite does not check what happens when a process dies: no interface
+// shows that.
 func TestWorkQueue(t *testing.T, open func(t testing.TB, capacity, workers int) Store) {
 	t.Helper()
 	testRules(t, workRules(), func(testing.TB) workSubject { return workSubject{open, patience} })
 }
 
-// workRules is every rule of the suite.
+// workRules returns every rule of the suite.
 func workRules() []rule[workSubject] {
 	return slices.Concat(performRules, againRules, keyRules, stopRules, workerRules)
 }
@@ -35,7 +35,7 @@ type workSubject struct {
 	patience  time.Duration
 }
 
-// open opens a queue that has room for capacity jobs, and workers.
+// open opens a queue with room for capacity jobs, and with workers.
 func (s workSubject) open(t testing.TB, capacity, workers int) *workCase {
 	t.Helper()
 	store := s.openStore(t, capacity, workers)
@@ -46,22 +46,22 @@ func (s workSubject) open(t testing.TB, capacity, workers int) *workCase {
 	return &workCase{queueCase{Store: store, patience: s.patience}, queue}
 }
 
-// workCase is one queue that is held against a rule.
+// workCase is one queue that a rule checks.
 type workCase struct {
 	queueCase
 	queue hook.WorkQueue
 }
 
-// performer is what Work is given.
+// performer is the function that Work gets.
 type performer func(ctx context.Context, job hook.Job) (hook.Run, time.Time)
 
-// ends is an attempt that ends at once, for good.
+// ends is an attempt that ends at once and is final.
 func ends(state hook.State) performer {
 	return func(_ context.Context, job hook.Job) (hook.Run, time.Time) { return attempt(job, state), time.Time{} }
 }
 
-// failsUntil fails attempts until the given one, which completes. again tells when
-// a job is due again.
+// failsUntil fails attempts until the given one, which completes. again returns when a job
+// is due again.
 func failsUntil(last int, again func() time.Time) performer {
 	return func(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 		if job.Attempt < last {
@@ -71,7 +71,7 @@ func failsUntil(last int, again func() time.Time) performer {
 	}
 }
 
-// waitsFor is an attempt that waits until it is released, or told to stop.
+// waitsFor is an attempt that waits until it is released or stopped.
 func waitsFor(release <-chan struct{}) performer {
 	return func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		select {
@@ -87,7 +87,7 @@ func waitsFor(release <-chan struct{}) performer {
 	}
 }
 
-// interrupted is how an attempt ends that was told to stop.
+// interrupted returns the record of an attempt that was stopped.
 func interrupted(job hook.Job) (hook.Run, time.Time) {
 	if !job.Idempotent {
 		return attempt(job, hook.Interrupted), time.Time{}
@@ -115,7 +115,7 @@ func (q *workCase) work(t testing.TB, perform performer) *shift {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &shift{q: q, cancel: cancel, attempts: make(chan begun, 1024), over: make(chan struct{})}
-	go func() { // ends when the shift is told to
+	go func() { // ends when the shift is stopped
 		defer close(s.over)
 		s.err = q.queue.Work(ctx, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 			s.attempts <- begun{job, time.Now()}
@@ -126,7 +126,7 @@ func (q *workCase) work(t testing.TB, perform performer) *shift {
 	return s
 }
 
-// ended tells the shift to stop and reports whether it did.
+// ended stops the shift and reports whether it ended.
 func (s *shift) ended() bool {
 	s.cancel()
 	select {
@@ -137,7 +137,7 @@ func (s *shift) ended() bool {
 	}
 }
 
-// stop ends the shift, which settles what is under way.
+// stop ends the shift, which settles running work.
 func (s *shift) stop(t testing.TB) {
 	t.Helper()
 	switch {
@@ -162,7 +162,7 @@ func (s *shift) next(t testing.TB) begun {
 	return begun{}
 }
 
-// want waits for the next attempt and asserts whose it is.
+// want waits for the next attempt and asserts its job.
 func (s *shift) want(t testing.TB, id string, number int) {
 	t.Helper()
 	if got := s.next(t); got.ID != id || got.Attempt != number {
@@ -180,8 +180,7 @@ func (s *shift) wantNone(t testing.TB) {
 	}
 }
 
-// wantAttempts asserts how the attempts at a job are recorded, the first one
-// first.
+// wantAttempts asserts how the attempts at a job are recorded, in order.
 func (q *workCase) wantAttempts(t testing.TB, job string, states ...hook.State) {
 	t.Helper()
 	var got []hook.State
@@ -196,7 +195,7 @@ func (q *workCase) wantAttempts(t testing.TB, job string, states ...hook.State) 
 	}
 }
 
-// performRules say what is performed, when, and what is recorded of it.
+// performRules describe what is performed, when, and what is recorded.
 var performRules = []rule[workSubject]{
 	{"a job is performed with every field", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
@@ -314,7 +313,7 @@ var performRules = []rule[workSubject]{
 	}},
 }
 
-// workerRules say what holds when there are several workers.
+// workerRules check a queue with several workers.
 var workerRules = []rule[workSubject]{
 	{"as many jobs are under way as there are workers", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 3)

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// againRules say what becomes of a job when an attempt has ended.
+// againRules describe what happens to a job after an attempt.
 var againRules = []rule[workSubject]{
 	{"a job that is due again is performed again, and each attempt recorded", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
@@ -71,7 +71,7 @@ var againRules = []rule[workSubject]{
 	}},
 }
 
-// keyRules say what becomes of the key of a job.
+// keyRules describe what happens to the key of a job.
 var keyRules = []rule[workSubject]{
 	{"a key that has succeeded is not performed again", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
@@ -116,7 +116,7 @@ var keyRules = []rule[workSubject]{
 	}},
 }
 
-// stopRules say how work ends.
+// stopRules describe how work ends.
 var stopRules = []rule[workSubject]{
 	{"work ends with its context", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)

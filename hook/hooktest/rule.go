@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// rule is one thing that an implementation must do. Its name says what. S is
-// what it is held against: a subject that was opened for this rule alone.
+// rule is one thing that an implementation must do. Its name says what. S is the subject
+// that is opened for this rule.
 type rule[S any] struct {
 	name  string
 	check func(t testing.TB, s S)
 }
 
-// patience is how long a rule waits for something that must happen, and pause
-// how long it looks for something that must not.
+// patience is how long a rule waits for something that must happen. pause is how long it
+// waits for something that must not happen.
 const (
 	patience = 10 * time.Second
 	pause    = 50 * time.Millisecond

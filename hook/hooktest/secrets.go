@@ -16,16 +16,14 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// TestSecrets plants secrets wherever a program says something that must not be
-// stored: in inputs, labels, answers, errors and their causes, panics, cancels,
-// rewritings, fallbacks and malformed jobs. It runs them through every
-// execution and failure mode, stores everything in the journal and the queue
-// that open returns, and searches what they hold for the secrets. It also looks
-// for what may be stored, so that a search which finds nothing means something.
+// TestSecrets puts secrets wherever a program has text that must not be stored: in inputs,
+// labels, answers, errors and their causes, panics, cancellations, rewrites, fallbacks and
+// malformed jobs. It uses every execution and failure mode, stores everything in the
+// journal and the queue that open returns, and searches their content for the secrets. It
+// also searches for text that may be stored, so that an empty result means something.
 //
-// It searches what the journal lists, the jobs that the queue was given and
-// hands out, and what Store.Dump returns. The store needs room for 2,000 runs
-// and 500 jobs.
+// It searches what the journal lists, the jobs that the queue got and returns, and what
+// Store.Dump returns. The store needs room for 2,000 runs and 500 jobs.
 func TestSecrets(t *testing.T, open func(t testing.TB) Store) {
 	t.Helper()
 	checkSecrets(t, open(t))
@@ -40,17 +38,16 @@ const (
 
 var plantedWord = regexp.MustCompile(`(?:` + secretMark + `|` + safeMark + `)[a-z0-9-]*`)
 
-// safeWords are the texts that must be stored, because a handler vouched for
-// them.
+// safeWords are the texts that must be stored, because a handler marked them as safe.
 var safeWords = []string{safe("audit"), safe("error"), safe("job-audit")}
 
-// secret is a text that must not be stored. It says where it was planted.
+// secret returns a text that must not be stored. It says where it was put.
 func secret(where string) string { return secretMark + where }
 
-// safe is a text that may be stored.
+// safe returns a text that may be stored.
 func safe(where string) string { return safeMark + where }
 
-// checkSecrets plays every scene and searches the store.
+// checkSecrets runs every scene and searches the store.
 func checkSecrets(t testing.TB, store Store) {
 	t.Helper()
 	scenes := secretScenes()
@@ -125,15 +122,15 @@ func (play *secretPlay) scene(t testing.TB, s secretScene) {
 	ended := make(chan struct{})
 	go func() { // ends with the dispatch, or earlier by Goexit
 		defer close(ended)
-		_, _ = s.phase.Dispatch(ctx, play.snap, in) // what is stored counts, not the outcome
+		_, _ = s.phase.Dispatch(ctx, play.snap, in) // only what is stored counts, not the outcome
 	}()
 	if !endedWithin(ended, patience) {
 		t.Fatalf("hooktest: %s at %s does not end", s.sub.ID(), s.phase.Name())
 	}
 }
 
-// performJobs runs what was queued, once each, and settles it. Half of what
-// failed is left in the queue.
+// performJobs runs each queued job once and settles it. Half of the failed ones are left in
+// the queue.
 func (play *secretPlay) performJobs(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -146,7 +143,7 @@ func (play *secretPlay) performJobs(t testing.TB) {
 	}
 	claimer, ok := play.store.Queue.(hook.ClaimQueue)
 	for i := 0; ; i++ {
-		jobs := play.queue.all() // background work can ask for more
+		jobs := play.queue.all() // background work can schedule more
 		if i == len(jobs) {
 			return
 		}
@@ -179,8 +176,8 @@ func (play *secretPlay) append(ctx context.Context, t testing.TB, runs ...hook.R
 	}
 }
 
-// elsewhere performs background work in runtimes that did not queue it, and
-// that cannot find its input again.
+// elsewhere performs background work in runtimes that did not queue it, and that cannot
+// find its input.
 func (play *secretPlay) elsewhere(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
@@ -203,8 +200,8 @@ func (play *secretPlay) elsewhere(t testing.TB) {
 	}
 }
 
-// search looks through everything the store holds. It returns the planted words
-// with the first place of each.
+// search searches everything in the store. It returns the words that it found, with the
+// first place of each.
 func (play *secretPlay) search(t testing.TB) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -238,7 +235,7 @@ func (play *secretPlay) search(t testing.TB) map[string]string {
 	return found
 }
 
-// spelledOut is a record as JSON, with what JSON leaves out.
+// spelledOut returns a record as JSON, with the fields that JSON leaves out.
 func spelledOut(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -252,7 +249,7 @@ func spelledOut(v any) []byte {
 	return text
 }
 
-// watchedQueue passes jobs on and remembers what it was given.
+// watchedQueue forwards jobs and remembers them.
 type watchedQueue struct {
 	hook.Queue
 	claimed []hook.Job // for the test's goroutine alone

@@ -27,7 +27,7 @@ type secretAnswer struct {
 	jobs                   []hook.Job
 }
 
-// Answer tells the runtime what the answer asks for.
+// Answer returns what the answer asks for.
 func (a secretAnswer) Answer() *hook.Answer {
 	answer := &hook.Answer{Audit: a.audit, Jobs: a.jobs}
 	if a.deny != "" {
@@ -95,7 +95,7 @@ type secretScene struct {
 	cancelled bool // before the dispatch
 }
 
-// secretBehaviour is a handler that knows secrets, and how it is subscribed.
+// secretBehaviour is a handler with secrets, and the options of its subscription.
 type secretBehaviour struct {
 	name      string
 	handle    func(ctx context.Context, in secretInput) (secretAnswer, error)
@@ -105,8 +105,8 @@ type secretBehaviour struct {
 	brief     bool // one failure mode is enough
 }
 
-// secretScenes plays every behaviour in every execution and failure mode that a
-// kind of phase allows.
+// secretScenes returns every behaviour in every execution and failure mode that a kind of
+// phase allows.
 func secretScenes() []secretScene {
 	var scenes []secretScene
 	for _, phase := range []secretPhase{secretGate, secretCollect, secretObserve} {
@@ -128,7 +128,7 @@ func secretScenes() []secretScene {
 	return scenes
 }
 
-// secretExecutions are the executions and failure modes of a phase.
+// secretExecutions returns the executions and failure modes of a phase.
 func secretExecutions(phase secretPhase) []hook.Options {
 	modes := []hook.Failure{hook.Open}
 	if phase.Info().Kind != hook.Observe {
@@ -155,8 +155,8 @@ func isPlain(opts hook.Options) bool {
 	return opts.Failure == hook.Open && !opts.Concurrent && (opts.Execution != hook.Blocking || opts.Timeout == 0)
 }
 
-// mergeOptions adds what a behaviour needs to an execution, and reports whether
-// the two go together.
+// mergeOptions adds what a behaviour needs to an execution, and reports whether the two are
+// compatible.
 func mergeOptions(opts *hook.Options, needs hook.Options) bool {
 	waits := opts.Execution == hook.Blocking || opts.Execution == hook.Deadline
 	if needs.Capabilities != 0 {
@@ -176,7 +176,7 @@ func mergeOptions(opts *hook.Options, needs hook.Options) bool {
 	return true
 }
 
-// secretBehaviours is every way to let a secret slip.
+// secretBehaviours returns every way to leak a secret.
 func secretBehaviours() []secretBehaviour {
 	all := []secretBehaviour{
 		{name: "contributes", handle: says(secretAnswer{
@@ -229,7 +229,7 @@ func secretBehaviours() []secretBehaviour {
 	return all
 }
 
-// secretJobs are job handlers that know secrets.
+// secretJobs returns job handlers that know secrets.
 func secretJobs() []hook.JobHandler {
 	work := func(name string, run func(ctx context.Context) error) hook.JobHandler {
 		return hook.JobHandler{
@@ -266,8 +266,7 @@ func panics(value any) hook.Handler[secretInput, secretAnswer] {
 	return func(context.Context, secretInput) (secretAnswer, error) { panic(value) }
 }
 
-// schedules answers with a job whose key is that of the scene, unless it has
-// one.
+// schedules returns an answer with a job whose key is that of the scene, unless it has one.
 func schedules(job hook.Job) hook.Handler[secretInput, secretAnswer] {
 	return func(_ context.Context, in secretInput) (secretAnswer, error) {
 		own := job

@@ -8,8 +8,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// stage is what a trial takes place on: a journal and a queue that keep
-// everything.
+// stage is the journal and the queue of a trial, which keep everything.
 type stage struct {
 	journal *keptJournal
 	queue   *keptQueue
@@ -48,10 +47,10 @@ func (s *stage) install(phase hook.AnyPhase, sub hook.Subscription, o *Options) 
 	return rt, err
 }
 
-// perform runs the queued jobs, those that come of them too, once each.
+// perform runs the queued jobs, and those that they schedule, once each.
 func (s *stage) perform(ctx context.Context, rt *hook.Runtime) error {
 	for i := 0; ; i++ {
-		jobs := s.queue.all() // a job can ask for another
+		jobs := s.queue.all() // a job can schedule another
 		if i == len(jobs) {
 			return nil
 		}
@@ -64,7 +63,7 @@ func (s *stage) perform(ctx context.Context, rt *hook.Runtime) error {
 	}
 }
 
-// keptJournal keeps what goes through it to another journal, if there is one.
+// keptJournal keeps everything that is written to another journal.
 type keptJournal struct {
 	kept *hook.MemoryJournal
 	next hook.Journal
@@ -87,7 +86,7 @@ func (j *keptJournal) runs() []hook.Run {
 	return runs
 }
 
-// keptQueue keeps every job it was ever given.
+// keptQueue keeps every job that it ever got.
 type keptQueue struct {
 	journal hook.Journal
 

@@ -14,48 +14,44 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Options shape a trial. A nil *Options is valid.
+// Options are the settings of a trial. A nil *Options is valid.
 type Options struct {
 	// Runtime are the settings of the trial's runtime. Defaults to those of
-	// hook.NewRuntime, and to a queue whose jobs the trial itself performs, once
-	// each and whatever their time.
+	// hook.NewRuntime, and to a queue whose jobs the trial performs itself, once each and
+	// at once.
 	Runtime hook.RuntimeOptions
-	// Others are installed beside the subscription that is tried. Defaults to
-	// none.
+	// Others are installed together with the tried subscription. Defaults to none.
 	Others []hook.Subscription
 	// Jobs are the job handlers that answers may name. Defaults to none.
 	Jobs []hook.JobHandler
 	// Ready is called when everything is installed and before the dispatch, for
 	// handlers that need their runtime. Defaults to nothing.
 	Ready func(rt *hook.Runtime)
-	// During is called on the test's own goroutine while the dispatch is under
-	// way: to move a Clock, to let go of a handler, or to cancel the turn, which
-	// is what its argument does. Defaults to nothing.
+	// During is called on the test's own goroutine while the dispatch runs: to move a
+	// Clock, to release a handler, or to cancel the turn by calling its argument. Defaults
+	// to nothing.
 	During func(cancel context.CancelCauseFunc)
-	// Timeout bounds the trial. When it has passed, the turn is cancelled, and
-	// the test ends if even that does not bring the dispatch back. Defaults to
-	// 10 seconds.
+	// Timeout limits the trial. After it, the turn is cancelled. If the dispatch does not
+	// return then either, the test fails. Defaults to 10 seconds.
 	Timeout time.Duration
 }
 
-// Trial is what came of trying a subscription. Its methods are assertions: they
-// fail the test with a message that shows the whole trial.
+// Trial is the result of trying a subscription. Its methods are assertions: they fail the
+// test with a message that shows the whole trial.
 type Trial[In any, Out hook.Output] struct {
-	// Outcome is what the dispatch came to: Input, Output, By, Rewriters and
-	// Diagnostics. It is empty where the handler ended the dispatching
-	// goroutine.
+	// Outcome is the result of the dispatch: Input, Output, By, Rewriters and Diagnostics.
+	// It is empty if the handler ended the dispatching goroutine.
 	hook.Outcome[In, Out]
 	// Err is the error of the dispatch.
 	Err error
-	// Runs are the records of all subscriptions and jobs, the oldest first.
+	// Runs are the records of all subscriptions and jobs, oldest first.
 	Runs []hook.Run
-	// Jobs are the jobs that were queued, unless Options.Runtime has a queue of
-	// its own.
+	// Jobs are the jobs that were queued, unless Options.Runtime has its own queue.
 	Jobs []hook.Job
-	// Plan is the order in which the phase's subscriptions were to be asked.
+	// Plan is the planned order of the phase's subscriptions.
 	Plan hook.Plan
-	// Explanation says who was asked and what won. It is made from the records,
-	// so that no handler runs twice.
+	// Explanation says which handlers were called and which answer won. It is made from the
+	// records, so that no handler runs twice.
 	Explanation hook.Explanation
 
 	t        testing.TB
@@ -64,16 +60,15 @@ type Trial[In any, Out hook.Output] struct {
 	panicked string // a fault of the phase, with its stack
 }
 
-// grace is how long a cancelled trial may take to come back.
+// grace is how long a cancelled trial may take to return.
 const grace = time.Second
 
-// errGoexit stands for an outcome that never came.
+// errGoexit replaces an outcome that never came.
 var errGoexit = errors.New("the handler ended the dispatching goroutine with runtime.Goexit")
 
-// Try installs one subscription in a runtime of its own, dispatches one input
-// to its phase, waits for everything that the dispatch set going, and returns
-// what came of it. The test ends if the subscription cannot be installed or
-// the dispatch does not come back.
+// Try installs one subscription in its own runtime, dispatches one input to its phase,
+// waits for everything that the dispatch started, and returns the result. The test fails if
+// the subscription cannot be installed or the dispatch does not return.
 func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub hook.Subscription, in In, opts *Options) *Trial[In, Out] {
 	t.Helper()
 	var o Options
@@ -98,7 +93,7 @@ func Try[In any, Out hook.Output](t testing.TB, phase hook.Phase[In, Out], sub h
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	ended := make(chan struct{})
-	go func() { // ends with the dispatch; a handler that ignores its context can leave it behind
+	go func() { // ends with the dispatch; abandoned if a handler ignores its context
 		defer close(ended)
 		trial.run(ctx, phase, rt, stage, in)
 	}()
@@ -139,7 +134,7 @@ func (trial *Trial[In, Out]) run(ctx context.Context, phase hook.Phase[In, Out],
 			trial.Err = err
 		}
 	}
-	keep(rt.Drain(ctx)) // waits for the runs that nobody waited for
+	keep(rt.Drain(ctx)) // waits for detached runs
 	keep(snapshot.Release(context.WithoutCancel(ctx)))
 	keep(stage.perform(ctx, rt))
 	trial.Jobs = stage.queue.all()
@@ -147,7 +142,7 @@ func (trial *Trial[In, Out]) run(ctx context.Context, phase hook.Phase[In, Out],
 	trial.explain()
 }
 
-// explain tells from the records how the dispatch went.
+// explain explains the dispatch from the records.
 func (trial *Trial[In, Out]) explain() {
 	x := hook.Explanation{Phase: trial.Plan.Phase, Kind: trial.Plan.Kind}
 	if all := hook.ExplainRuns(trial.Plan, trial.Runs); len(all) > 0 {
@@ -171,8 +166,8 @@ func (trial *Trial[In, Out]) explain() {
 	trial.Explanation = x
 }
 
-// String shows the whole trial: who was asked, what was recorded, and what went
-// wrong.
+// String shows the whole trial: which handlers were called, what was recorded, and what
+// went wrong.
 func (trial *Trial[In, Out]) String() string {
 	var b strings.Builder
 	b.WriteString(trial.Explanation.String())
@@ -201,9 +196,9 @@ func endedWithin(ended <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Run is the record of the subscription that was tried: the newest one, which
-// for background work is its attempt. It is zero and false if the subscription
-// left no record, because it did not match.
+// Run returns the record of the tried subscription: the newest one, which for background
+// work is its attempt. It reports false if there is no record, because the subscription did
+// not match.
 func (trial *Trial[In, Out]) Run() (hook.Run, bool) {
 	for _, r := range slices.Backward(trial.Runs) {
 		if r.Subscription == trial.id && r.Phase == trial.phase && r.JobHandler == "" {

@@ -136,9 +136,9 @@ func (t *teletype) typed(line string) tea.Cmd {
 	}
 	switch strings.ToLower(line) {
 	case "y", "yes":
-		return m.allow(belay.Scope{})
+		return m.allow(belay.ApprovalScope{})
 	case "s":
-		return m.allow(belay.Scope{Kind: belay.ScopeSession})
+		return m.allow(belay.ApprovalScope{Kind: belay.ScopeSession})
 	case "p":
 		if m.desk.waiting[0].advice.Pattern != "" {
 			m.typed(draftPattern, "")

@@ -92,7 +92,7 @@ func (m *model) next() {
 }
 
 // allow answers the first question with a yes that reaches so far.
-func (m *model) allow(scope belay.Scope) tea.Cmd {
+func (m *model) allow(scope belay.ApprovalScope) tea.Cmd {
 	return m.decide(belay.Decision{Allow: true, Scope: scope})
 }
 
@@ -117,7 +117,7 @@ func (m *model) allowLike(pattern string) tea.Cmd {
 			return nil
 		}
 	}
-	return m.allow(belay.Scope{Kind: belay.ScopePattern, Pattern: pattern})
+	return m.allow(belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: pattern})
 }
 
 // decide answers the first question.
@@ -168,9 +168,9 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 		d.fault = ""
 		return nil, false // it is typed
 	case key == "y" || key == "Y":
-		return m.allow(belay.Scope{}), true
+		return m.allow(belay.ApprovalScope{}), true
 	case key == "s" || key == "S":
-		return m.allow(belay.Scope{Kind: belay.ScopeSession}), true
+		return m.allow(belay.ApprovalScope{Kind: belay.ScopeSession}), true
 	case (key == "p" || key == "P") && d.waiting[0].advice.Pattern != "":
 		m.typed(draftPattern, d.waiting[0].advice.Pattern)
 		return nil, true

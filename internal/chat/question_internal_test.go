@@ -56,12 +56,12 @@ func TestQuestionAnswers(t *testing.T) {
 		want *belay.Decision
 	}{
 		{"y allows", []string{"y"}, &belay.Decision{Allow: true}},
-		{"s allows in this session", []string{"s"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopeSession}}},
+		{"s allows in this session", []string{"s"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopeSession}}},
 		{"p asks for a pattern", []string{"p"}, nil},
-		{"p offers one", []string{"p", "enter"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(rm *)"}}},
-		{"the pattern can be changed", []string{"p", "backspace", "backspace", "-rf build)", "enter"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf build)"}}},
+		{"p offers one", []string{"p", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(rm *)"}}},
+		{"the pattern can be changed", []string{"p", "backspace", "backspace", "-rf build)", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf build)"}}},
 		{"a pattern that will not do is no answer", []string{"p", "ctrl+u", "read", "enter"}, nil},
-		{"it can be changed again", []string{"p", "ctrl+u", "read", "enter", "ctrl+u", "shell(rm -rf *)", "enter"}, &belay.Decision{Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf *)"}}},
+		{"it can be changed again", []string{"p", "ctrl+u", "read", "enter", "ctrl+u", "shell(rm -rf *)", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf *)"}}},
 		{"s is a letter in a pattern", []string{"p", "s"}, nil},
 		{"esc goes back from the pattern", []string{"p", "x", "esc", "y"}, &belay.Decision{Allow: true}},
 		{"esc denies", []string{"esc"}, &belay.Decision{}},
@@ -216,8 +216,8 @@ func TestDecisionsAreLines(t *testing.T) {
 	part := b.calls("1", "shell", `{}`)
 	for _, d := range []belay.Decision{
 		{Allow: true, By: "policy", Reason: "it is Monday"},
-		{Allow: true, By: "ada", Scope: belay.Scope{Kind: belay.ScopeSession}},
-		{Allow: true, By: "ada", Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(ls *)"}},
+		{Allow: true, By: "ada", Scope: belay.ApprovalScope{Kind: belay.ScopeSession}},
+		{Allow: true, By: "ada", Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(ls *)"}},
 		{By: "expiry", Reason: "nobody decided in time"},
 	} {
 		b.event(belay.Event{Kind: belay.EventApprovalDecided, Call: part, Approval: &belay.Approval{Tool: "shell", Decided: &d}})

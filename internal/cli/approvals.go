@@ -318,14 +318,14 @@ func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 }
 
 // scopeOf reads a scope.
-func scopeOf(word string) belay.Scope {
+func scopeOf(word string) belay.ApprovalScope {
 	switch word = strings.TrimSpace(word); word {
 	case "", "once":
-		return belay.Scope{}
+		return belay.ApprovalScope{}
 	case string(belay.ScopeSession):
-		return belay.Scope{Kind: belay.ScopeSession}
+		return belay.ApprovalScope{Kind: belay.ScopeSession}
 	default:
-		return belay.Scope{Kind: belay.ScopePattern, Pattern: word}
+		return belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: word}
 	}
 }
 

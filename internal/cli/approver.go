@@ -114,7 +114,7 @@ func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Ad
 			a.remarkf("  %s", a.onErr.yellow(oneLine(err.Error())))
 			continue
 		}
-		d.Allow, d.Scope = true, belay.Scope{Kind: belay.ScopePattern, Pattern: line}
+		d.Allow, d.Scope = true, belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: line}
 		return d, nil
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/policy"
 	"github.com/belay-run/belay/sandbox"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
@@ -138,7 +139,7 @@ func (f *floor) Covers(ctx context.Context, pattern string, call belay.ToolCall)
 }
 
 // of is the floor in the mode of a turn.
-func (f *floor) of(turn belay.PolicySettings) *permit.Floor {
+func (f *floor) of(turn policy.Settings) *permit.Floor {
 	return f.In(modeOfTurn(f.settings, turn))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/policy"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
@@ -188,7 +189,7 @@ func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *bela
 	if err != nil {
 		return nil, nil, err
 	}
-	var policy belay.PolicySettings
+	var policy policy.Settings
 	if open := info.State.Turn; open != nil && open.ID == approval.Turn {
 		policy = open.Policy
 	}

@@ -272,7 +272,7 @@ func (p *printer) decided(e *belay.Event, c *belay.CallPart) {
 }
 
 // reaching says how far a yes reaches, if it is further than one call.
-func reaching(s belay.Scope) string {
+func reaching(s belay.ApprovalScope) string {
 	switch s.Kind {
 	case belay.ScopeSession:
 		return " in this session"

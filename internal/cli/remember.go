@@ -10,14 +10,15 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/policy"
 )
 
 // What a turn was begun with is kept with it: whoever goes on with it needs no
 // flags, and a turn that was to change nothing changes nothing later.
 var (
-	turnMode     = belay.PolicyFirst[string]("belay.mode")
-	turnModeFrom = belay.PolicyFirst[string]("belay.mode_from") // the kind of its source
-	turnModel    = belay.PolicyFirst[string]("belay.model")
+	turnMode     = policy.First[string]("belay.mode")
+	turnModeFrom = policy.First[string]("belay.mode_from") // the kind of its source
+	turnModel    = policy.First[string]("belay.model")
 )
 
 // rememberTurn is the hook that keeps mode and model with each turn. It comes
@@ -49,7 +50,7 @@ func fullModelName(s *config.Loaded) string {
 // modeOfTurn is the mode that a turn is taken in. A flag decides. Without one it
 // is what the turn was begun with; settings of today count where they are tighter,
 // unless it was a flag that the turn was begun with.
-func modeOfTurn(s *config.Loaded, turn belay.PolicySettings) permit.Mode {
+func modeOfTurn(s *config.Loaded, turn policy.Settings) permit.Mode {
 	today, err := permit.ModeOf(s.Mode)
 	if err != nil {
 		today = permit.ReadOnly // settings are checked when they are read

@@ -3,9 +3,9 @@ package cli
 import (
 	"testing"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/policy"
 )
 
 func TestModeOfAResumedTurn(t *testing.T) {
@@ -41,11 +41,11 @@ func TestModeOfAResumedTurn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var policy belay.PolicySettings
+			var had policy.Settings
 			if !test.rememberNothing {
-				policy = belay.PolicySettings{turnMode.Set(test.had), turnModeFrom.Set(test.hadFrom)}
+				had = policy.Settings{turnMode.Set(test.had), turnModeFrom.Set(test.hadFrom)}
 			}
-			got := modeOfTurn(settings, policy)
+			got := modeOfTurn(settings, had)
 			if got.Name != test.name || got.Auto != test.auto || got.Ask != test.ask {
 				t.Errorf("the mode is %q %d/%d, want %q %d/%d", got.Name, got.Auto, got.Ask, test.name, test.auto, test.ask)
 			}

@@ -162,7 +162,7 @@ func (t *transcript) unanswered(ctx context.Context, store sessionStore, last *b
 }
 
 // standing says how a call stands.
-func (t *transcript) standing(c *belay.Call) string {
+func (t *transcript) standing(c *belay.CallRecord) string {
 	switch {
 	case c.Result != nil && c.Result.IsError:
 		return t.s.red(string(c.Result.Class)) + ": " + short(oneLine(c.Result.Text), t.a.width)

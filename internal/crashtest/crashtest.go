@@ -113,7 +113,7 @@ func tell(ctx context.Context, agent *belay.Agent, inbox belay.ListStore) error 
 		for a, err := range inbox.Approvals(ctx, belay.ApprovalFilter{Session: session, Pending: true}) {
 			if err == nil {
 				_, err = agent.Decide(ctx, belay.Decision{
-					Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.Scope{Kind: belay.ScopeSession}, By: "ann",
+					Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopeSession}, By: "ann",
 				})
 			}
 			if err != nil {

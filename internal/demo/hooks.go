@@ -15,11 +15,12 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 )
 
 // maxFiles is a policy key of the demo's own: of all who set it, the smallest
 // stands.
-var maxFiles = belay.PolicyMin[int]("demo.max_files")
+var maxFiles = policy.Min[int]("demo.max_files")
 
 // scanTime is how long the scanner may take.
 const scanTime = 100 * time.Millisecond

@@ -49,7 +49,7 @@ func script(played int) *scripted.Model {
 			Usage:  belay.Usage{In: 4900, CacheRead: 1700, Out: 12}, // it fills the window
 		},
 		{
-			Expect: &scripted.Expect{User: "Sum up"},
+			Expect: &scripted.Expect{User: "Summarize"},
 			Text:   "CHANGELOG.md is tidy, with a date. /srv/www is off limits.",
 			Usage:  belay.Usage{In: 90, CacheRead: 6600, Out: 40},
 		},

@@ -144,7 +144,7 @@ func gist(m *belay.Message) string {
 		case m.Kind == belay.KindContext || m.Kind == belay.KindReminder:
 			words = append(words, unwrapped(p.Text))
 		default:
-			words = append(words, strings.TrimPrefix(p.Text, "What was said before was summed up:\n\n"))
+			words = append(words, strings.TrimPrefix(p.Text, "Summary of the conversation so far:\n\n"))
 		}
 	}
 	line, _, _ := strings.Cut(strings.Join(words, " "), "\n")

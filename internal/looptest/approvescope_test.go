@@ -67,14 +67,16 @@ func (ruleFloor) Covers(_ context.Context, pattern string, call belay.ToolCall) 
 // does is the input of a call that a rule asks about.
 func does(by, what string) string { return fmt.Sprintf(`{"by":%q,"do":%q}`, by, what) }
 
-func pattern(text string) belay.Scope { return belay.Scope{Kind: belay.ScopePattern, Pattern: text} }
+func pattern(text string) belay.ApprovalScope {
+	return belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: text}
+}
 
-var forSession = belay.Scope{Kind: belay.ScopeSession}
+var forSession = belay.ApprovalScope{Kind: belay.ScopeSession}
 
 // scopeOptions are options of an agent with the tools act and work, which note that
 // they ran, and an approver who says yes to everything, with a scope to the first
 // question, and notes who asked.
-func scopeOptions(d *diary, first belay.Scope) *belay.Options {
+func scopeOptions(d *diary, first belay.ApprovalScope) *belay.Options {
 	run := func(_ context.Context, call *belay.Invocation) (belay.Result, error) {
 		d.notef("ran %s %s", call.Tool, call.Input)
 		return belay.Result{Text: "done"}, nil
@@ -106,14 +108,14 @@ func TestScopes(t *testing.T) {
 	type step struct{ tool, input string }
 	for _, test := range []struct {
 		rule   string
-		scope  belay.Scope
+		scope  belay.ApprovalScope
 		change func(*belay.Options)
 		then   step // after act does "one" with a yes
 		asker  string
 		fault  bool // the scope is told to be at fault
 	}{
-		{"once is for one call", belay.Scope{}, nil, step{"act", does("r", "one")}, "r", false},
-		{"once can be said", belay.Scope{Kind: "once"}, nil, step{"act", does("r", "one")}, "r", false},
+		{"once is for one call", belay.ApprovalScope{}, nil, step{"act", does("r", "one")}, "r", false},
+		{"once can be said", belay.ApprovalScope{Kind: "once"}, nil, step{"act", does("r", "one")}, "r", false},
 		{"session is for every input", forSession, nil, step{"act", does("r", "two")}, "", false},
 		{"session is for one tool", forSession, nil, step{"work", does("r", "one")}, "r", false},
 		{"session is for one asker", forSession, nil, step{"act", does("other", "one")}, "other", false},
@@ -125,7 +127,7 @@ func TestScopes(t *testing.T) {
 		{"a pattern that cannot be read is for one call", pattern("act(o"), nil, step{"act", does("r", "one")}, "r", true},
 		{"a pattern whose reading panics is for one call", pattern("panic"), nil, step{"act", does("r", "one")}, "r", true},
 		{"a pattern that does not cover its own call is for one call", pattern("act(x*)"), nil, step{"act", does("r", "x")}, "r", true},
-		{"a kind that is none is for one call", belay.Scope{Kind: "for ever"}, nil, step{"act", does("r", "one")}, "r", true},
+		{"a kind that is none is for one call", belay.ApprovalScope{Kind: "for ever"}, nil, step{"act", does("r", "one")}, "r", true},
 		{"without a grammar a pattern names tools", pattern("[aw]*"), noGrammar, step{"work", does("r", "two")}, "", false},
 		{"without a grammar a pattern over inputs is for one call", pattern("act(o*)"), noGrammar, step{"act", does("r", "one")}, "r", true},
 		{"without a grammar a pattern that cannot be read is for one call", pattern("[a"), noGrammar, step{"act", does("r", "one")}, "r", true},
@@ -153,7 +155,7 @@ func TestScopes(t *testing.T) {
 				t.Errorf("the diagnostics are %+v", all.Diagnostics)
 			}
 			for _, diagnostic := range all.Diagnostics {
-				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "for its call alone") {
+				if diagnostic.Code != codes.ApprovalScope || diagnostic.Level != codes.LevelWarn || !strings.Contains(diagnostic.Message, "covers only its call") {
 					t.Errorf("the diagnostic is %+v", diagnostic)
 				}
 			}
@@ -199,7 +201,7 @@ func gateFor(id, what string, verdict belay.ToolVerdict) hook.Subscription {
 func TestEveryAskerIsAnswered(t *testing.T) {
 	t.Parallel()
 	var d diary
-	opts := scopeOptions(&d, belay.Scope{})
+	opts := scopeOptions(&d, belay.ApprovalScope{})
 	opts.Approver = approverFunc(func(_ context.Context, q belay.Question) (belay.Decision, error) {
 		d.notef("%s asks: %s", q.By, q.Reason)
 		return belay.Decision{Allow: true, By: "ann", Scope: forSession}, nil
@@ -293,7 +295,7 @@ func TestGrantIsOnRecord(t *testing.T) {
 		if err != nil || a.Decided == nil || !a.Decided.Allow || a.Decided.By != "ann" || a.By != "r" || a.Decided.Hash != a.Hash {
 			t.Errorf("approval %d is %+v, %v", i, a, err)
 		}
-		if i++; i == 2 && (a.Decided.Reason != "allowed before, with approval "+given.ID || a.Decided.Scope != belay.Scope{}) {
+		if i++; i == 2 && (a.Decided.Reason != "allowed before, with approval "+given.ID || a.Decided.Scope != belay.ApprovalScope{}) {
 			t.Errorf("the second was decided as %+v", a.Decided)
 		}
 	}
@@ -311,7 +313,7 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 	t.Parallel()
 	var d diary
 	store := memstore.New(nil)
-	opts := scopeOptions(&d, belay.Scope{})
+	opts := scopeOptions(&d, belay.ApprovalScope{})
 	opts.Store, opts.OnAsk, opts.Approver = store, belay.AskPark, nil
 	first, _ := newAgent(t, opts, callWith("act", does("r", "one")))
 	parked := takeTurn(t, first.Session("s").Run(t.Context(), "go"), belay.EndParked)
@@ -366,7 +368,7 @@ func TestScopeThatCannotStand(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			var d diary
-			opts := scopeOptions(&d, belay.Scope{})
+			opts := scopeOptions(&d, belay.ApprovalScope{})
 			opts.Store, opts.OnAsk, opts.Approver = store(), belay.AskPark, nil
 			agent, _ := newAgent(t, opts, callWith("act", does("r", "one")))
 			session := agent.Session("s")
@@ -374,23 +376,23 @@ func TestScopeThatCannotStand(t *testing.T) {
 			for _, test := range []struct {
 				rule  string
 				allow bool
-				scope belay.Scope
+				scope belay.ApprovalScope
 				says  string
 			}{
 				{"a pattern that cannot be read", true, pattern("act(o"), "write TOOL(BEGINNING*)"},
 				{"a pattern whose reading panics", true, pattern("panic"), "panicked"},
-				{"no pattern", true, belay.Scope{Kind: belay.ScopePattern}, "TOOL(BEGINNING*)"},
-				{"a kind that is none", true, belay.Scope{Kind: "for ever"}, "use once, session or pattern"},
-				{"a pattern without its kind", true, belay.Scope{Pattern: "act(o*)"}, "leave one of them out"},
+				{"no pattern", true, belay.ApprovalScope{Kind: belay.ScopePattern}, "TOOL(BEGINNING*)"},
+				{"a kind that is none", true, belay.ApprovalScope{Kind: "for ever"}, "use once, session or pattern"},
+				{"a pattern without its kind", true, belay.ApprovalScope{Pattern: "act(o*)"}, "leave one of them out"},
 				{"a refusal for the session", false, forSession, "leave its scope out"},
-				{"a pattern with a secret in it", true, pattern("act(TOKEN=hunter2 make*)"), "write * in its place"},
+				{"a pattern with a secret in it", true, pattern("act(TOKEN=hunter2 make*)"), "write * instead"},
 			} {
 				_, err := agent.Decide(t.Context(), belay.Decision{Approval: q.ID, Hash: q.Hash, Allow: test.allow, By: "ann", Scope: test.scope})
 				if !errors.Is(err, belay.ErrScope) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), q.ID) {
 					t.Errorf("%s: %v", test.rule, err)
 				}
 			}
-			if got := fmt.Sprint(belay.Scope{}, " ", forSession, " ", pattern("act(*)")); got != "once session act(*)" {
+			if got := fmt.Sprint(belay.ApprovalScope{}, " ", forSession, " ", pattern("act(*)")); got != "once session act(*)" {
 				t.Errorf("scopes in words: %s", got)
 			}
 			settleApproval(t, agent, q, true)
@@ -406,7 +408,7 @@ func TestScopeThatCannotStand(t *testing.T) {
 func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 	t.Parallel()
 	var d diary
-	opts := scopeOptions(&d, belay.Scope{})
+	opts := scopeOptions(&d, belay.ApprovalScope{})
 	refused, asked, withdrawn := make(chan struct{}), make(chan struct{}, 2), make(chan struct{}, 2)
 	opts.Hooks = []hook.Subscription{belay.ApprovalDecided.On("decided", func(_ context.Context, o belay.ApprovalOutcome) (belay.Note, error) {
 		if o.Reason() == "not this one" {
@@ -468,7 +470,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 func TestGrantsAreBounded(t *testing.T) {
 	t.Parallel()
 	var d diary
-	opts := scopeOptions(&d, belay.Scope{})
+	opts := scopeOptions(&d, belay.ApprovalScope{})
 	opts.Approver = approverFunc(func(_ context.Context, q belay.Question) (belay.Decision, error) {
 		d.notef("asked about %s", q.Input)
 		var what string
@@ -502,7 +504,7 @@ func TestGrantsAreBounded(t *testing.T) {
 func TestGrantsThatCoverTheSame(t *testing.T) {
 	t.Parallel()
 	var d diary
-	opts := scopeOptions(&d, belay.Scope{})
+	opts := scopeOptions(&d, belay.ApprovalScope{})
 	opts.OnAsk, opts.Approver = belay.AskPark, nil
 	agent, _ := newAgent(t, opts, scripted.Step{Calls: []scripted.Call{{Tool: "act", Input: does("r", "one")}, {Tool: "act", Input: does("r", "two")}}}, says("done"),
 		callWith("act", does("r", "three")))

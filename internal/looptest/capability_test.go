@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/policy"
 )
 
 // needing is an answer with the one capability it takes.
@@ -30,7 +31,7 @@ func answersByCapability() []needing {
 		{"a rewritten prompt needs rewrite_prompt", caseOf(belay.UserPromptSubmit), belay.RewritePrompt("other"), hook.CanRewritePrompt},
 		{"an answer in the model's place needs answer", caseOf(belay.UserPromptSubmit), belay.AnswerPrompt("answer"), hook.CanAnswer},
 		{"context at a prompt needs context", caseOf(belay.UserPromptSubmit), belay.PromptVerdict{Aside: aside}, hook.CanAddContext},
-		{"a policy needs policy", caseOf(belay.TurnPrePolicy), belay.SetPolicy(belay.PolicyAnd("k").Set(true)), hook.CanSetPolicy},
+		{"a policy needs policy", caseOf(belay.TurnPrePolicy), belay.SetPolicy(policy.And("k").Set(true)), hook.CanSetPolicy},
 		{"context besides a policy needs context", caseOf(belay.TurnPrePolicy), belay.TurnPolicy{Aside: aside}, hook.CanAddContext},
 		{"prompt context needs context", caseOf(belay.TurnPrePromptContext), belay.PromptContext{Entries: []belay.ContextEntry{{Text: text}}}, hook.CanAddContext},
 		{"prompt context after preflight needs context", caseOf(belay.TurnPostPreflightPromptContext), belay.PromptContext{Entries: []belay.ContextEntry{{Text: text}}}, hook.CanAddContext},

@@ -23,7 +23,7 @@ func counted(text string, usage belay.Usage) scripted.Step {
 	return scripted.Step{Text: text, Usage: usage}
 }
 
-const summed = "compaction: What was said before was summed up:\n\n"
+const summed = "compaction: Summary of the conversation so far:\n\n"
 
 // SPEC L-06.
 func TestCompactionByWindow(t *testing.T) {
@@ -112,7 +112,7 @@ func TestCompactionInstructions(t *testing.T) {
 	if err := s.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := last(t, seen(t, plain)).Text(); !strings.Contains(text, "Sum up this conversation") {
+	if text := last(t, seen(t, plain)).Text(); !strings.Contains(text, "Summarize this conversation") {
 		t.Errorf("by default it is asked: %q", text)
 	}
 	requests := plain.Requests()
@@ -431,7 +431,7 @@ func TestCompactionForever(t *testing.T) {
 				model := scripted.New([]scripted.Step{{Compute: func(_ context.Context, req *belay.Request) (scripted.Step, error) {
 					newest := req.Messages[len(req.Messages)-1].Text()
 					switch {
-					case strings.Contains(newest, "Sum up"):
+					case strings.Contains(newest, "Summarize"):
 						summaries++
 						return scripted.Step{Text: fmt.Sprintf("summary %d", summaries)}, nil
 					case last(t, req.Messages).Kind == belay.KindResults:

@@ -231,7 +231,7 @@ func TestDirectivesAreTold(t *testing.T) {
 	var d diary
 	agent, _ := newAgent(t, &belay.Options{Directives: []belay.Directive{directive("a", func(use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		d.notef("ran")
-		return belay.DirectiveOutcome{}, use.Controls.Emit(belay.Event{Kind: belay.EventSkillInvoked, Text: "mine", Invoked: &belay.Invoked{Name: "mine", Source: belay.SourceAgent, Args: "x"}})
+		return belay.DirectiveOutcome{}, use.Controls.Emit(belay.Event{Kind: belay.EventSkillInvoked, Text: "mine", Invoked: &belay.InvokedEvent{Name: "mine", Source: belay.SourceAgent, Args: "x"}})
 	})}})
 	var order []string
 	for event, err := range agent.Session("s").Run(t.Context(), "/a") {

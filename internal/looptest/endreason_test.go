@@ -78,7 +78,7 @@ func TestEndReasons(t *testing.T) {
 		},
 		{
 			rule: "stuck: the same call with the same result, after a warning", want: belay.EndStuck,
-			steps: []scripted.Step{calling, calling, calling, calling}, nSteps: 4, why: "again and again",
+			steps: []scripted.Step{calling, calling, calling, calling}, nSteps: 4, why: "repeated the same calls",
 		},
 		{
 			rule: "error: the model fails for good", want: belay.EndError, steps: []scripted.Step{{Fault: &scripted.Fault{Kind: belay.ModelAuth}}},

@@ -34,6 +34,8 @@ func (answersTo) Name() string { return "answers" }
 
 func (a answersTo) Binds(_, name string) bool { return name == a.name }
 
+func (a answersTo) TypedNames(string) []belay.TypedName { return nil }
+
 func (answersTo) Expand(context.Context, belay.Submission) (belay.Expansion, error) {
 	return belay.Expansion{}, nil
 }

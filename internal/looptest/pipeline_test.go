@@ -290,7 +290,7 @@ func TestDenialTellsWhoWhyAndWhatInstead(t *testing.T) {
 		{
 			"without anybody to ask the question is told",
 			belay.Options{Hooks: []hook.Subscription{gateOf("ask", belay.Ask("it deletes files"))}},
-			`Denied by "belay": it deletes files (ask asks for a person's approval, and nobody is here to give it)` + instead,
+			`Denied by "belay": it deletes files (ask asks for approval, and nobody can be asked here)` + instead,
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -14,16 +14,17 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/policy"
 )
 
 // One key of each rule.
 var (
-	mayWrite = belay.PolicyAnd("may_write")
-	maxFiles = belay.PolicyMin[int]("max_files")
-	maxName  = belay.PolicyMin[string]("max_name")
-	topics   = belay.PolicyUnion[string]("topics")
-	model    = belay.PolicyFirst[string]("model")
-	route    = belay.PolicyFirst[map[string]int]("route")
+	mayWrite = policy.And("may_write")
+	maxFiles = policy.Min[int]("max_files")
+	maxName  = policy.Min[string]("max_name")
+	topics   = policy.Union[string]("topics")
+	model    = policy.First[string]("model")
+	route    = policy.First[map[string]int]("route")
 )
 
 // mergePolicies dispatches policies in plan order.
@@ -48,7 +49,7 @@ func fromFile(t testing.TB, policy string) belay.TurnPolicy {
 }
 
 // readPolicy is every value of the policy as the keys read it.
-func readPolicy(p belay.PolicySettings) map[string]any {
+func readPolicy(p policy.Settings) map[string]any {
 	got := map[string]any{}
 	if v, ok := mayWrite.Value(p); ok {
 		got["may_write"] = v
@@ -100,8 +101,8 @@ func TestPolicyKeysMergeByTheirRule(t *testing.T) {
 		{"a value that the key cannot read does not stand against one that it can", []belay.TurnPolicy{fromFile(t, `{"max_files": "many"}`), set(maxFiles.Set(2))}, map[string]any{"max_files": 2}, 1},
 		{"nor does it replace one", []belay.TurnPolicy{set(maxFiles.Set(2)), fromFile(t, `{"max_files": "many"}`)}, map[string]any{"max_files": 2}, 1},
 		{"a value that the key cannot read is none", []belay.TurnPolicy{fromFile(t, `{"max_files": "many"}`)}, map[string]any{}, 0},
-		{"keys of one name and another rule clash", []belay.TurnPolicy{set(maxFiles.Set(5)), set(belay.PolicyFirst[int]("max_files").Set(2))}, map[string]any{"max_files": 5}, 1},
-		{"keys of one name and another type clash", []belay.TurnPolicy{set(maxFiles.Set(5)), set(belay.PolicyMin[string]("max_files").Set("2"))}, map[string]any{"max_files": 5}, 1},
+		{"keys of one name and another rule clash", []belay.TurnPolicy{set(maxFiles.Set(5)), set(policy.First[int]("max_files").Set(2))}, map[string]any{"max_files": 5}, 1},
+		{"keys of one name and another type clash", []belay.TurnPolicy{set(maxFiles.Set(5)), set(policy.Min[string]("max_files").Set("2"))}, map[string]any{"max_files": 5}, 1},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +151,7 @@ func TestPolicyConflictsQuoteNoValues(t *testing.T) {
 // SPEC H-08, H-17
 func TestPolicyValuesAreCopies(t *testing.T) {
 	t.Parallel()
-	nested := belay.PolicyFirst[map[string][]string]("nested")
+	nested := policy.First[map[string][]string]("nested")
 	settings := mergePolicies(t, belay.SetPolicy(
 		topics.Set([]string{"a", "b"}), route.Set(map[string]int{"x": 1}), nested.Set(map[string][]string{"k": {"v"}}),
 	)).Output.Policy
@@ -200,12 +201,12 @@ func TestPolicySettingsAsJSON(t *testing.T) {
 	}
 	var keys []string
 	for _, s := range fromFile(t, `{"topics": ["b"], "may_write": false, "max_files": 3}`).Policy {
-		keys = append(keys, s.Key())
+		keys = append(keys, s.Name())
 	}
 	if !slices.Equal(keys, []string{"max_files", "may_write", "topics"}) {
 		t.Errorf("read in the order %v, want it sorted, whatever the map says", keys)
 	}
-	if got := topics.Key(); got != "topics" {
+	if got := topics.Name(); got != "topics" {
 		t.Errorf("the key's name is %q", got)
 	}
 	var bad belay.TurnPolicy
@@ -232,7 +233,7 @@ func TestPolicyMergeMatchesReference(t *testing.T) {
 		// two settings of a key are not both from files.
 		typed := map[string]bool{}
 		raw := map[string]int{}
-		setting := func(key string, value any, set belay.PolicySetting) belay.PolicySetting {
+		setting := func(key string, value any, set policy.Setting) policy.Setting {
 			if !rapid.Bool().Draw(r, key+" from a file") || (!typed[key] && raw[key] == 1) {
 				typed[key] = true
 				return set
@@ -241,7 +242,7 @@ func TestPolicyMergeMatchesReference(t *testing.T) {
 			return fromFile(t, string(encode(t, map[string]any{key: value}))).Policy[0]
 		}
 		for range rapid.IntRange(0, 5).Draw(r, "hooks") {
-			var settings []belay.PolicySetting
+			var settings []policy.Setting
 			for range rapid.IntRange(0, 3).Draw(r, "settings") {
 				switch rapid.IntRange(0, 3).Draw(r, "key") {
 				case 0:

@@ -59,7 +59,7 @@ func oldAgent(t *testing.T, extensions ...belay.Extension) *belay.Agent {
 
 // replace replaces an agent with one whose instructions are new.
 func replace(ctx context.Context, old *belay.Agent, extensions ...belay.Extension) (*belay.Agent, error) {
-	return old.Replace(ctx, belaytest.Script(belaytest.Says("hello")), called("new", extensions...))
+	return old.Replace(ctx, belaytest.Script(belaytest.Says("hello"), belaytest.Says("again")), called("new", extensions...))
 }
 
 // usable checks whether an agent takes a turn.

@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/phasejson"
+	"github.com/belay-run/belay/policy"
 )
 
 // Whatever the schema of an input allows is read, kept and written again, and
@@ -343,8 +344,8 @@ func fill(t testing.TB, v reflect.Value) {
 	case *json.RawMessage:
 		*value = json.RawMessage(`{"any": 1}`)
 		return
-	case *belay.PolicySettings:
-		*value = belay.SetPolicy(belay.PolicyMin[int]("some.key").Set(3)).Policy
+	case *policy.Settings:
+		*value = belay.SetPolicy(policy.Min[int]("some.key").Set(3)).Policy
 		return
 	case *hook.Job: // the rest of a job is not a hook's to fill in
 		*value = hook.Job{Handler: "handler", Reference: "reference", Key: "key", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}

@@ -13,7 +13,7 @@ import (
 func TestNewQueuedTurn(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct{ session, agent, text, problem string }{
-		"a turn needs a session": {"", "main", "x", "no session"},
+		"a turn needs a session": {"", "main", "x", "no id"},
 		"a turn needs an agent":  {"a", "", "x", "no agent"},
 		"a turn needs a message": {"a", "main", " \n", "empty"},
 		"a message is UTF-8":     {"a", "main", "\xff", "UTF-8"},
@@ -44,7 +44,7 @@ func TestSubmitNeedsATurnStore(t *testing.T) {
 	if _, err := agent.Session("a").Submit(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "store/postgres") {
 		t.Errorf("Submit: %v", err)
 	}
-	if _, err := agent.Session("a").Take(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "store/postgres") {
+	if _, err := agent.Session("a").RunDue(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "store/postgres") {
 		t.Errorf("Take: %v", err)
 	}
 	if agent.Name() != "main" || agent.ModelName() == "" {

@@ -124,7 +124,7 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 			}
 			r := onlyResult(t, session)
 			told := strings.Split(r.Text, "\n- ")
-			if told[0] != "The input of edit does not fit its schema:" || r.Class != belay.ClassInvalid || !r.IsError {
+			if told[0] != "The input of edit does not match its schema:" || r.Class != belay.ClassInvalid || !r.IsError {
 				t.Errorf("the result is %+v", r)
 			}
 			for _, want := range test.want {
@@ -319,7 +319,7 @@ func TestCallIDsAreMended(t *testing.T) {
 func TestInputThatIsNoObject(t *testing.T) {
 	t.Parallel()
 	const again = "The input is not a JSON object. Make the call again with one."
-	const shorter = "The input was cut off by the limit on the length of a response. Make a shorter call, or several."
+	const shorter = "The input was cut off because the response reached its maximum length. Make a shorter call, or several."
 	for _, test := range []struct {
 		rule  string
 		input json.RawMessage

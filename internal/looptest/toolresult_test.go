@@ -66,7 +66,7 @@ func TestResultHasAClassEverywhere(t *testing.T) {
 		belay.Failed(belay.ClassFailed, "no"),
 		belay.Failed(belay.ClassFailed, "not in the cache"),
 		belay.Failed(belay.ClassUnavailable, "the server is down"),
-		belay.Failed(belay.ClassInvalid, "The input of strict does not fit its schema:\n- /n: it is required"),
+		belay.Failed(belay.ClassInvalid, "The input of strict does not match its schema:\n- /n: it is required"),
 		belay.Failed(belay.ClassScope, "tool not available: hidden"),
 		belay.Failed(belay.ClassDenied, "Denied by \"no\": no\nDo not make the same call again: reach the goal in another way, or tell the user what is needed."),
 		belay.Failed(belay.ClassTimeout, "The tool did not answer within 1ms and was cancelled. Whether it had an effect is not known."),
@@ -353,7 +353,7 @@ func TestOversizedResultIsCutAndKeptWhole(t *testing.T) {
 			if r.IsError || filepath.Dir(r.Spilled) != dir {
 				t.Fatalf("the result is an error or was not spilled to %s: %q", dir, r.Spilled)
 			}
-			want := test.head + "\n\n[... " + test.marker + "; the whole is in " + r.Spilled + " ...]\n\n" + test.tail
+			want := test.head + "\n\n[... " + test.marker + "; the full text is in " + r.Spilled + " ...]\n\n" + test.tail
 			if r.Text != want {
 				t.Errorf("the text has %d bytes, not the %d wanted", len(r.Text), len(want))
 			}
@@ -449,7 +449,7 @@ func TestEveryResultIsHeldToTheLimit(t *testing.T) {
 			session := agent.Session("s")
 			takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
 			r := onlyResult(t, session)
-			if !strings.Contains(r.Text, " characters left out; the whole is in "+r.Spilled) || !utf8.ValidString(r.Text) || utf8.RuneCountInString(r.Text) > 600 {
+			if !strings.Contains(r.Text, " characters left out; the full text is in "+r.Spilled) || !utf8.ValidString(r.Text) || utf8.RuneCountInString(r.Text) > 600 {
 				t.Errorf("the result has %d bytes: %.200q", len(r.Text), r.Text)
 			}
 		})

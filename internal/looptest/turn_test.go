@@ -10,12 +10,13 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 )
 
 // turnSoFar is the wire form of what the phases that prepare a turn are given.
 type turnSoFar struct {
 	Text    string               `json:"text"`
-	Policy  belay.PolicySettings `json:"policy,omitempty"`
+	Policy  policy.Settings      `json:"policy,omitempty"`
 	Context []belay.ContextEntry `json:"context,omitempty"`
 	Tools   []string             `json:"tools,omitempty"`
 	Plan    *belay.PreflightPlan `json:"plan,omitempty"`
@@ -23,7 +24,7 @@ type turnSoFar struct {
 
 // soFar is the part of an input that tells what was merged so far.
 type soFar interface {
-	Policy() belay.PolicySettings
+	Policy() policy.Settings
 	Context() []belay.ContextEntry
 }
 
@@ -116,7 +117,7 @@ func TestLaterPhasesSeeWhatWasMerged(t *testing.T) {
 func TestSessionNeedsAnID(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, nil)
-	if _, err := agent.Session("").Turn(t.Context(), "hello"); err == nil || !strings.Contains(err.Error(), "it has no id") {
+	if _, err := agent.Session("").Turn(t.Context(), "hello"); err == nil || !strings.Contains(err.Error(), "has no id") {
 		t.Errorf("the turn's error is %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/strictjson"
+	"github.com/belay-run/belay/policy"
 )
 
 // Schemas are the JSON Schemas of a phase's input and answer.
@@ -82,10 +83,10 @@ func fieldsType(in reflect.Type) reflect.Type {
 // form. A type of the root package that has one says so with a method.
 func typeSchemas(t reflect.Type) map[reflect.Type]*jsonschema.Schema {
 	schemas := map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage]():      {Not: &jsonschema.Schema{Type: "null"}},
-		reflect.TypeFor[belay.PolicySettings](): {Type: "object"},
-		reflect.TypeFor[belay.ToolDecision]():   words([]string{"pass", string(belay.ToolAsk), string(belay.ToolDeny), string(belay.ToolHalt)}),
-		reflect.TypeFor[hook.Job]():             jobSchema(),
+		reflect.TypeFor[json.RawMessage]():    {Not: &jsonschema.Schema{Type: "null"}},
+		reflect.TypeFor[policy.Settings]():    {Type: "object"},
+		reflect.TypeFor[belay.ToolDecision](): words([]string{"pass", string(belay.ToolAsk), string(belay.ToolDeny), string(belay.ToolHalt)}),
+		reflect.TypeFor[hook.Job]():           jobSchema(),
 	}
 	seen := make(map[reflect.Type]bool)
 	var add func(t reflect.Type)

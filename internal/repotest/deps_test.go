@@ -54,6 +54,7 @@ var rooms = []room{
 	{"provider/providertest", levelRooms, nil, "the suite of the providers is for theirs too, and costs no dependency"},
 	{"permit", levelRooms, []string{"github.com/bmatcuk/doublestar", "github.com/goccy/go-yaml", "golang.org/x/sys", "mvdan.cc/sh"}, "the floor reads shell, paths and addresses by itself, and knows no tool of another room; YAML is for the corpus of its tests"},
 	{"sandbox", levelShared, []string{"golang.org/x/sys"}, "what holds programs is the kernel's: it takes its calls and nothing of agents"},
+	{"policy", levelHook, nil, "settings of a turn are typed values and know nothing else"},
 	{"internal/strictjson", levelHook, []string{"github.com/google/jsonschema-go"}, "inputs of tools and answers of hooks are decoded alike"},
 	{"internal/phasejson", levelShared, []string{"github.com/google/jsonschema-go"}, "phases as JSON, for whatever runs handlers outside Go"},
 	{"skill", levelRooms, nil, "skills are files and text: what reads their frontmatter is shared"},

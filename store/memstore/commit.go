@@ -124,12 +124,12 @@ func (se *session) say(m *belay.Message) {
 
 // place puts a call where it belongs. Nobody asks for those of earlier responses
 // again, so they are not kept.
-func (se *session) place(c *belay.Call) {
+func (se *session) place(c *belay.CallRecord) {
 	if c.Message != se.response {
 		return
 	}
 	own := se.own()
-	at, found := slices.BinarySearchFunc(own.calls, c.Index, func(have belay.Call, index int) int {
+	at, found := slices.BinarySearchFunc(own.calls, c.Index, func(have belay.CallRecord, index int) int {
 		return cmp.Compare(have.Index, index)
 	})
 	if found {

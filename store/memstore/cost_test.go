@@ -21,11 +21,11 @@ func TestCommitAllocatesLittle(t *testing.T) { //nolint:paralleltest // it count
 			messages[i].Kind, messages[i].Parts = belay.KindAssistant, []belay.Part{{Call: &belay.CallPart{ID: "c"}}}
 		}
 	}
-	calls, next := make([]belay.Call, 3), 0
+	calls, next := make([]belay.CallRecord, 3), 0
 	allocs := testing.AllocsPerRun(rounds, func() {
 		c.Messages, c.Calls = messages[next:next+1], calls
 		for i := range calls {
-			calls[i] = belay.Call{Message: int64(next + 1), Index: i}
+			calls[i] = belay.CallRecord{Message: int64(next + 1), Index: i}
 		}
 		if err := s.Commit(context.Background(), c); err != nil {
 			t.Fatal(err)

@@ -54,10 +54,10 @@ type session struct {
 
 // besides is what most sessions do without.
 type besides struct {
-	visible   []*belay.Message // what the model sees; nil: all messages
-	calls     []belay.Call     // those of the last response, by index
-	approvals []*approval      // in the order they were asked
-	asked     int              // the index of the first that is about the last response
+	visible   []*belay.Message   // what the model sees; nil: all messages
+	calls     []belay.CallRecord // those of the last response, by index
+	approvals []*approval        // in the order they were asked
+	asked     int                // the index of the first that is about the last response
 }
 
 // has is what the session has besides, to be looked at.

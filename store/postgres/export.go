@@ -28,7 +28,7 @@ type ExportLine struct {
 	Version  int                `json:"version,omitempty"`
 	Session  *belay.SessionInfo `json:"session,omitempty"`
 	Message  *belay.Message     `json:"message,omitempty"`
-	Call     *belay.Call        `json:"call,omitempty"`
+	Call     *belay.CallRecord  `json:"call,omitempty"`
 	Approval *belay.Approval    `json:"approval,omitempty"`
 	Run      *hook.Run          `json:"run,omitempty"`
 }
@@ -70,7 +70,7 @@ func export(ctx context.Context, q *table.Queries, to *json.Encoder, session str
 	}
 	return record.Export(ctx, q, record.Exporter{
 		Message:  func(m *belay.Message) error { return to.Encode(ExportLine{Type: "message", Message: m}) },
-		Call:     func(c *belay.Call) error { return to.Encode(ExportLine{Type: "call", Call: c}) },
+		Call:     func(c *belay.CallRecord) error { return to.Encode(ExportLine{Type: "call", Call: c}) },
 		Approval: func(a *belay.Approval) error { return to.Encode(ExportLine{Type: "approval", Approval: a}) },
 		Run:      func(r *hook.Run) error { return to.Encode(ExportLine{Type: "run", Run: r}) },
 	}, row)

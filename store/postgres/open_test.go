@@ -83,7 +83,7 @@ func TestTexts(t *testing.T) {
 	}
 	h := hold(t, s, "a")
 	c := say("a", h.Epoch, 1, "zero \x00 byte")
-	c.Calls = []belay.Call{{Message: 1, ID: "c\x00", Tool: "t\xff\xfe", State: belay.CallDone, Input: []byte("{\"x\":\"\xff\\u0000\"}"), Result: &belay.Result{Text: "\x00"}}}
+	c.Calls = []belay.CallRecord{{Message: 1, ID: "c\x00", Tool: "t\xff\xfe", State: belay.CallDone, Input: []byte("{\"x\":\"\xff\\u0000\"}"), Result: &belay.Result{Text: "\x00"}}}
 	c.Messages[0].Kind, c.Messages[0].Role = belay.KindAssistant, belay.RoleAssistant
 	c.Approvals = []belay.Approval{{ID: "ap", Session: "a", Reason: "because \x00 it \xff says"}}
 	commit(t, s, c)

@@ -80,7 +80,7 @@ func TestExport(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), open(t, nil)
 	c := say("a", hold(t, s, "a").Epoch, 1, "<one>")
-	c.Calls = []belay.Call{{Message: 1, ID: "c", Tool: "t", State: belay.CallJudged}}
+	c.Calls = []belay.CallRecord{{Message: 1, ID: "c", Tool: "t", State: belay.CallJudged}}
 	c.Approvals = []belay.Approval{{ID: "ap", Session: "a", Reason: "because"}}
 	c.Runs = []hook.Run{run("r", hook.Completed)}
 	commit(t, s, c)

@@ -31,15 +31,15 @@ func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	}
 	asked := message(belay.KindUser, belay.RoleUser, belay.Text("tidy the changelog"))
 	response := message(belay.KindAssistant, belay.RoleAssistant, belay.Part{Type: belay.PartCall, Call: &belay.CallPart{ID: "c", Tool: "read", Input: []byte(`{"path":"a"}`)}})
-	call := belay.Call{Message: response.Seq, ID: "c", Tool: "read", State: belay.CallStarted, Input: []byte(`{"path":"a"}`)}
+	call := belay.CallRecord{Message: response.Seq, ID: "c", Tool: "read", State: belay.CallStarted, Input: []byte(`{"path":"a"}`)}
 	done := call
 	done.State, done.Result = belay.CallDone, &belay.Result{Text: "text"}
 	results := message(belay.KindResults, belay.RoleUser, belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: "c", Tool: "read", Result: *done.Result}})
 	final := message(belay.KindAssistant, belay.RoleAssistant, belay.Text("it is tidy"))
 	return []*belay.Commit{
 		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{asked}, State: state},
-		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{response}, Calls: []belay.Call{call}, Runs: runs[:3], State: state},
-		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{results}, Calls: []belay.Call{done}, Runs: runs[3:6], State: state},
+		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{response}, Calls: []belay.CallRecord{call}, Runs: runs[:3], State: state},
+		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{results}, Calls: []belay.CallRecord{done}, Runs: runs[3:6], State: state},
 		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{final}, Runs: runs[6:], State: &belay.SessionState{Turns: turn}},
 	}
 }

@@ -30,7 +30,7 @@ type ExportLine struct {
 	Version  int                `json:"version,omitempty"`
 	Session  *belay.SessionInfo `json:"session,omitempty"`
 	Message  *belay.Message     `json:"message,omitempty"`
-	Call     *belay.Call        `json:"call,omitempty"`
+	Call     *belay.CallRecord  `json:"call,omitempty"`
 	Approval *belay.Approval    `json:"approval,omitempty"`
 	Run      *hook.Run          `json:"run,omitempty"`
 }
@@ -75,7 +75,7 @@ func (s *Store) export(ctx context.Context, q *table.Queries, e *exporter, sessi
 	}
 	return record.Export(ctx, q, record.Exporter{
 		Message:  func(m *belay.Message) error { return e.write(ExportLine{Type: "message", Message: m}) },
-		Call:     func(c *belay.Call) error { return e.write(ExportLine{Type: "call", Call: c}) },
+		Call:     func(c *belay.CallRecord) error { return e.write(ExportLine{Type: "call", Call: c}) },
 		Approval: func(a *belay.Approval) error { return e.write(ExportLine{Type: "approval", Approval: a}) },
 		Run:      func(r *hook.Run) error { return e.write(ExportLine{Type: "run", Run: r}) },
 	}, row)

@@ -134,7 +134,7 @@ func TestExport(t *testing.T) {
 	mine.Audit, other.Scope.Session = []hook.Audit{{Code: "note"}}, "b"
 	commit(t, s, &belay.Commit{
 		Session: "a", Epoch: stored.Epoch, State: &belay.SessionState{Turns: 3}, Runs: []hook.Run{mine, other},
-		Calls:     []belay.Call{{Message: 1, ID: "call", Tool: "read", State: belay.CallDone, Input: json.RawMessage(`{"b":1,"a":2}`), Result: &belay.Result{Text: "r"}}},
+		Calls:     []belay.CallRecord{{Message: 1, ID: "call", Tool: "read", State: belay.CallDone, Input: json.RawMessage(`{"b":1,"a":2}`), Result: &belay.Result{Text: "r"}}},
 		Approvals: []belay.Approval{{ID: "ask", Session: "a", Hash: "h", Asked: time.Now()}},
 	})
 	var out bytes.Buffer

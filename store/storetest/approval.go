@@ -120,7 +120,7 @@ var decideRules = []rule{
 		h := s.hold(t, "a")
 		h.respond(t, "call-1")
 		var want []belay.Approval
-		for i, scope := range []belay.Scope{{}, {Kind: belay.ScopeSession}, {Kind: belay.ScopePattern, Pattern: "*"}, {Kind: belay.ScopePattern, Pattern: strings.Repeat("語", 512)}} {
+		for i, scope := range []belay.ApprovalScope{{}, {Kind: belay.ScopeSession}, {Kind: belay.ScopePattern, Pattern: "*"}, {Kind: belay.ScopePattern, Pattern: strings.Repeat("語", 512)}} {
 			asked := fullApproval("a", fmt.Sprint("approval-", i))
 			h.commit(t, belay.Commit{Approvals: []belay.Approval{asked}})
 			by := decision(asked, "ann")
@@ -138,11 +138,11 @@ var decideRules = []rule{
 			same(t, "what is told", asked, s.refuseDecision(t, belay.ErrScope, d))
 		}
 		no := refusal(asked, "ann")
-		for _, no.Scope = range []belay.Scope{{Kind: belay.ScopeSession}, {Kind: belay.ScopePattern, Pattern: "*"}} {
+		for _, no.Scope = range []belay.ApprovalScope{{Kind: belay.ScopeSession}, {Kind: belay.ScopePattern, Pattern: "*"}} {
 			refused(no)
 		}
 		yes := decision(asked, "ann")
-		for _, yes.Scope = range []belay.Scope{
+		for _, yes.Scope = range []belay.ApprovalScope{
 			{Kind: "for ever"},
 			{Pattern: "*"},
 			{Kind: belay.ScopeSession, Pattern: "*"},

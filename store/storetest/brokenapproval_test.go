@@ -54,7 +54,7 @@ var approvalFaults = []fault{
 		defer f.mu.Unlock()
 		stored.Approvals = nil
 		for _, a := range f.approvals {
-			if a.Session == session && slices.ContainsFunc(stored.Calls, func(c belay.Call) bool { return c.ID == a.Call }) {
+			if a.Session == session && slices.ContainsFunc(stored.Calls, func(c belay.CallRecord) bool { return c.ID == a.Call }) {
 				stored.Approvals = append(stored.Approvals, a)
 			}
 		}
@@ -79,7 +79,7 @@ var approvalFaults = []fault{
 		"a decision about another input is ErrWrongHash and leaves it pending", "an approval that has expired is ErrExpired and stays pending",
 	}},
 	{"takes every yes for one call", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
-		d.Scope = belay.Scope{}
+		d.Scope = belay.ApprovalScope{}
 		return f.inner.Decide(ctx, d)
 	}), []string{
 		"a decision is stored and returned with every field", "a scope comes back as it was given", "a scope that cannot be is ErrScope and leaves it pending",

@@ -37,7 +37,7 @@ var commitFaults = []fault{
 	}},
 	{"leaves out calls of messages that are not there", onCommit(func(f *flawed, c *belay.Commit) {
 		last := int64(len(f.said(c.Session)) + len(c.Messages))
-		c.Calls = slices.DeleteFunc(c.Calls, func(call belay.Call) bool { return call.Message < 1 || call.Message > last })
+		c.Calls = slices.DeleteFunc(c.Calls, func(call belay.CallRecord) bool { return call.Message < 1 || call.Message > last })
 	}), []string{"a call of a message that is not there is ErrConflict"}},
 	{"amends nothing", onCommit(func(_ *flawed, c *belay.Commit) { c.Amended = nil }), []string{
 		"an amended message replaces the last one", "amending any message but the last is ErrConflict",

@@ -138,15 +138,15 @@ var contentFaults = []fault{
 	{"keeps the first call of a place", onCommit(func(f *flawed, c *belay.Commit) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		c.Calls = slices.DeleteFunc(c.Calls, func(call belay.Call) bool {
-			return slices.ContainsFunc(f.calls[c.Session], func(known belay.Call) bool { return samePlace(known, call) })
+		c.Calls = slices.DeleteFunc(c.Calls, func(call belay.CallRecord) bool {
+			return slices.ContainsFunc(f.calls[c.Session], func(known belay.CallRecord) bool { return samePlace(known, call) })
 		})
 	}), []string{"a call replaces the one of the same message and index"}},
 	{"keeps the first call of a place within a commit", onCommit(func(_ *flawed, c *belay.Commit) {
 		c.Calls = slices.CompactFunc(c.Calls, samePlace)
 	}), []string{"of two calls of one place in a commit the later one stands"}},
 	{"opens calls by their id", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
-		slices.SortFunc(stored.Calls, func(a, b belay.Call) int { return cmp.Compare(a.ID, b.ID) })
+		slices.SortFunc(stored.Calls, func(a, b belay.CallRecord) int { return cmp.Compare(a.ID, b.ID) })
 	}), []string{"calls come back in the order of their index"}},
 	{"opens the calls of all responses", onOpen(func(f *flawed, session string, stored *belay.Stored) {
 		f.mu.Lock()
@@ -166,7 +166,7 @@ var contentFaults = []fault{
 		}
 	}), []string{"what follows a response does not hide its calls"}},
 	{"mixes up the calls and states of sessions", func(f *flawed) {
-		var calls []belay.Call
+		var calls []belay.CallRecord
 		var state belay.SessionState
 		onCommit(func(_ *flawed, c *belay.Commit) {
 			calls = append(calls, c.Calls...)
@@ -216,7 +216,7 @@ var contentFaults = []fault{
 	}, []string{"messages follow one another without a gap", "a session that was released can be opened"}},
 }
 
-func samePlace(a, b belay.Call) bool { return a.Message == b.Message && a.Index == b.Index }
+func samePlace(a, b belay.CallRecord) bool { return a.Message == b.Message && a.Index == b.Index }
 
 // normalized is what becomes of JSON in a database that understands it.
 func normalized(raw json.RawMessage) json.RawMessage {

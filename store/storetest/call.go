@@ -12,14 +12,14 @@ var callRules = []rule{
 		h := s.hold(t, "a")
 		h.respond(t)
 		call := fullCall(1, 0)
-		h.commit(t, belay.Commit{Calls: []belay.Call{call}})
+		h.commit(t, belay.Commit{Calls: []belay.CallRecord{call}})
 		h.wantCalls(t, call)
 	}},
 	{"every field of a call that is empty comes back empty", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.respond(t)
-		h.commit(t, belay.Commit{Calls: []belay.Call{{Message: 1, ID: "call", State: belay.CallJudged}}})
-		h.wantCalls(t, belay.Call{Message: 1, ID: "call", State: belay.CallJudged})
+		h.commit(t, belay.Commit{Calls: []belay.CallRecord{{Message: 1, ID: "call", State: belay.CallJudged}}})
+		h.wantCalls(t, belay.CallRecord{Message: 1, ID: "call", State: belay.CallJudged})
 	}},
 	{"a call replaces the one of the same message and index", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -29,7 +29,7 @@ var callRules = []rule{
 			h.commit(t, belay.Commit{Calls: calls[1:2]})
 			h.wantCalls(t, calls...)
 		}
-		calls[1] = belay.Call{Message: 1, Index: 1, ID: "call-2", State: belay.CallDone} // nothing of the old one stays
+		calls[1] = belay.CallRecord{Message: 1, Index: 1, ID: "call-2", State: belay.CallDone} // nothing of the old one stays
 		h.commit(t, belay.Commit{Calls: calls[1:2]})
 		h.wantCalls(t, calls...)
 	}},
@@ -38,15 +38,15 @@ var callRules = []rule{
 		calls := judged(h.respond(t, "call-1"))
 		started, done := calls[0], calls[0]
 		started.State, done.State = belay.CallStarted, belay.CallDone
-		h.commit(t, belay.Commit{Calls: []belay.Call{started, done}})
+		h.commit(t, belay.Commit{Calls: []belay.CallRecord{started, done}})
 		h.wantCalls(t, done)
 	}},
 	{"calls come back in the order of their index", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		m := response(1, "c", "a", "b", "d", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9")
 		calls := judged(m)
-		h.commit(t, belay.Commit{Messages: []*belay.Message{m}, Calls: []belay.Call{calls[11], calls[2], calls[0]}})
-		h.commit(t, belay.Commit{Calls: []belay.Call{calls[10], calls[1], calls[9], calls[3], calls[4], calls[5], calls[6], calls[7], calls[8]}})
+		h.commit(t, belay.Commit{Messages: []*belay.Message{m}, Calls: []belay.CallRecord{calls[11], calls[2], calls[0]}})
+		h.commit(t, belay.Commit{Calls: []belay.CallRecord{calls[10], calls[1], calls[9], calls[3], calls[4], calls[5], calls[6], calls[7], calls[8]}})
 		h.wantCalls(t, calls...)
 	}},
 	{"only the calls of the last response come back", func(t testing.TB, s *subject) {
@@ -85,7 +85,7 @@ var callRules = []rule{
 }
 
 // wantCalls asserts which calls are opened.
-func (h *hold) wantCalls(t testing.TB, want ...belay.Call) {
+func (h *hold) wantCalls(t testing.TB, want ...belay.CallRecord) {
 	t.Helper()
 	same(t, "Calls", want, h.reread(t).Calls)
 }

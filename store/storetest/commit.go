@@ -48,8 +48,8 @@ var commitRules = []rule{
 	{"a call of a message that is not there is ErrConflict", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
-		h.refuse(t, belay.ErrConflict, belay.Commit{Calls: []belay.Call{{Message: 2, ID: "call", State: belay.CallJudged}}})
-		h.refuse(t, belay.ErrConflict, belay.Commit{Calls: []belay.Call{{Message: 0, ID: "call", State: belay.CallJudged}}})
+		h.refuse(t, belay.ErrConflict, belay.Commit{Calls: []belay.CallRecord{{Message: 2, ID: "call", State: belay.CallJudged}}})
+		h.refuse(t, belay.ErrConflict, belay.Commit{Calls: []belay.CallRecord{{Message: 0, ID: "call", State: belay.CallJudged}}})
 	}},
 	{"an amended message replaces the last one", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
@@ -111,7 +111,7 @@ var commitRules = []rule{
 		if err := s.Commit(context.Background(), &c); err != nil {
 			t.Fatalf("Commit: %v", err)
 		}
-		c.Messages[0], c.Calls[0], c.Approvals[0] = user(1, "other"), belay.Call{}, belay.Approval{}
+		c.Messages[0], c.Calls[0], c.Approvals[0] = user(1, "other"), belay.CallRecord{}, belay.Approval{}
 		by.By, state.Turns, state.Turn.Step, state.ForkedFrom.Seq = "other", 99, 99, 99
 		state.Turn, state.Pending = nil, nil
 		wantState, wantAsked, wantBy := fullState(), fullApproval("a", "approval-1"), decision(asked, "ann")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/probetest"
+	"github.com/belay-run/belay/policy"
 	"github.com/belay-run/belay/store/storetest"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestSame(t *testing.T) {
 	t.Parallel()
 	now, empty := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC), ""
-	input := func(raw string) belay.Call { return belay.Call{Input: json.RawMessage(raw)} }
+	input := func(raw string) belay.CallRecord { return belay.CallRecord{Input: json.RawMessage(raw)} }
 	for _, test := range []struct {
 		rule      string
 		want, got any
@@ -36,7 +37,7 @@ func TestSame(t *testing.T) {
 		{"data keeps every byte", belay.Media{Data: []byte{1, 2}}, belay.Media{Data: []byte{1, 3}}, "it.Data is 2 bytes from 0103"},
 		{
 			"settings are compared by their JSON form",
-			belay.SetPolicy(belay.PolicyMin[int]("test.n").Set(1)), belay.SetPolicy(belay.PolicyMin[int]("test.n").Set(2)), `it.Policy is {"test.n":2}`,
+			belay.SetPolicy(policy.Min[int]("test.n").Set(1)), belay.SetPolicy(policy.Min[int]("test.n").Set(2)), `it.Policy is {"test.n":2}`,
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -36,14 +36,14 @@ type flawed struct {
 	mu        sync.Mutex
 	epochs    map[string]int64 // of the newest hold
 	messages  map[string][]*belay.Message
-	calls     map[string][]belay.Call // all that were committed
+	calls     map[string][]belay.CallRecord // all that were committed
 	approvals map[string]belay.Approval
 }
 
 func newFlawed() *flawed {
 	f := &flawed{
 		inner: memstore.New(&memstore.Options{MaxJobs: 8}), epochs: make(map[string]int64), messages: make(map[string][]*belay.Message),
-		calls: make(map[string][]belay.Call), approvals: make(map[string]belay.Approval),
+		calls: make(map[string][]belay.CallRecord), approvals: make(map[string]belay.Approval),
 	}
 	f.open, f.commit, f.release, f.read, f.decide = f.inner.Open, f.inner.Commit, f.inner.Release, f.inner.Read, f.inner.Decide
 	f.journal, f.list, f.inbox = f.inner.Journal, f.inner.Sessions, f.inner.Approvals

@@ -54,7 +54,7 @@ func (h *hold) change() belay.Commit {
 	replaced, added := fullApproval(h.session, "approval-1"), fullApproval(h.session, "approval-2")
 	replaced.Reason = "another"
 	c := belay.Commit{
-		Messages: []*belay.Message{user(h.last+1, "next")}, Calls: []belay.Call{call},
+		Messages: []*belay.Message{user(h.last+1, "next")}, Calls: []belay.CallRecord{call},
 		Approvals: []belay.Approval{replaced, added}, State: &belay.SessionState{Turns: 99},
 	}
 	if js, ok := h.s.Store.(belay.JournalStore); ok {

@@ -15,7 +15,7 @@ var reopenRules = []rule{
 		h := s.prepared(t)
 		m := fullMessage(2)
 		h.commit(t, belay.Commit{Messages: []*belay.Message{m}})
-		h.commit(t, belay.Commit{Calls: []belay.Call{fullCall(2, 0)}, Approvals: []belay.Approval{fullApproval("a", "approval-2")}})
+		h.commit(t, belay.Commit{Calls: []belay.CallRecord{fullCall(2, 0)}, Approvals: []belay.Approval{fullApproval("a", "approval-2")}})
 		if js, ok := s.Store.(belay.JournalStore); ok {
 			h.commit(t, belay.Commit{Runs: []hook.Run{sampleRun("run", hook.Started)}})
 			if js.Queue() != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 )
 
 // noon is when the samples are from. The fraction is one that databases keep.
@@ -44,10 +45,10 @@ func summary(seq, keep int64) *belay.Message {
 }
 
 // judged are the calls of a response, about to run.
-func judged(m *belay.Message) []belay.Call {
-	var calls []belay.Call
+func judged(m *belay.Message) []belay.CallRecord {
+	var calls []belay.CallRecord
 	for i, c := range m.Calls() {
-		calls = append(calls, belay.Call{Message: m.Seq, Index: i, ID: c.ID, Tool: c.Tool, State: belay.CallJudged, Input: c.Input})
+		calls = append(calls, belay.CallRecord{Message: m.Seq, Index: i, ID: c.ID, Tool: c.Tool, State: belay.CallJudged, Input: c.Input})
 	}
 	return calls
 }
@@ -97,9 +98,9 @@ func everyByte() []byte {
 }
 
 // fullCall is a call with every field set.
-func fullCall(message int64, index int) belay.Call {
+func fullCall(message int64, index int) belay.CallRecord {
 	result := fullResult()
-	return belay.Call{
+	return belay.CallRecord{
 		Message: message, Index: index, ID: "call " + foreign, Tool: "write", State: belay.CallDone,
 		Input: json.RawMessage(`{"path":"c","b":1,"a":2.0}`), Wait: "approval-1", Resumes: "child-1", Result: &result,
 	}
@@ -117,7 +118,7 @@ func fullState() belay.SessionState {
 		ForkedFrom: &belay.ForkPoint{Session: "origin", Seq: 12},
 		Turn: &belay.TurnState{
 			ID: "turn-3", Step: 2, Text: foreign, Usage: belay.Usage{In: 5, Out: 6, CacheRead: 7, CacheWrite: 8, Cost: 0.5}, Parked: true,
-			Policy:   belay.SetPolicy(belay.PolicyAnd("test.writes").Set(true), belay.PolicyMin[int]("test.steps").Set(4)).Policy,
+			Policy:   belay.SetPolicy(policy.And("test.writes").Set(true), policy.Min[int]("test.steps").Set(4)).Policy,
 			Context:  []belay.ContextEntry{{ID: "fact", Text: foreign, From: "hook"}},
 			Sections: []belay.PromptSection{{ID: "rules", Title: "Rules", Body: foreign, Order: 2, Budget: 100, From: []string{"hook", "other"}}},
 			Bundles: []belay.ToolBundle{{ID: "bundle", Route: "route", From: "hook", Tools: []belay.ToolDeclaration{
@@ -141,7 +142,7 @@ func fullApproval(session, id string) belay.Approval {
 // decision answers an approval with a yes that reaches further than its call.
 func decision(a belay.Approval, by string) belay.Decision {
 	return belay.Decision{
-		Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "write(" + foreign + ")"},
+		Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "write(" + foreign + ")"},
 		By: by, Reason: foreign, Time: noon.Add(time.Hour),
 	}
 }
@@ -149,7 +150,7 @@ func decision(a belay.Approval, by string) belay.Decision {
 // refusal answers an approval with a no.
 func refusal(a belay.Approval, by string) belay.Decision {
 	d := decision(a, by)
-	d.Allow, d.Scope = false, belay.Scope{}
+	d.Allow, d.Scope = false, belay.ApprovalScope{}
 	return d
 }
 

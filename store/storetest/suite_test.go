@@ -66,7 +66,7 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 			reflect.TypeFor[belay.Message](), reflect.TypeFor[belay.Part](), reflect.TypeFor[belay.Media](),
 			reflect.TypeFor[belay.CallPart](), reflect.TypeFor[belay.ResultPart](), reflect.TypeFor[belay.Result](), reflect.TypeFor[belay.Usage](),
 		}, []string{"Message.Seq"}},
-		{[]string{"every field of a call comes back"}, []reflect.Type{reflect.TypeFor[belay.Call](), reflect.TypeFor[belay.Result]()}, []string{
+		{[]string{"every field of a call comes back"}, []reflect.Type{reflect.TypeFor[belay.CallRecord](), reflect.TypeFor[belay.Result]()}, []string{
 			"Call.Message", "Call.Index",
 		}},
 		{[]string{"every field of a state comes back", "a listing tells every field of a state"}, []reflect.Type{
@@ -74,7 +74,7 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 			reflect.TypeFor[belay.PendingReminder](), reflect.TypeFor[belay.Reminder](), reflect.TypeFor[belay.ReminderSettings](),
 			reflect.TypeFor[belay.Grant](), reflect.TypeFor[belay.ContextEntry](), reflect.TypeFor[belay.PromptSection](), reflect.TypeFor[belay.ToolBundle](), reflect.TypeFor[belay.ToolDeclaration](),
 		}, nil},
-		{[]string{"every field of an approval comes back", "approvals are listed with every field, decided or not"}, []reflect.Type{reflect.TypeFor[belay.Approval](), reflect.TypeFor[belay.Decision](), reflect.TypeFor[belay.Scope]()}, []string{
+		{[]string{"every field of an approval comes back", "approvals are listed with every field, decided or not"}, []reflect.Type{reflect.TypeFor[belay.Approval](), reflect.TypeFor[belay.Decision](), reflect.TypeFor[belay.ApprovalScope]()}, []string{
 			"Approval.ID", "Approval.Session",
 		}},
 	} {

@@ -46,7 +46,7 @@ func messageOf(body string) (*belay.Message, error) {
 }
 
 // callRow is how a call is stored.
-func callRow(session string, c *belay.Call) (table.PutCallParams, error) {
+func callRow(session string, c *belay.CallRecord) (table.PutCallParams, error) {
 	row := table.PutCallParams{
 		Session: session, Message: c.Message, Idx: int64(c.Index), ID: c.ID, Tool: c.Tool, State: string(c.State),
 		Input: string(c.Input), Wait: c.Wait, Resumes: c.Resumes,
@@ -63,8 +63,8 @@ func callRow(session string, c *belay.Call) (table.PutCallParams, error) {
 	return row, nil
 }
 
-func callOf(row table.Call) (belay.Call, error) {
-	c := belay.Call{
+func callOf(row table.Call) (belay.CallRecord, error) {
+	c := belay.CallRecord{
 		Message: row.Message, Index: int(row.Idx), ID: row.ID, Tool: row.Tool, State: belay.CallState(row.State),
 		Wait: row.Wait, Resumes: row.Resumes,
 	}

@@ -12,7 +12,7 @@ import (
 // Exporter is what a session is written to, part by part.
 type Exporter struct {
 	Message  func(*belay.Message) error
-	Call     func(*belay.Call) error
+	Call     func(*belay.CallRecord) error
 	Approval func(*belay.Approval) error
 	Run      func(*hook.Run) error
 }

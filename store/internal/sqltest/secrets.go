@@ -59,7 +59,7 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 	asked := turn.Waits[0].Approval
 	if _, err := agent.Decide(ctx, belay.Decision{
 		Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Reason: "planted-answer " + inWords("answer") + strings.Repeat("é", 600) + "cut off",
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
+		Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "note(planted-pattern *)"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (b *Backend) SecretsOfApprovals(t *testing.T) {
 	}
 	answered := belay.Decision{
 		Approval: "two", Hash: "sha256:two", Allow: true, By: "ann " + inWords("person"), Reason: "the answer " + inWords("answer"), Time: time.Now(),
-		Scope: belay.Scope{Kind: belay.ScopePattern, Pattern: "shell(" + inWords("pattern") + ")"},
+		Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(" + inWords("pattern") + ")"},
 	}
 	decided := asked("two")
 	decided.Decided = &answered
@@ -140,7 +140,7 @@ func (b *Backend) SecretsOfApprovals(t *testing.T) {
 	if _, err := s.Decide(ctx, later); !errors.Is(err, belay.ErrScope) {
 		t.Errorf("a pattern with a secret gives %v, want that it is refused", err)
 	}
-	later.Scope = belay.Scope{}
+	later.Scope = belay.ApprovalScope{}
 	if _, err := s.Decide(ctx, later); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (b *Backend) RuleWithASecret(t *testing.T) {
 		t.Fatalf("the turn is %+v, %v, want it parked", turn, err)
 	}
 	asked := turn.Waits[0].Approval
-	if _, err := agent.Decide(ctx, belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Scope: belay.Scope{Kind: belay.ScopeSession}}); err != nil {
+	if _, err := agent.Decide(ctx, belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: "ann", Scope: belay.ApprovalScope{Kind: belay.ScopeSession}}); err != nil {
 		t.Fatal(err)
 	}
 	if turn, err := belay.Await(agent.Session("a").Resume(ctx)); err != nil || turn.Reason != belay.EndTurn || noted != 2 {

@@ -30,6 +30,13 @@ var ErrOver = errors.New("belay: these controls are no longer valid: the call th
 // call outside a turn, as in a test.
 func (i *Invocation) Controls() *Controls { return i.controls }
 
+// Progress tells those who watch how far the call is. It does nothing once the call is over.
+func (i *Invocation) Progress(text string) {
+	if i.controls != nil {
+		_ = i.controls.Emit(Event{Kind: EventToolProgress, Call: &CallPart{ID: i.ID, Tool: i.Tool}, Text: text}) // nobody needs it any more
+	}
+}
+
 // close ends the use of the turn through the controls.
 func (c *Controls) close() {
 	c.using.Lock()

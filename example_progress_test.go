@@ -2,7 +2,6 @@ package belay_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/belay-run/belay"
@@ -12,18 +11,14 @@ import (
 // docs:begin progress-tool
 
 // index is a tool that takes a while, and reports how far it is.
-var index = belay.NewRawTool(belay.ToolDeclaration{
-	Name: "index", Description: "Indexes the user's documents.", InputSchema: json.RawMessage(`{"type": "object"}`),
-}, func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
-	part := &belay.CallPart{ID: call.ID, Tool: call.Tool}
+var index = belay.NewTool("index", "Indexes the user's documents.", func(ctx context.Context, _ struct{}) (string, error) {
 	for done := 1; done <= 3; done++ {
 		if err := ctx.Err(); err != nil { // the turn was cancelled, or the tool timed out
-			return belay.Result{}, err
+			return "", err
 		}
-		// An error here means that nobody can receive progress any more. The work is not affected.
-		_ = call.Controls().Emit(belay.Event{Kind: belay.EventToolProgress, Call: part, Text: fmt.Sprintf("%d of 3 documents", done)})
+		belay.CallOf(ctx).Progress(fmt.Sprintf("%d of 3 documents", done))
 	}
-	return belay.Result{Text: "3 documents indexed"}, nil
+	return "3 documents indexed", nil
 }, nil)
 
 // docs:end progress-tool

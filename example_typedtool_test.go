@@ -53,7 +53,7 @@ func ExampleNewTool_types() {
 		}
 	}
 	// Output:
-	// The input of open_ticket does not fit its schema:
+	// The input of open_ticket does not match its schema:
 	// - /copies: 9 is more than the maximum 5
 	// - /labels/1: "crash" is not one of "bug", "billing", "question"
 	// - /remind: "soon" is no duration: write it as 90s or 1h30m

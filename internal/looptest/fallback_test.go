@@ -91,7 +91,9 @@ func TestFallback(t *testing.T) {
 func TestFallbackThatDoesNotHelp(t *testing.T) {
 	t.Parallel()
 	second := steady("b/second", 1, "")
-	gate := belay.ModelPre.On("gate", func(context.Context, belay.ModelRequest) (belay.Aside, error) { return belay.Aside{}, errors.New("not today") },
+	gate := belay.ModelPre.On("gate", func(context.Context, belay.ModelRequest) (belay.Aside, error) {
+		return belay.Aside{}, errors.New("not today")
+	},
 		&hook.Options{Failure: hook.Closed})
 	for _, test := range []struct {
 		model belay.Model

@@ -218,7 +218,7 @@ func TestInputsOfATypedTool(t *testing.T) {
 		call := belay.CallOf(ctx)
 		return fmt.Sprintf("%s %s: %v %s %s %t %s %s", call.Session, call.Tool, in.Items, in.Size, in.Wait, in.Note == nil, in.Addr, in.Extra), nil
 	}, nil)
-	const refused = "The input of order does not fit its schema:\n- "
+	const refused = "The input of order does not match its schema:\n- "
 	for _, test := range []struct{ input, want string }{
 		{`{"items":null}`, "s order: [] m 0s true invalid IP "},
 		{`{"items":[{"name":"a","count":2.0}],"size":null,"note":null,"addr":null,"wait":"90s","extra":{"a":null}}`, `s order: [{a 2}] m 1m30s true invalid IP {"a":null}`},

@@ -20,7 +20,8 @@ var index = belay.NewRawTool(belay.ToolDeclaration{
 		if err := ctx.Err(); err != nil { // the turn was cancelled, or the tool timed out
 			return belay.Result{}, err
 		}
-		// An error here means that nobody can receive progress any more. The work is not affected.
+		// An error here means that progress cannot be reported any more. The work is not
+		// affected.
 		_ = call.Controls().Emit(belay.Event{Kind: belay.EventToolProgress, Call: part, Text: fmt.Sprintf("%d of 3 documents", done)})
 	}
 	return belay.Result{Text: "3 documents indexed"}, nil

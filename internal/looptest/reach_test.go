@@ -105,8 +105,8 @@ type observer struct{}
 func (observer) Name() string               { return "observer" }
 func (observer) Hooks() []hook.Subscription { return nil }
 
-// A kind of resources that no extension enforces is refused: the model would be told of a
-// restriction that nothing keeps.
+// A kind of resources that no extension enforces is refused: the model would otherwise be
+// told about a restriction that does not exist.
 //
 // SPEC E-10
 func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {

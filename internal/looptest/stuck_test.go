@@ -16,8 +16,8 @@ import (
 
 const circling = "You are repeating calls whose results do not change."
 
-// warnings are the numbers of the requests that told the model it goes in circles
-// with their newest reminders.
+// warnings are the numbers of the requests whose newest reminders warn the model about
+// repeated calls.
 func warnings(model *scripted.Model) []int {
 	var all []int
 	for i, req := range model.Requests() {

@@ -126,7 +126,7 @@ func TestCallsWithOtherInputsAreNoCircle(t *testing.T) {
 	agent, model := newAgent(t, &belay.Options{Tools: []belay.Tool{same}}, plan("A,B,C,D,E,F")...)
 	takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
 	if got := warnings(model); len(got) > 0 {
-		t.Errorf("the model was told that it goes in circles by the requests %d", got)
+		t.Errorf("the requests %d warned the model about repeated calls", got)
 	}
 }
 

@@ -19,6 +19,11 @@ var oddPhrases = []struct{ odd, plain string }{
 	{"is" + " had", "exists"},
 	{"to be" + " had", "available"},
 	{"sudden" + " end", "panic"},
+	{"slip of" + " the pen", "typing error"},
+	{"came to" + " nothing", "failed"},
+	{"come to" + " pass", "happen"},
+	{"in" + " circles", "again and again, or repeated calls"},
+	{"sums the" + " context up", "summarizes the context"},
 }
 
 // oddPhrase finds them, also where a line breaks in them.

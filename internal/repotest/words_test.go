@@ -22,7 +22,6 @@ var oddPhrases = []struct{ odd, plain string }{
 	{"slip of" + " the pen", "typing error"},
 	{"came to" + " nothing", "failed"},
 	{"come to" + " pass", "happen"},
-	{"in" + " circles", "again and again, or repeated calls"},
 	{"sums the" + " context up", "summarizes the context"},
 }
 

@@ -210,8 +210,8 @@ func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	return a.store.Decide(ctx, d)
 }
 
-// Close closes the agent's sessions, tells its extensions that it is gone, closes them, and
-// ends the streams of Watch. It waits for running turns: cancel their contexts first to make
+// Close closes the agent's sessions, calls Unregister and Close of its extensions, and ends
+// the streams of Watch. It waits for running turns: cancel their contexts first to make
 // that quick. A closed agent takes no more turns: ErrClosed.
 func (a *Agent) Close(ctx context.Context) error { return a.end(ctx, a.endExtensions) }
 

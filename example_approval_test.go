@@ -30,8 +30,8 @@ func deployTool() belay.Tool {
 	}, nil)
 }
 
-// A turn that needs a person's word parks: it costs a row in the store and no
-// goroutine. Someone decides, and the turn goes on.
+// A turn that needs approval parks: it costs a row in the store and no goroutine. Someone
+// decides, and the turn continues.
 func ExampleSession_Resume() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{
@@ -77,7 +77,7 @@ func ExampleSession_Resume() {
 
 // docs:begin approver
 
-// person asks whoever sits at the terminal.
+// person asks the user at the terminal.
 type person struct{ answer bool }
 
 func (p person) Approve(_ context.Context, q belay.Question) (belay.Decision, error) {

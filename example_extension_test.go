@@ -23,7 +23,7 @@ var (
 	_ belay.DirectiveExtension = House{}
 )
 
-// Name is told in errors.
+// Name appears in errors.
 func (House) Name() string { return "house" }
 
 // Fragment is part of every system prompt.

@@ -9,7 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A denied call is a verdict and no error: the model is told why, and goes on.
+// A denied call is a verdict and no error: the model gets the reason, and the turn
+// continues.
 func Example_gate() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

@@ -66,7 +66,7 @@ func stream(w http.ResponseWriter, events iter.Seq2[belay.Event, error]) {
 		}
 		_, _ = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", event.Seq, event.Kind, data)
 		if http.NewResponseController(w).Flush() != nil {
-			return // the client is gone: leaving the loop cancels the turn
+			return // the client has left: leaving the loop cancels the turn
 		}
 	}
 }

@@ -24,8 +24,8 @@ var build = belay.NewRawTool(belay.ToolDeclaration{
 
 // docs:end raw-tool
 
-// A tool that has to wait for long puts its call on hold. When the turn is
-// resumed, the tool is called again and told what it waited for.
+// A tool that has to wait for long parks its call. When the turn is resumed, the tool is
+// called again and gets the name of what it waited for.
 func ExamplePark() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

@@ -11,8 +11,8 @@ import (
 
 // docs:begin policy
 
-// MaxFiles is how many files a turn may change: of all who set it, the smallest
-// stands.
+// MaxFiles is how many files a turn may change. If several hooks set it, the smallest value
+// is used.
 var MaxFiles = policy.Min[int]("team.max_files")
 
 var teamPolicy = belay.TurnPrePolicy.On("team", atMost(20), nil)

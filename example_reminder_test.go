@@ -11,7 +11,7 @@ import (
 
 // docs:begin reminder
 
-// afterSearch tells the model something because a tool ran.
+// afterSearch sends a reminder to the model after a tool has run.
 var afterSearch = belay.ToolPost.On("after-search", func(context.Context, belay.ToolResult) (belay.ToolReaction, error) {
 	return belay.ToolReaction{Aside: belay.Aside{Context: belay.Tell("Notes may be out of date.")}}, nil
 }, &hook.Options{Match: hook.Match{Tools: []string{"search_notes"}}})

@@ -52,7 +52,7 @@ func ExampleSession() {
 	//   4 assistant: Bob.
 }
 
-// Closing loses nothing: whoever has the store can go on.
+// Closing loses nothing: every process with the store can continue.
 func ExampleSession_Close() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{{Text: "Hello, Ann."}, {Text: "Welcome back."}}, nil)
@@ -67,7 +67,7 @@ func ExampleSession_Close() {
 		agent := must(belay.New(model, &belay.Options{Store: store, Hooks: []hook.Subscription{opened}}))
 		turn := must(agent.Session("ann").Turn(ctx, text))
 		fmt.Println(turn.Text)
-		check(agent.Close(ctx)) // lets go of its sessions: the next agent can open them
+		check(agent.Close(ctx)) // releases its sessions: the next agent can open them
 	}
 	// docs:end reopen
 

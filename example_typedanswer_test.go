@@ -10,7 +10,7 @@ import (
 
 // docs:begin triage
 
-// Triage is what the turn must come to.
+// Triage is the answer that the turn must give.
 type Triage struct {
 	Severity string   `json:"severity" jsonschema:"low, medium or high"`
 	Files    []string `json:"files" jsonschema:"the files that are to blame"`
@@ -18,8 +18,8 @@ type Triage struct {
 
 // docs:end triage
 
-// A turn can be asked for a Go value. A model that gives something else is told
-// what is wrong with it.
+// A turn can return a Go value. If the model gives something else, it gets the errors and
+// tries again.
 func ExampleAnswer() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{
@@ -36,7 +36,7 @@ func ExampleAnswer() {
 	fmt.Println(turn.Reason, "after", turn.Steps, "steps")
 	// docs:end typed-answer
 
-	// What the model was told on the way:
+	// The messages to the model on the way:
 	for message, err := range agent.Session("demo").Messages(ctx) {
 		check(err)
 		for _, part := range message.Parts {

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Anyone can watch. A watcher never holds up a turn: one that falls behind is
-// told how much it missed.
+// Any code can watch. A watcher never slows down a turn: if it is too slow, it learns how
+// many events it missed.
 func ExampleAgent_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

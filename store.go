@@ -103,7 +103,7 @@ var (
 	// ErrNotFound says that there is nothing with that name.
 	ErrNotFound = errors.New("belay: not found")
 	// ErrHeld says that another process, or another agent, holds the session.
-	ErrHeld = errors.New("belay: another process or agent holds the session")
+	ErrHeld = errors.New("belay: the session is in use")
 	// ErrFenced says that another process has taken over the hold on the session.
 	ErrFenced = errors.New("belay: another process has taken over the session")
 	// ErrConflict says that a commit does not follow what is stored.
@@ -231,7 +231,7 @@ type TurnState struct {
 	Children map[string]Usage `json:"children,omitempty"`
 }
 
-// CallState is where a call stands.
+// CallState is the state of a call.
 //
 //	judged ──▶ parked ──▶ started ──▶ done
 //	   └──────────────────────┴────────▶

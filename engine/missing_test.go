@@ -158,7 +158,7 @@ func TestTurnsOfTwoAgents(t *testing.T) {
 	if _, err := alpha.Session("a").RunDue(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := alpha.Session("a").RunDue(ctx, nil); err == nil || !strings.Contains(err.Error(), `agent "beta"'s`) {
+	if _, err := alpha.Session("a").RunDue(ctx, nil); err == nil || !strings.Contains(err.Error(), `belongs to agent "beta"`) {
 		t.Errorf("alpha takes the turn of beta: %v", err)
 	}
 	if err := errors.Join(alpha.Close(ctx), dies.Close()); err != nil { // nothing was settled

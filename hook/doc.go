@@ -64,8 +64,8 @@
 //
 // Mistakes are found when installing, never in a turn: [Runtime.Install]
 // returns an [*InstallError] with one problem for each subscription and field.
-// What a handler's failure means is its [Failure] mode: gates fail [Closed]
-// unless told otherwise. Diagnostics have stable codes: see [codes.All].
+// A handler's [Failure] mode says what its failure means: gates fail [Closed] by
+// default. Diagnostics have stable codes: see [codes.All].
 //
 // Records hold no text of prompts, inputs or outputs. An error's text reaches
 // the record only as a [SafeError].
@@ -73,8 +73,8 @@
 // # Testing
 //
 // A handler is a plain function; call it. Package hooktest tries one
-// subscription against one input and asserts what came of it, has handlers
-// that misbehave on purpose, a clock that a test moves by hand, and the
+// subscription with one input and checks the result. It has handlers that
+// misbehave on purpose, a clock that a test moves by hand, and the
 // conformance suites for implementations of [Journal] and [Queue].
 //
 // A Runtime that is used inside a testing/synctest bubble must be made inside

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// A handler that does not answer in time is abandoned. What that means is the
-// failure mode of its subscription: a gate denies unless told otherwise.
+// A handler that does not answer in time is abandoned. The failure mode of its subscription
+// says what that means: a gate denies by default.
 func Example_deadline() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)
@@ -39,7 +39,7 @@ func Example_deadline() {
 	// "come back later" [hook.timeout]
 }
 
-// try dispatches one upload and prints what came of it.
+// try dispatches one upload and prints the result.
 func try(ctx context.Context, runtime *hook.Runtime) {
 	turn := runtime.Snapshot()
 	defer func() { _ = turn.Release(ctx) }()

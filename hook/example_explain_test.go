@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Explain tells who was asked, what each said, what won, and who was never
-// asked and why.
+// Explain shows which handlers were called, what each answered, which answer won, and which
+// handlers were not called and why.
 func Example_explain() {
 	ctx := context.Background()
 	runtime, err := hook.NewRuntime([]hook.AnyPhase{beforeUpload}, nil)

@@ -25,7 +25,7 @@ func Example_lease() {
 	fmt.Println("this turn:", beforeUpload.Active(turn), "the next:", beforeUpload.Active(runtime.Snapshot()))
 
 	check(turn.Release(ctx))
-	check(lease.Drain(ctx)) // Nobody uses it any more.
+	check(lease.Drain(ctx)) // It is not used any more.
 	// docs:end lease
 
 	// Output:

@@ -63,7 +63,7 @@ func ask(reason string) verdict  { return verdict{Severity: hook.SeverityAsk, Re
 func deny(reason string) verdict { return verdict{Severity: hook.SeverityDeny, Reason: reason} }
 func halt(reason string) verdict { return verdict{Severity: hook.SeverityHalt, Reason: reason} }
 
-// Answer tells what the verdict asks for.
+// Answer returns what the verdict asks for.
 func (v verdict) Answer() *hook.Answer {
 	if v.Severity == hook.SeverityPass && v.Context == nil && v.Audit == nil && v.Jobs == nil {
 		return nil // No opinion, for nothing.
@@ -100,7 +100,7 @@ var gatePhase = hook.Define(hook.Definition[call, verdict]{
 
 // findings is the output of collectPhase.
 type findings struct {
-	Title string       `json:"title,omitempty"` // the first one stands
+	Title string       `json:"title,omitempty"` // the first one is used
 	Notes []string     `json:"notes,omitempty"`
 	Audit []hook.Audit `json:"audit,omitempty"`
 	Jobs  []hook.Job   `json:"jobs,omitempty"`
@@ -108,8 +108,7 @@ type findings struct {
 
 func note(texts ...string) findings { return findings{Notes: texts} }
 
-// Answer tells what the findings ask for. An empty answer is no opinion, like
-// none at all.
+// Answer returns what the findings ask for. An empty answer means no opinion, like nil.
 func (f findings) Answer() *hook.Answer {
 	ans := hook.Answer{Audit: f.Audit, Jobs: f.Jobs}
 	if f.Title != "" {
@@ -139,7 +138,7 @@ var collectDefinition = hook.Definition[call, findings]{
 	Merge: mergeFindings,
 }
 
-// collectPhase has no answer that stands for a failure.
+// collectPhase has no answer for failures.
 var collectPhase = hook.Define(collectDefinition)
 
 // narrowPhase is a collect phase whose handlers overlap two at a time.
@@ -172,7 +171,7 @@ func remarks(codes ...string) remark {
 	return r
 }
 
-// Answer tells what the remark asks for.
+// Answer returns what the remark asks for.
 func (r remark) Answer() *hook.Answer {
 	ans := hook.Answer{Audit: r.Audit, Jobs: r.Jobs}
 	if r.Note != "" {
@@ -194,7 +193,7 @@ type edit struct {
 	Text     string        `json:"text,omitempty"`
 }
 
-// Answer tells what the edit asks for.
+// Answer returns what the edit asks for.
 func (e edit) Answer() *hook.Answer {
 	ans := hook.Answer{Severity: e.Severity}
 	if e.Severity >= hook.SeverityDeny {
@@ -247,7 +246,7 @@ type page struct {
 	Lines []string `json:"lines,omitempty"`
 }
 
-// Answer tells what the page asks for. It must not be called on nil.
+// Answer returns what the page asks for. It must not be called on nil.
 func (p *page) Answer() *hook.Answer {
 	var ans hook.Answer
 	for _, line := range p.Lines {

@@ -9,10 +9,10 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// State is where a run stands.
+// State is the state of a run.
 //
 //	started ──▶ completed | failed | timed_out | skipped | interrupted
-//	skipped        it was not asked
+//	skipped        its handler was not called
 //	backgrounded   its work waits in the queue; each attempt has a run of its own
 //
 // All but started are final.

@@ -181,10 +181,10 @@ func (p *Settings) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Merge adds later settings to s, by the rules of their keys. It returns the result and
+// Merge adds later settings to p, by the rules of their keys. It returns the result and
 // the names of the keys whose values do not merge; their earlier valid value is kept.
-func (s Settings) Merge(later Settings) (merged Settings, conflicts []string) {
-	merged = slices.Clone(s)
+func (p Settings) Merge(later Settings) (merged Settings, conflicts []string) {
+	merged = slices.Clone(p)
 	for _, setting := range later {
 		i := slices.IndexFunc(merged, func(m Setting) bool { return m.key == setting.key })
 		if i < 0 {

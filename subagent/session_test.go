@@ -135,7 +135,7 @@ func TestADurableChildThatIsHeldElsewhere(t *testing.T) {
 			subagent.Subagent{Name: "child", Factory: subagent.Agent(script(says("here")), nil), Durable: true})
 		h := take(t, agent.Session("s").Run(t.Context(), "go"))
 		h.ended(t, belay.EndTurn)
-		if r := h.results()[0]; !r.IsError || !strings.Contains(r.Text, "held") {
+		if r := h.results()[0]; !r.IsError || !strings.Contains(r.Text, "in use") {
 			t.Errorf("the result is %+v, want that the session is held", r)
 		}
 		if err := store.Release(t.Context(), "s/child", stored.Epoch); err != nil {

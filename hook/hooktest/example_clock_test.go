@@ -22,7 +22,7 @@ func ExampleClock() {
 	trial := hooktest.Try(t, upload, scan, file{name: "large.iso"}, &hooktest.Options{
 		Runtime: hook.RuntimeOptions{Clock: clock},
 		During: func(context.CancelCauseFunc) {
-			clock.WaitTimers(t, 1) // the dispatch has come to where it waits
+			clock.WaitTimers(t, 1) // the dispatch now waits for the clock
 			clock.Advance(time.Minute)
 		},
 	})

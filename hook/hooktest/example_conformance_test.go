@@ -7,9 +7,9 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// Whoever implements a journal and a queue holds them against the suites, which
-// name each rule as a subtest. This is all it takes, here for the reference
-// implementations. Suites need a *testing.T, so that their example is a test.
+// If you implement a journal or a queue, check it with the suites, which name each rule as
+// a subtest. This is all the code, here for the reference implementations. Suites need a
+// *testing.T, so their example is a test.
 
 // SPEC J-01
 func TestMemoryJournal(t *testing.T) {

@@ -24,8 +24,8 @@ func ExampleMisbehaviours() {
 	}
 	// Output:
 	// returns an error: deny
-	// returns context.Canceled though nobody cancelled: deny
-	// returns an error with a code of its own: deny
+	// returns context.Canceled without a cancellation: deny
+	// returns an error with its own code: deny
 	// answers and fails: deny
 	// panics: deny
 	// panics with an error: deny

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// printer stands for the *testing.T of a real test: it prints what would fail.
+// printer replaces the *testing.T of a real test: it prints what would fail.
 type printer struct{ testing.TB }
 
 func (printer) Helper() {}
@@ -20,7 +20,7 @@ func (printer) Errorf(format string, args ...any) {
 	fmt.Println("FAIL:", message)
 }
 
-// A subscription is tried against an input, and asked what came of it.
+// Try a subscription with an input, and check the result.
 func ExampleTry() {
 	var t printer // in a test: the *testing.T
 

@@ -59,7 +59,7 @@ var brokenJournals = []struct {
 	}, []string{
 		"a late started is dropped", "the same final state again changes nothing",
 		"another final state is ErrSettled and changes nothing", "a batch that is refused stores nothing",
-		"a batch that ends one run in two states is refused whole", "of many who end a run in different states one prevails",
+		"a batch that ends one run in two states is refused whole", "if many end a run in different states, one wins",
 	}},
 	{"does not let a run that started be skipped", func(s *slate) {
 		keep := s.upsert
@@ -86,7 +86,7 @@ var brokenJournals = []struct {
 			}
 			return run, nil
 		}
-	}, []string{"another final state is ErrSettled and changes nothing", "of many who end a run in different states one prevails"}},
+	}, []string{"another final state is ErrSettled and changes nothing", "if many end a run in different states, one wins"}},
 	{"refuses with an error of its own", func(s *slate) {
 		keep := s.upsert
 		s.upsert = func(stored, run hook.Run) (hook.Run, error) {
@@ -204,7 +204,7 @@ var brokenJournals = []struct {
 				}
 			}
 		}
-	}, []string{"a listing can be left and taken up anew"}},
+	}, []string{"a listing can be left and started again"}},
 	{"ends a cancelled listing in silence", func(s *slate) {
 		keep := s.yield
 		s.yield = func(ctx context.Context, runs []hook.Run) iter.Seq2[hook.Run, error] {

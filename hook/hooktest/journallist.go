@@ -97,7 +97,7 @@ var listRules = []rule[hook.Journal]{
 		appendRuns(t, j, sampleRun("one", hook.Completed, 1))
 		wantListed(t, j, hook.Filter{}, "one", "two")
 	}},
-	{"a listing can be left and taken up anew", func(t testing.TB, j hook.Journal) {
+	{"a listing can be left and started again", func(t testing.TB, j hook.Journal) {
 		appendVaried(t, j)
 		for range 50 { // a connection that is not given back runs out
 			for _, err := range lister(t, j).List(context.Background(), hook.Filter{}) {
@@ -210,7 +210,7 @@ var parallelJournalRules = []rule[hook.Journal]{
 			return nil
 		})
 	}},
-	{"of many who end a run in different states one prevails", func(t testing.TB, j hook.Journal) {
+	{"if many end a run in different states, one wins", func(t testing.TB, j hook.Journal) {
 		for round := range 10 {
 			id := fmt.Sprintf("contested-%d", round)
 			appendRuns(t, j, sampleRun(id, hook.Started, round))

@@ -154,9 +154,9 @@ func Misbehaviours[In any, Out hook.Output](phase hook.Phase[In, Out], answer Ou
 	onPurpose := errors.New("failed on purpose")
 	all := []Misbehaviour[In, Out]{
 		{Name: "returns an error", Handler: Fails[In, Out](onPurpose), Code: codes.Error},
-		{Name: "returns context.Canceled though nobody cancelled", Handler: Fails[In, Out](context.Canceled), Code: codes.Error},
+		{Name: "returns context.Canceled without a cancellation", Handler: Fails[In, Out](context.Canceled), Code: codes.Error},
 		{
-			Name: "returns an error with a code of its own", Code: codes.ExecutableMissing,
+			Name: "returns an error with its own code", Code: codes.ExecutableMissing,
 			Handler: FailsSafely[In, Out](codes.ExecutableMissing, "missing on purpose"),
 		},
 		{Name: "answers and fails", Handler: Contradicts[In](answer, onPurpose), Code: codes.Error},

@@ -252,13 +252,13 @@ var brokenQueues = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"a job that is due again is never refused for want of room"}},
+	}, []string{"a job that is due again is never refused because the queue is full"}},
 	{"does what is done again", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, _ time.Time) error {
 			attempt.State = hook.Failed
 			return q.MemoryQueue.Settle(ctx, job, attempt, time.Now())
 		}
-	}, []string{"a job that is done is not claimed again", "a key that is done is left out", "work that failed for good may be asked for anew"}},
+	}, []string{"a job that is done is not claimed again", "a key that is done is left out", "work that failed for good may be scheduled again"}},
 	{"takes failure for success", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if again.IsZero() {
@@ -266,7 +266,7 @@ var brokenQueues = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"work that failed for good may be asked for anew", "settling stores how the attempt ended"}},
+	}, []string{"work that failed for good may be scheduled again", "settling stores how the attempt ended"}},
 	{"settles what nobody claimed", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			err := q.MemoryQueue.Settle(ctx, job, attempt, again)

@@ -136,7 +136,7 @@ var settleRules = []rule[queueSubject]{
 		q.wantWaiting(t, 1)
 		q.wantNoClaim(t)
 	}},
-	{"a job that is due again is never refused for want of room", func(t testing.TB, s queueSubject) {
+	{"a job that is due again is never refused because the queue is full", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		job := q.claim(t)
@@ -153,7 +153,7 @@ var settleRules = []rule[queueSubject]{
 		q.wantWaiting(t, 0)
 		q.wantNoClaim(t)
 	}},
-	{"work that failed for good may be asked for anew", func(t testing.TB, s queueSubject) {
+	{"work that failed for good may be scheduled again", func(t testing.TB, s queueSubject) {
 		q := s.open(t, 8)
 		q.accept(t, q.ask(), sampleJob("one"))
 		q.settle(t, q.claim(t), hook.Failed, time.Time{})

@@ -239,7 +239,7 @@ var performRules = []rule[workSubject]{
 		shift.stop(t)
 		q.wantWaiting(t, 1)
 	}},
-	{"a job that comes while work goes on is performed", func(t testing.TB, s workSubject) {
+	{"a job that arrives during work is performed", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		shift := q.work(t, ends(hook.Completed))
 		for _, name := range []string{"one", "two"} {
@@ -315,7 +315,7 @@ var performRules = []rule[workSubject]{
 
 // workerRules check a queue with several workers.
 var workerRules = []rule[workSubject]{
-	{"as many jobs are under way as there are workers", func(t testing.TB, s workSubject) {
+	{"as many jobs run as there are workers", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 3)
 		release := make(chan struct{})
 		shift := q.work(t, waitsFor(release))

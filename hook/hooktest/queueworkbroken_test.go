@@ -118,7 +118,7 @@ var brokenWork = []struct {
 			<-ctx.Done()
 			return q.MemoryQueue.Claim(ctx)
 		}
-	}, []string{"a job that comes while work goes on is performed"}},
+	}, []string{"a job that arrives during work is performed"}},
 	{"records attempts when they are over", func(q *faultyWork) {
 		q.begin = func(context.Context, hook.Job) error { return nil }
 	}, []string{"an attempt is recorded before it is made"}},
@@ -168,8 +168,8 @@ var brokenWork = []struct {
 			return run, again, ok
 		}
 	}, []string{"work that panics fails, and the next is performed"}},
-	{"has one worker", func(q *faultyWork) { q.workers = 1 }, []string{"as many jobs are under way as there are workers"}},
-	{"has too many workers", func(q *faultyWork) { q.workers++ }, []string{"as many jobs are under way as there are workers"}},
+	{"has one worker", func(q *faultyWork) { q.workers = 1 }, []string{"as many jobs run as there are workers"}},
+	{"has too many workers", func(q *faultyWork) { q.workers++ }, []string{"as many jobs run as there are workers"}},
 	{"performs a job twice", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (hook.Run, time.Time, bool) {
 			_, _, _ = attempted(ctx, job, perform)
@@ -189,7 +189,7 @@ var brokenWork = []struct {
 		}
 	}, []string{
 		"a job that is due again is performed again, and each attempt recorded", "a key whose job is due again is left out",
-		"interrupted work that is due again is for whoever works next",
+		"interrupted work that is due again is performed by the next worker",
 	}},
 	{"tries again at once", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
@@ -206,13 +206,13 @@ var brokenWork = []struct {
 			}
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
-	}, []string{"a job that is due again is never refused for want of room"}},
+	}, []string{"a job that is due again is never refused because the queue is full"}},
 	{"tries everything again", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, _ time.Time) error {
 			return q.MemoryQueue.Settle(ctx, job, attempt, time.Now())
 		}
 	}, []string{
-		"a job that is over is not performed again", "an attempt under way is told that work ends, and settled",
+		"a job that is over is not performed again", "a running attempt is cancelled when work ends, and settled",
 		"a key is free again when its job has failed for good",
 	}},
 	{"does not look at keys", func(q *faultyWork) {
@@ -224,7 +224,7 @@ var brokenWork = []struct {
 			return q.MemoryQueue.Enqueue(ctx, asked, jobs)
 		}
 	}, []string{
-		"a key that has succeeded is not performed again", "a key that is under way is left out",
+		"a key that has succeeded is not performed again", "a key that is running is left out",
 		"a key whose job is due again is left out",
 	}},
 	{"does not stop", func(q *faultyWork) { q.leave = false }, []string{"work ends with its context"}},
@@ -232,15 +232,15 @@ var brokenWork = []struct {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (hook.Run, time.Time, bool) {
 			return attempted(context.WithoutCancel(ctx), job, perform)
 		}
-	}, []string{"an attempt under way is told that work ends, and settled", "an attempt that ends while work is ending is what it is"}},
+	}, []string{"a running attempt is cancelled when work ends, and settled", "an attempt that ends while work is ending keeps its result"}},
 	{"leaves without settling", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (hook.Run, time.Time, bool) {
 			run, again, _ := attempted(ctx, job, perform)
 			return run, again, ctx.Err() == nil
 		}
 	}, []string{
-		"an attempt under way is told that work ends, and settled", "interrupted work that is due again is for whoever works next",
-		"an attempt that ends while work is ending is what it is",
+		"a running attempt is cancelled when work ends, and settled", "interrupted work that is due again is performed by the next worker",
+		"an attempt that ends while work is ending keeps its result",
 	}},
 	{"finishes what waits before it leaves", func(q *faultyWork) {
 		q.claim = func(ctx context.Context) (hook.Job, error) {

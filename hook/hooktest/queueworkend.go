@@ -44,7 +44,7 @@ var againRules = []rule[workSubject]{
 			t.Errorf("the job is not what was queued (- queued, + performed again):\n%s", diff)
 		}
 	}},
-	{"a job that is due again is never refused for want of room", func(t testing.TB, s workSubject) {
+	{"a job that is due again is never refused because the queue is full", func(t testing.TB, s workSubject) {
 		q := s.open(t, 1, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		release := make(chan struct{})
@@ -84,7 +84,7 @@ var keyRules = []rule[workSubject]{
 		q.work(t, ends(hook.Completed)).wantNone(t)
 		q.wantAttempts(t, "one", hook.Completed)
 	}},
-	{"a key that is under way is left out", func(t testing.TB, s workSubject) {
+	{"a key that is running is left out", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 2)
 		q.accept(t, q.ask(), sampleJob("one"))
 		release := make(chan struct{})
@@ -127,7 +127,7 @@ var stopRules = []rule[workSubject]{
 		q.accept(t, q.ask(), sampleJob("two"))
 		shift.wantNone(t)
 	}},
-	{"an attempt under way is told that work ends, and settled", func(t testing.TB, s workSubject) {
+	{"a running attempt is cancelled when work ends, and settled", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		job := sampleJob("one")
 		job.Idempotent, job.Retry = false, hook.Retry{}
@@ -138,7 +138,7 @@ var stopRules = []rule[workSubject]{
 		q.wantAttempts(t, "one", hook.Interrupted)
 		q.work(t, ends(hook.Completed)).wantNone(t)
 	}},
-	{"interrupted work that is due again is for whoever works next", func(t testing.TB, s workSubject) {
+	{"interrupted work that is due again is performed by the next worker", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, waitsFor(nil))
@@ -151,7 +151,7 @@ var stopRules = []rule[workSubject]{
 		shift.stop(t)
 		q.wantAttempts(t, "one", hook.Interrupted, hook.Completed)
 	}},
-	{"an attempt that ends while work is ending is what it is", func(t testing.TB, s workSubject) {
+	{"an attempt that ends while work is ending keeps its result", func(t testing.TB, s workSubject) {
 		q := s.open(t, 8, 1)
 		q.accept(t, q.ask(), sampleJob("one"))
 		shift := q.work(t, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {

@@ -65,7 +65,7 @@ func defineSecretPhase(name string, kind hook.Kind) secretPhase {
 		},
 		Reference: func(in secretInput) string { return in.reference },
 		Merge: func(m *hook.Merging, _, answer secretAnswer) secretAnswer {
-			m.Diagnose(codes.PolicyConflict, "the earlier stands")
+			m.Diagnose(codes.PolicyConflict, "the earlier one is used")
 			return answer
 		},
 		Rewrite: func(in secretInput, answer secretAnswer) (secretInput, error) {

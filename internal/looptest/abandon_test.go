@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// keeper is a tool that parks its calls, and is told of those that are given up.
+// keeper is a tool that parks its calls, and records which of them are abandoned.
 type keeper struct {
 	belay.Tool
 
@@ -44,7 +44,7 @@ func (k *keeper) Abandon(_ context.Context, call *belay.Invocation) error {
 	return nil
 }
 
-// SPEC L-01: a tool is told of the calls that it parked and that nobody goes on with.
+// SPEC L-01: Abandon is called for the calls that a tool parked and that will not continue.
 func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -88,7 +88,7 @@ func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 	}
 }
 
-// SPEC L-01: a call that was under way when its process ended is given up too.
+// SPEC L-01: a call that was running when its process ended is abandoned too.
 func TestInterruptedCallsAreToldToTheirTool(t *testing.T) {
 	t.Parallel()
 	for how, end := range map[string]func(t *testing.T, s *belay.Session){
@@ -110,7 +110,7 @@ func TestInterruptedCallsAreToldToTheirTool(t *testing.T) {
 	}
 }
 
-// SPEC S-04: what a runner elsewhere tells of its own children is placed below the run.
+// SPEC S-04: the events of a remote runner's own children are placed below the run.
 func TestEventsFromElsewhereArePlaced(t *testing.T) {
 	t.Parallel()
 	remote := []belay.Event{

@@ -32,10 +32,10 @@ func richEvents(t *testing.T) (n, before int) {
 	return n, before
 }
 
-// A turn may be aborted at any event, by leaving its stream or by cancelling its
-// context. Either way it is over when the stream is, it ended aborted, turn.post_turn
-// was told once, the transcript is well formed, the next turn works, and nothing is
-// left running (or the synctest bubble fails).
+// A turn may be aborted at any event, by leaving its stream or by cancelling its context.
+// In both cases it is over when the stream is, it ended aborted, turn.post_turn fired once,
+// the transcript is well formed, the next turn works, and nothing is left running (or the
+// synctest bubble fails).
 //
 // SPEC L-03, L-05, T-10
 func TestAbortAtEveryEvent(t *testing.T) {
@@ -51,8 +51,8 @@ func TestAbortAtEveryEvent(t *testing.T) {
 	}
 }
 
-// abortAt aborts a rich turn at one of its events. Once the last text is out the
-// turn may be over before it hears of it; then it was not aborted.
+// abortAt aborts a rich turn at one of its events. After the last text the turn may be over
+// before it notices; then it was not aborted.
 func abortAt(t *testing.T, at int, late, leave bool) {
 	r := newRich(t, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -143,8 +143,8 @@ func TestAbortAtEveryPhase(t *testing.T) {
 	}
 }
 
-// A tool that is under way when the turn is aborted is cancelled, and told to have
-// been; one that must finish is waited for.
+// A tool that is running when the turn is aborted is cancelled, and its result says so. The
+// turn waits for a tool that must finish.
 //
 // SPEC T-10
 func TestAbortWhileToolsRun(t *testing.T) {
@@ -183,9 +183,8 @@ func TestAbortWhileToolsRun(t *testing.T) {
 	})
 }
 
-// The phases that end a turn have a bound of their own. A hook that never answers
-// does not keep an aborted turn from ending, nor a session from being closed and
-// let go.
+// The phases that end a turn have their own time limit. A hook that never answers does not
+// keep an aborted turn from ending, nor a session from being closed and released.
 //
 // SPEC L-03
 func TestEndPhasesAreBounded(t *testing.T) {
@@ -234,7 +233,7 @@ func TestEndPhasesAreBounded(t *testing.T) {
 	})
 }
 
-// strictRelease is a store that lets go of nothing when time is over.
+// strictRelease is a store that releases nothing when the context is done.
 type strictRelease struct{ *memstore.Store }
 
 func (s *strictRelease) Release(ctx context.Context, session string, epoch int64) error {

@@ -22,7 +22,7 @@ func TestAnswer(t *testing.T) {
 	bern := city{"Bern", 134000, []string{"Aare"}}
 	tests := map[string]struct {
 		steps []scripted.Step
-		told  string // what the model is told before the last request
+		told  string // the reminder before the last request
 	}{
 		"at once":                     {[]scripted.Step{callWith("final_answer", good)}, ""},
 		"behind other calls":          {[]scripted.Step{calls("echo"), callWith("final_answer", good)}, ""},
@@ -123,7 +123,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// SPEC L-10: of several answers in one message the last in call order stands.
+// SPEC L-10: of several answers in one message the last in call order is used.
 func TestSeveralAnswers(t *testing.T) {
 	t.Parallel()
 	for range 20 {

@@ -264,7 +264,8 @@ func TestDecisionThatCannotStand(t *testing.T) {
 				<-time.After(time.Hour)
 				try("expired", belay.ErrExpired, func(d *belay.Decision) { d.Approval, d.Hash = waits[1].ID, waits[1].Hash })
 
-				// What expired is denied when the turn goes on: it must not wait for ever.
+				// An expired approval is denied when the turn is resumed: it must not wait
+				// forever.
 				takeTurn(t, session.Resume(t.Context()), belay.EndTurn)
 				for i, want := range []string{`Denied by "ann": so`, `Denied by "expiry": nobody decided in time`} {
 					if r := storedResults(t, session)[i]; !strings.HasPrefix(r.Text, want) || r.Class != belay.ClassDenied {
@@ -281,9 +282,9 @@ func TestDecisionThatCannotStand(t *testing.T) {
 	}
 }
 
-// The calls of one message have approvals of their own. They are decided in any order, by
-// anyone who has the store, and the turn goes on in between as often as somebody likes:
-// each call that is allowed runs once, and the results are in the order of the calls.
+// Each call of a message has its own approval. They are decided in any order, by anyone who
+// has the store, and the turn may be resumed in between at any time: each allowed call runs
+// once, and the results are in the order of the calls.
 //
 // SPEC P-08, P-10, T-01
 func TestParallelApprovalsInAnyOrder(t *testing.T) {
@@ -406,8 +407,8 @@ func TestApprovalHashIsCanonical(t *testing.T) {
 	}
 }
 
-// A call that is resumed is on record as started before it runs: if its process
-// ends, it runs again only if that does no harm, and nobody is asked twice.
+// A resumed call is recorded as started before it runs: if its process ends, it runs again
+// only if it is idempotent, and nobody is asked twice.
 //
 // SPEC L-01, T-01
 func TestApprovedCallThatIsInterrupted(t *testing.T) {

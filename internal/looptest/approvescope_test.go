@@ -112,7 +112,7 @@ func TestScopes(t *testing.T) {
 		change func(*belay.Options)
 		then   step // after act does "one" with a yes
 		asker  string
-		fault  bool // the scope is told to be at fault
+		fault  bool // the scope is reported as invalid
 	}{
 		{"once is for one call", belay.ApprovalScope{}, nil, step{"act", does("r", "one")}, "r", false},
 		{"once can be said", belay.ApprovalScope{Kind: "once"}, nil, step{"act", does("r", "one")}, "r", false},
@@ -239,9 +239,9 @@ func TestHookDoesNotPassForTheFloor(t *testing.T) {
 	}
 }
 
-// A yes that reaches further is stored in one commit with what it decided. What it
-// answers later is an approval on record like any other, decided by who gave it;
-// hooks are told of the decision and not asked for one.
+// An approval with a scope is stored in one commit with its decision. What it answers later
+// is a recorded approval like any other, decided by the same person. Hooks get the decision
+// at approval.decided; approval.request does not fire.
 //
 // SPEC P-08, P-09
 func TestGrantIsOnRecord(t *testing.T) {
@@ -358,8 +358,8 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 	takeTurn(t, third.Session("s").Resume(t.Context()), belay.EndParked)
 }
 
-// A scope that cannot be read is refused where the decision is made, with a word on
-// what to write; the approval stays pending.
+// An invalid scope is refused when the decision is made, with an error that says what to
+// write. The approval stays pending.
 //
 // SPEC P-09, P-18
 func TestScopeThatCannotStand(t *testing.T) {
@@ -401,8 +401,8 @@ func TestScopeThatCannotStand(t *testing.T) {
 	}
 }
 
-// While a turn waits, a yes to one of its questions answers those it covers, and they
-// are withdrawn. What was said about one of them before stands.
+// While a turn waits, an approval of one of its questions answers those it covers, and they
+// are withdrawn. An earlier decision about one of them is kept.
 //
 // SPEC P-09, P-10
 func TestOneYesAnswersTheOthersThatWait(t *testing.T) {

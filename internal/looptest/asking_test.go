@@ -108,7 +108,7 @@ func TestTheApprovalOfAnAbandonedTurnIsDecidedByCancel(t *testing.T) {
 	}
 }
 
-// A process that waits for a person keeps nobody else from the session.
+// A process that waits for a person does not block the session for others.
 //
 // SPEC L-01
 func TestAParkedTurnLetsGoOfTheStore(t *testing.T) {
@@ -128,8 +128,8 @@ func TestAParkedTurnLetsGoOfTheStore(t *testing.T) {
 	wantEqual(t, "what happened", d.all(), []string{"allow by ann: so", "ran {}"})
 }
 
-// A call that may run is not stored as started while a person is asked about its
-// neighbor: whoever goes on knows that it had no effect.
+// A call that may run is not stored as started while a person is asked about another call:
+// the process that resumes the turn knows that it had no effect.
 //
 // SPEC L-01
 func TestSiblingsOfAQuestionAreStoredJudged(t *testing.T) {
@@ -153,7 +153,7 @@ func TestSiblingsOfAQuestionAreStoredJudged(t *testing.T) {
 	ended := make(chan taken, 1)
 	go func() { ended <- take(gone.Run(context.WithoutCancel(t.Context()), "go")) }()
 	<-asked
-	store.Expire("s") // the process is gone while the person thinks
+	store.Expire("s") // the process ends while the person thinks
 
 	second := options()
 	second.OnAsk = belay.AskPark
@@ -205,7 +205,7 @@ func TestAParkedToolKeepsItsNameWhenTheFloorAsks(t *testing.T) {
 	wantEqual(t, "how the tool was called", d.all(), []string{`called with ""`, `called with "child-7"`})
 }
 
-// SPEC T-01: whoever decides first has decided, also while somebody else is asked.
+// SPEC T-01: the first decision counts, even while somebody else is asked.
 func TestADecisionMadeElsewhereStands(t *testing.T) {
 	t.Parallel()
 	for place, store := range stores() {
@@ -266,7 +266,7 @@ func (s tampered) Open(ctx context.Context, session string) (*belay.Stored, erro
 	return stored, err
 }
 
-// SPEC T-01: an approval is for one input, whoever holds the store.
+// SPEC T-01: an approval is for one input, in every process.
 func TestAnApprovalOfAnotherInputIsNone(t *testing.T) {
 	t.Parallel()
 	var d diary

@@ -44,8 +44,8 @@ func whole(parts ...belay.Part) func(func(belay.Chunk, error) bool) {
 	}
 }
 
-// Whatever a model answers, the turn ends in a known way, the transcript is one that
-// every provider takes, and the session goes on.
+// Whatever a model answers, the turn ends with a known reason, every provider accepts the
+// transcript, and the session can continue.
 //
 // SPEC L-05
 func TestBadModels(t *testing.T) {
@@ -56,7 +56,7 @@ func TestBadModels(t *testing.T) {
 		rule  string
 		bad   func(yield func(belay.Chunk, error) bool)
 		want  belay.EndReason
-		class string // told to the phase error
+		class string // the message of the phase error
 		tries int
 		text  string // of the turn
 	}{
@@ -268,8 +268,8 @@ func TestATurnThatWaitsIsAborted(t *testing.T) {
 	})
 }
 
-// A session that was closed takes no turn; the same name gives another, which goes
-// on where it stood.
+// A closed session takes no turn. The same name gives a new session value, which continues
+// from the store.
 func TestATurnAfterClose(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, nil, says("one"), says("two"))

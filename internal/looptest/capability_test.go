@@ -137,14 +137,14 @@ func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// stands reports whether an answer is a denial that stands even if the subscription may
-// not deny.
+// stands reports whether an answer is a denial that counts even if the subscription may not
+// deny.
 func stands(n needing) bool {
 	return n.needs == hook.CanBlock && n.phase.Info().Failure == hook.Closed
 }
 
-// A denial that comes with what its subscription may not contribute stands by itself: with
-// its reason, and without the rest of the answer.
+// If an answer exceeds its capabilities, a denial in it still counts: with its reason, and
+// without the rest of the answer.
 //
 // SPEC H-15, C-03
 func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {

@@ -224,7 +224,8 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 					t.Errorf("it keeps from %d on, not from %d", m.Keep, test.keep)
 				}
 			}
-			// Whoever opens the session sees the same context as the process that summed it up.
+			// A process that opens the session sees the same context as the one that
+			// summarized it.
 			store.Expire("s")
 			say(t, agentOf(t, model, opts).Session("s"), "c")
 			again := seen(t, model)
@@ -235,8 +236,8 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 	}
 }
 
-// SPEC L-06: what came since the model counted is estimated, and what was counted
-// before a summary is over.
+// SPEC L-06: what came after the model's last count is estimated, and counts before a
+// summary are ignored.
 func TestCompactionCountsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	big := anyTool("big", func(context.Context, *belay.Invocation) (belay.Result, error) {
@@ -261,7 +262,7 @@ func TestCompactionCountsWhatIsThere(t *testing.T) {
 		"assistant: one", "user: b", "assistant: two")
 }
 
-// SPEC L-06: a reminder that waits is told behind the summary.
+// SPEC L-06: a pending reminder is sent after the summary.
 func TestCompactionKeepsReminders(t *testing.T) {
 	t.Parallel()
 	after := belay.TurnPostTurn.On("after", func(_ context.Context, _ belay.TurnEnded) (belay.Note, error) {
@@ -417,8 +418,8 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 	})
 }
 
-// SPEC L-06: a conversation goes on for as long as it likes in a window that the
-// provider enforces, and no reminder is lost on the way.
+// SPEC L-06: a conversation can continue forever in a window that the provider enforces,
+// and no reminder is lost.
 func TestCompactionForever(t *testing.T) {
 	t.Parallel()
 	const turns, window = 200, 800

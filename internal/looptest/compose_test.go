@@ -133,7 +133,7 @@ func TestThePromptIsBuiltInOrder(t *testing.T) {
 	}
 }
 
-// Whoever is restricted is told so, in lines of their own, whatever the names are.
+// The prompt of a restricted agent says so, in separate lines, whatever the names are.
 //
 // SPEC E-04, E-06
 func TestTheScopeIsToldToTheModel(t *testing.T) {
@@ -312,8 +312,8 @@ type stepping struct {
 func (s *stepping) Name() string                  { return s.name }
 func (s *stepping) StepTools(string) []belay.Tool { return s.tools }
 
-// What an agent may not use, nobody below it may use either: whoever brings the tool and
-// however it comes, and however far below.
+// What an agent may not use, its subagents may not use either, at any depth and from any
+// source.
 //
 // SPEC E-06
 func TestChildrenMayUseNoMoreThanTheirParents(t *testing.T) {

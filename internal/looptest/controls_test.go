@@ -100,7 +100,7 @@ func TestControlsOfDirectives(t *testing.T) {
 	}
 }
 
-// SPEC D-04: nobody to ask is told apart.
+// SPEC D-04: that nobody can be asked has its own error.
 func TestControlsWithoutAnAsker(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, &belay.Options{Directives: []belay.Directive{withControls("ask", func(ctx context.Context, c *belay.Controls) error {
@@ -254,7 +254,7 @@ func TestModelSwap(t *testing.T) {
 	}
 }
 
-// A turn that is resumed goes on with the model that it was told to use.
+// A resumed turn continues with the model that was chosen for it.
 //
 // SPEC D-04
 func TestModelSwapSurvivesParking(t *testing.T) {

@@ -89,8 +89,8 @@ func seen(t testing.TB, model *scripted.Model) []*belay.Message {
 	return last(t, model.Requests()).Messages
 }
 
-// tells is a subscription at user.prompt.submit that tells the model something
-// about the turns whose text contains a word.
+// tells returns a subscription at user.prompt.submit that adds a reminder to turns whose
+// text contains a word.
 func tells(id, word string, reminders ...belay.Reminder) hook.Subscription {
 	return belay.UserPromptSubmit.On(id, func(_ context.Context, p belay.UserPrompt) (belay.PromptVerdict, error) {
 		if !strings.Contains(p.Text(), word) {

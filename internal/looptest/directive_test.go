@@ -191,7 +191,7 @@ func TestDirectivesThatFail(t *testing.T) {
 			if err == nil || turn.Reason != belay.EndError {
 				t.Fatalf("the turn ended %s: %v", turn.Reason, err)
 			}
-			for _, part := range []string{"/print", "/a"} { // who failed, and what stands
+			for _, part := range []string{"/print", "/a"} { // which directive failed, and which effects remain
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("the error does not name %s: %v", part, err)
 				}

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// The nine ways in which a turn ends. Each is told to the caller, to turn.post_turn,
-// to the turn_end event and to session.end alike.
+// The nine ways in which a turn ends. The caller, turn.post_turn, the turn_end event and
+// session.end get the same reason.
 //
 // SPEC L-05, L-07
 func TestEndReasons(t *testing.T) {

@@ -84,7 +84,7 @@ func refuseClosed(t *testing.T, p phaseCase) {
 	}
 }
 
-// The denial that stands for a failure says who failed, at each gate.
+// The denial for a failure says which handler failed, at each gate.
 //
 // SPEC H-10
 func TestAClosedGateSaysWho(t *testing.T) {

@@ -30,7 +30,7 @@ func childTool(name string, child belay.Child, run func(ctx context.Context, cal
 	}, &belay.ToolTraits{Timeout: -1})
 }
 
-// childOf is a tool that takes a turn of an agent's session, or goes on with it.
+// childOf returns a tool that runs or resumes a turn of an agent's session.
 func childOf(name string, agent *belay.Agent) belay.Tool {
 	return childTool(name, belay.Child{Name: name, Prompt: "do " + name, Run: "run-" + name}, func(ctx context.Context, call *belay.Invocation) iter.Seq2[belay.Event, error] {
 		if call.Wait != "" {
@@ -363,7 +363,7 @@ func TestChildrenDenied(t *testing.T) {
 	wantEqual(t, "how many brackets", len(brackets(turn.events)), 2)
 }
 
-// SPEC S-04, S-05: a child that heeds no abort is left behind, and its bracket closed.
+// SPEC S-04, S-05: a child that ignores an abort is abandoned, and subagent.stop fires.
 func TestChildrenThatHeedNoAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -66,7 +66,7 @@ func echoTool(name string) belay.Tool {
 	}, nil)
 }
 
-// taken is a turn with all that was told about it.
+// taken is a turn with all its events.
 type taken struct {
 	*belay.Turn
 	events []belay.Event

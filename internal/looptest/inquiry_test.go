@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A question that somebody elsewhere answers, while a person is asked, is withdrawn: their
-// answer counts, and the approver hears why. Those that nobody has answered stay.
+// If somebody elsewhere decides while a person is asked, the question is withdrawn: the
+// other decision counts, and the approver gets the reason. Other questions stay open.
 //
 // SPEC P-08
 func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
@@ -66,7 +66,7 @@ func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
 	}
 }
 
-// Who answers after somebody elsewhere has is told so, if they said something else.
+// A person who answers after somebody else has decided differently gets a message.
 //
 // SPEC P-08
 func TestWhoAnswersTooLateIsTold(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// A consumer that panics leaves the stream as one that breaks out of it does: the
-// turn is aborted, its end is told, and the session takes the next one.
+// A consumer that panics leaves the stream like one that breaks out of it: the turn is
+// aborted, its end phases fire, and the session takes the next turn.
 //
 // SPEC L-03
 func TestAConsumerThatPanicsLeavesTheStream(t *testing.T) {
@@ -50,7 +50,7 @@ func noteEnds(d *diary) hook.Subscription {
 	}, nil)
 }
 
-// Who was told that a turn failed is told how it ended after all.
+// A caller that got an error for a turn learns later how the turn ended.
 //
 // SPEC L-01
 func TestATurnThatIsResumedAfterAFaultTellsItsEndAgain(t *testing.T) {
@@ -90,7 +90,7 @@ func TestLostRecordsAreToldWhetherOrNotSomebodyWatches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = agent.Close(context.Background()) }) // it tells of the lost records once more
+			t.Cleanup(func() { _ = agent.Close(context.Background()) }) // it reports the lost records again
 			if _, err := turn(agent.Session("s")); !errors.Is(err, full) {
 				t.Errorf("the turn ended with %v, want it to tell of the full disk", err)
 			}

@@ -96,7 +96,7 @@ func misbehaveInTurn[In any, Out hook.Output](t *testing.T, p hook.Phase[In, Out
 	})
 }
 
-// try takes a turn in which the handler misbehaves, and one in which it is gone.
+// try runs a turn in which the handler misbehaves, and one without the handler.
 func (m misbehaved[In, Out]) try(t *testing.T) {
 	r := newRich(t, nil)
 	defer m.Release()

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// A call that a person approved is not used up on a tool that is not there when the turn
-// goes on: that fails, and the turn waits as it did.
+// If the tool of an approved call is missing when the turn is resumed, resuming fails, and
+// the turn waits as before.
 //
 // SPEC L-01, P-08
 func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
@@ -24,8 +24,8 @@ func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
 	decide := func(answers ...string) []string { return answers }
 	for name, test := range map[string]struct {
 		answers []string // for remote and local, which are both asked about
-		has     []string // the tools of whoever resumes
-		missing []string // what it is told
+		has     []string // the tools of the process that resumes
+		missing []string // the result for the model
 		reason  belay.EndReason
 		ran     []string // when the one who has all tools comes back
 		classes []belay.ResultClass
@@ -81,7 +81,7 @@ func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
 			} else if again.err != nil || again.Reason != test.reason {
 				t.Fatalf("it ended %s, %v, want %s", again.Reason, again.err, test.reason)
 			}
-			if test.reason != belay.EndTurn { // it is parked as it was, for whoever has the tools
+			if test.reason != belay.EndTurn { // it is parked as before, for a process with the tools
 				for i, answer := range test.answers {
 					if answer == "" {
 						settleAs(t, first, parked.Waits[i].Approval, true)
@@ -107,7 +107,7 @@ func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
 	}
 }
 
-// A turn that waits for a tool can be abandoned by whoever does not have it.
+// A turn that waits for a tool can be abandoned by a process without that tool.
 //
 // SPEC L-01
 func TestATurnWithoutItsToolCanBeAbandoned(t *testing.T) {
@@ -160,8 +160,8 @@ func TestAChildWithoutItsToolParksItsParent(t *testing.T) {
 	}
 }
 
-// A call that was under way when its process ended is told to have been, whether or not its
-// tool is there.
+// A call that was running when its process ended gets an aborted result, even if its tool
+// is missing.
 //
 // SPEC L-01
 func TestAnInterruptedCallWithoutItsTool(t *testing.T) {

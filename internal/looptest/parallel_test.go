@@ -256,8 +256,8 @@ func TestAbortCancelsRunningTools(t *testing.T) {
 	})
 }
 
-// A call that finishes when it hears of the abort has finished: its result is kept,
-// and it ends no turn in another way than the abort does.
+// A call that finishes during an abort has finished: its result is kept, and the turn still
+// ends aborted.
 //
 // SPEC T-10, L-05
 func TestWhatFinishesDuringAnAbortIsKept(t *testing.T) {

@@ -13,9 +13,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A serial call is a barrier even while a call waits for a person, or for what its
-// tool waits for: what stands behind it has not begun when the turn parks, and
-// runs in call order when it goes on.
+// A serial call is a barrier even while a call waits for approval or is parked: later calls
+// have not begun when the turn parks, and run in call order when it is resumed.
 //
 // SPEC T-03, L-01
 func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
@@ -23,7 +22,7 @@ func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {
 	serial := &belay.ToolTraits{Serial: true}
 	for name, test := range map[string]struct {
 		calls         []string
-		first, second []string // what runs before it parks, and when it goes on
+		first, second []string // what runs before it parks, and after it is resumed
 	}{
 		"a serial call that is asked about holds up all behind it": {
 			[]string{"look", "shell?", "write", "look"}, []string{"look"}, []string{"shell?", "write", "look"},

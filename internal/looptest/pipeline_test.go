@@ -115,8 +115,8 @@ func TestCallGoesThroughThePipelineInOrder(t *testing.T) {
 	}
 }
 
-// With nobody to ask, a call costs two commits: its intent is stored before it
-// runs and its result after.
+// If nobody is asked, a call costs two commits: its intent is stored before it runs and its
+// result after.
 //
 // SPEC T-01
 func TestIntentIsStoredBeforeTheToolRuns(t *testing.T) {
@@ -138,8 +138,8 @@ func TestIntentIsStoredBeforeTheToolRuns(t *testing.T) {
 	}
 }
 
-// A call that does not resolve, is out of scope or does not validate reaches
-// nobody; one that somebody stops reaches nobody behind.
+// A call that does not resolve, is out of scope or does not validate reaches no hook. After
+// a denial, later checks do not see the call.
 //
 // SPEC T-01
 func TestStoppedCallGoesNoFurther(t *testing.T) {

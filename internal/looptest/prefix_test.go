@@ -76,7 +76,7 @@ func TestRequestsExtendEachOther(t *testing.T) {
 		}
 		s := agentOf(t, model, opts).Session("s")
 		for i := range turns {
-			if i == turns/2 { // another process goes on
+			if i == turns/2 { // another process continues
 				store.Expire("s")
 				s = agentOf(t, model, opts).Session("s")
 			}

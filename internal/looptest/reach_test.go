@@ -105,8 +105,8 @@ type observer struct{}
 func (observer) Name() string               { return "observer" }
 func (observer) Hooks() []hook.Subscription { return nil }
 
-// A kind of resources that no extension enforces is refused: the model would be told of a
-// restriction that nothing keeps.
+// A kind of resources that no extension enforces is refused: the model would otherwise be
+// told about a restriction that does not exist.
 //
 // SPEC E-10
 func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
@@ -117,7 +117,7 @@ func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
 		want       string // of the error; empty for none
 	}{
 		"no extension at all":                {nil, "skills", `resources: no extension enforces "skills": the known ones are none`},
-		"a slip of the pen":                  {[]belay.Extension{newShelf(nil), answersTo{"b"}}, "tings", `resources: no extension enforces "tings" (did you mean "things"?): the known ones are "answers", "things"`},
+		"a typing error":                     {[]belay.Extension{newShelf(nil), answersTo{"b"}}, "tings", `resources: no extension enforces "tings" (did you mean "things"?): the known ones are "answers", "things"`},
 		"an extension with hooks alone":      {[]belay.Extension{observer{}}, "observer", `no extension enforces "observer": the known ones are none`},
 		"the name of one that names kinds":   {[]belay.Extension{newShelf(nil)}, "shelf", `no extension enforces "shelf": the known ones are "things"`},
 		"a kind that an extension names":     {[]belay.Extension{newShelf(nil)}, "things", ""},

@@ -204,7 +204,7 @@ func TestReminderLimit(t *testing.T) {
 	}
 }
 
-// SPEC R-03: what is told for good and for once is told for good.
+// SPEC R-03: a reminder that is both stored and ephemeral is stored.
 func TestTheSameReminderForOnceAndForGood(t *testing.T) {
 	t.Parallel()
 	for rule, told := range map[string][]belay.Reminder{
@@ -223,7 +223,7 @@ func TestTheSameReminderForOnceAndForGood(t *testing.T) {
 	}
 }
 
-// SPEC R-03: the limit that holds where nobody sets one.
+// SPEC R-03: the default limit.
 func TestReminderLimitByDefault(t *testing.T) {
 	t.Parallel()
 	const around = len("<system-reminder>\n\n</system-reminder>")
@@ -436,8 +436,8 @@ func TestRemindersAlwaysArrive(t *testing.T) {
 	}
 }
 
-// arrives installs a hook at every phase of a turn, and asserts that what each of
-// them says is told.
+// arrives installs a hook at every phase of a turn, and asserts that the model gets the
+// reminder of each.
 func arrives(t *testing.T, opts belay.Options) {
 	t.Helper()
 	var said []string
@@ -487,8 +487,8 @@ func arrives(t *testing.T, opts belay.Options) {
 	}
 }
 
-// SPEC R-06: what is said when a turn or a session ends is told when it goes on,
-// in whatever process.
+// SPEC R-06: reminders added when a turn or a session ends are sent when it continues, in
+// any process.
 func TestWhatIsSaidAtTheEndArrives(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {

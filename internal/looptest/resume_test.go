@@ -42,7 +42,7 @@ func settleAs(t testing.TB, agent *belay.Agent, wait belay.Approval, allow bool)
 	}
 }
 
-// SPEC L-01, L-08: a parked turn is resumed by whoever holds the store.
+// SPEC L-01, L-08: every process with the store can resume a parked turn.
 func TestResumeParked(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -152,7 +152,7 @@ func TestResumeKeepsWhatHooksContributed(t *testing.T) {
 	wantEqual(t, "the results", results, []string{"{}", `looked up {"n":1}`, `looked up {"n":2}`})
 }
 
-// SPEC L-01: a turn that still waits parks again, and others are told so.
+// SPEC L-01: a turn that still waits parks again, and other turns are refused.
 func TestResumeUndecided(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -219,8 +219,8 @@ type process struct {
 	leave func()
 }
 
-// stranded starts a turn that gets stuck in the tool "stuck", and makes its store
-// believe that the process is gone.
+// stranded starts a turn that blocks in the tool "stuck", and makes its store believe that
+// the process has ended.
 func stranded(t *testing.T, store *memstore.Store, opts belay.Options, how func(s *belay.Session) taken) process {
 	t.Helper()
 	started, gone := make(chan struct{}), make(chan struct{})
@@ -243,8 +243,8 @@ func runs(t *testing.T) func(s *belay.Session) taken {
 	return func(s *belay.Session) taken { return take(s.Run(t.Context(), "a")) }
 }
 
-// SPEC L-01, L-02: what was running when its process ended is run again only if
-// that does no harm, and whoever lost the session cannot write to it any more.
+// SPEC L-01, L-02: a call that was running when its process ended runs again only if it is
+// idempotent, and a process that lost the session cannot write to it any more.
 func TestResumeInterrupted(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -278,7 +278,7 @@ func TestResumeInterrupted(t *testing.T) {
 	wantAnswered(t, model.Requests())
 }
 
-// SPEC L-01: an interrupted turn that nobody resumes is ended by the next.
+// SPEC L-01: an interrupted turn that is not resumed is ended by the next turn.
 func TestInterruptedTurnIsEndedByTheNext(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)

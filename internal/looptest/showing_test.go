@@ -32,8 +32,8 @@ func said(all taken, among ...belay.EventKind) []string {
 	return words
 }
 
-// What a hook shows, people are told: behind what it is about, whatever the visibility of
-// its runs.
+// The output of a hook is shown to users, after the event that it refers to, whatever the
+// visibility of its runs.
 //
 // SPEC L-08
 func TestWhatHooksShowIsTold(t *testing.T) {
@@ -75,8 +75,8 @@ func TestWhatHooksShowIsTold(t *testing.T) {
 	}
 }
 
-// Who has a turn go on is told with the reason, and when they are not asked any more that is
-// told too.
+// When a hook makes a turn continue, an event has its name and reason. When the limit is
+// reached, a diagnostic says so.
 //
 // SPEC L-08
 func TestWhoHasATurnGoOnIsTold(t *testing.T) {

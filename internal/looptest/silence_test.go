@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// streamFunc is a model that streams as a function does. It is told how often it was asked
-// before.
+// streamFunc is a model that streams with a function. The function gets the number of
+// earlier requests.
 type streamFunc struct {
 	asked atomic.Int32
 	f     func(ctx context.Context, asked int, yield func(belay.Chunk, error) bool)
@@ -213,8 +213,8 @@ func TestAModelThatIsAlwaysSilent(t *testing.T) {
 	})
 }
 
-// An abort does not wait for ever for a stream that does not heed its context, and what
-// such a stream says later is not told.
+// An abort does not wait forever for a stream that ignores its context, and later chunks of
+// such a stream are dropped.
 //
 // SPEC L-04, L-05
 func TestAbortLeavesADeafStreamBehind(t *testing.T) {

@@ -74,8 +74,8 @@ func slowHooks(hold chan struct{}) map[string]map[string]hook.Subscription {
 	return all
 }
 
-// SPEC L-01, L-07: a process that is killed while a slow hook is asked about a response
-// does not lose the response. Whoever resumes the turn does not pay for it again.
+// SPEC L-01, L-07: a process that is killed while a slow hook checks a response does not
+// lose the response. The process that resumes the turn does not pay for it again.
 func TestAPaidResponseSurvivesAKillInASlowGate(t *testing.T) {
 	t.Parallel()
 	for kind := range slowHooks(nil) {
@@ -236,8 +236,8 @@ func TestOnlyASlowGateThatIsAskedTakesACommit(t *testing.T) {
 	}
 }
 
-// SPEC L-01: a call that has not begun when model.post runs is not recorded as started.
-// Whoever resumes the turn runs it, and does not tell the model that it may have run.
+// SPEC L-01: a call that has not begun when model.post runs is not recorded as started. The
+// process that resumes the turn runs it, and does not tell the model that it may have run.
 func TestACallHasNotBegunWhileModelPostRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -329,8 +329,8 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 	}
 }
 
-// SPEC L-01: a store that fails or panics while calls run ends the turn with an error, when
-// the calls under way are done. What the turn has to wait for is not started.
+// SPEC L-01: if a store fails or panics while calls run, the turn ends with an error after
+// the running calls are done. Waiting calls are not started.
 func TestAStoreThatFailsWhileCallsRun(t *testing.T) {
 	t.Parallel()
 	for how, fail := range map[string]func() error{
@@ -435,9 +435,9 @@ func TestCommitsOfABatch(t *testing.T) {
 	}
 }
 
-// SPEC L-01: what a tool returned is stored before a slow hook at tool.post is asked
-// about it, unless a hook may rewrite it. Whoever resumes the turn asks the hook, and does
-// not run the tool.
+// SPEC L-01: what a tool returned is stored before a slow hook at tool.post runs, unless a
+// hook may rewrite it. The process that resumes the turn runs the hook, and does not run
+// the tool.
 func TestAResultSurvivesAKillInASlowToolPost(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

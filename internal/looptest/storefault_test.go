@@ -74,8 +74,8 @@ func failCommit(t *testing.T, plan *storetest.Plan, last bool) {
 	}
 }
 
-// A turn is told to have ended as it did, even if another process tells it: the one
-// that took the turn was gone before its end phases were on record.
+// The reported end of a turn is its real end, even if another process reports it because
+// the first one ended before its end phases were recorded.
 //
 // SPEC L-05
 func TestAnEndThatWasNotStoredIsToldAgain(t *testing.T) {
@@ -103,8 +103,8 @@ func TestAnEndThatWasNotStoredIsToldAgain(t *testing.T) {
 	}
 }
 
-// A store that is gone for good fails every turn, and never hangs or panics one.
-// When the session is closed, session.end fires all the same.
+// If a store fails for good, every turn fails, and none hangs or panics. When the session
+// is closed, session.end fires anyway.
 //
 // SPEC L-05
 func TestAStoreThatIsGone(t *testing.T) {
@@ -127,8 +127,7 @@ func TestAStoreThatIsGone(t *testing.T) {
 	})
 }
 
-// What Open and Release fail with is told, and does not lock a session out of its
-// own store.
+// Errors of Open and Release are reported, and do not lock a session out of its own store.
 func TestOpenAndReleaseMayFail(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken on purpose")

@@ -116,7 +116,7 @@ func TestEndPhasesOfALeftStream(t *testing.T) {
 		var reason belay.EndReason
 		deaf := make(chan struct{})
 		tool := anyTool("deaf", func(context.Context, *belay.Invocation) (belay.Result, error) {
-			<-deaf // heeds nothing
+			<-deaf // ignores its context
 			return belay.Result{}, nil
 		}, nil)
 		defer close(deaf)
@@ -145,7 +145,7 @@ func TestEndPhasesOfALeftStream(t *testing.T) {
 	})
 }
 
-// SPEC L-03: an abort is told as the last event, and the error comes behind it.
+// SPEC L-03: an abort is the last event, and the error follows it.
 func TestStreamEndsWithTurnEnd(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough")

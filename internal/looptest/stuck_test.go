@@ -16,8 +16,8 @@ import (
 
 const circling = "You are repeating calls whose results do not change."
 
-// warnings are the numbers of the requests that told the model it goes in circles
-// with their newest reminders.
+// warnings are the numbers of the requests whose newest reminders warn the model about
+// repeated calls.
 func warnings(model *scripted.Model) []int {
 	var all []int
 	for i, req := range model.Requests() {
@@ -126,7 +126,7 @@ func TestCallsWithOtherInputsAreNoCircle(t *testing.T) {
 	agent, model := newAgent(t, &belay.Options{Tools: []belay.Tool{same}}, plan("A,B,C,D,E,F")...)
 	takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
 	if got := warnings(model); len(got) > 0 {
-		t.Errorf("the model was told that it goes in circles by the requests %d", got)
+		t.Errorf("the requests %d warned the model about repeated calls", got)
 	}
 }
 

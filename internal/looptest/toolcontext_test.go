@@ -119,7 +119,7 @@ func TestToolContextIsAWholeContext(t *testing.T) {
 	}
 }
 
-// A context that nobody asked for its channel ends with the tool too.
+// A context whose channel was never used ends with the tool too.
 //
 // SPEC T-08
 func TestToolContextEndsUnasked(t *testing.T) {

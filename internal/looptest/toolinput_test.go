@@ -312,8 +312,8 @@ func TestCallIDsAreMended(t *testing.T) {
 	}
 }
 
-// Whatever a model writes in the place of a JSON object, its tool does not run,
-// the model is told, and what is stored can be sent again.
+// Whatever a model writes instead of a JSON object, its tool does not run, the model gets
+// an error result, and what is stored can be sent again.
 //
 // SPEC T-02
 func TestInputThatIsNoObject(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// declared are the tools that each request told the model of.
+// declared are the tools that each request declared.
 func declared(model *scripted.Model) []string {
 	var all []string
 	for _, req := range model.Requests() {
@@ -70,7 +70,7 @@ func TestToolsComeAndGoBetweenSteps(t *testing.T) {
 	}
 }
 
-// A response is held against the tools that its request told the model of.
+// A response is checked against the tools that its request declared.
 //
 // SPEC T-12
 func TestToolsThatChangeWhileTheModelAnswers(t *testing.T) {

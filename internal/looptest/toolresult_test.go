@@ -228,8 +228,8 @@ func TestToolThatMisbehavesIsAnErrorResult(t *testing.T) {
 	}
 }
 
-// A tool that heeds nothing is left behind after the grace, and nothing of it is
-// left once it returns.
+// A tool that ignores its context is abandoned after the grace period, and nothing of it is
+// left when it returns.
 //
 // SPEC T-08
 func TestToolThatIgnoresItsCancelIsLeftBehind(t *testing.T) {

@@ -74,12 +74,11 @@ func TestMessageKinds(t *testing.T) {
 	if text := transcript(t, s)[2].Text(); text != "rewritten [invoked]" {
 		t.Errorf("the rewritten text is %q", text)
 	}
-	// The reminder has not been delivered yet: it is told when the model answers.
+	// The reminder has not been delivered yet: it is sent when the model answers.
 	wantEqual(t, "what is told", remindersOf(seen(t, model)), []string{"<system-reminder>\nmind\n</system-reminder>"})
 }
 
-// SPEC L-09: an empty text counts as typed, and one that nobody changed is not
-// kept twice.
+// SPEC L-09: an empty text counts as typed, and an unchanged text is not stored twice.
 func TestPreModifiedText(t *testing.T) {
 	t.Parallel()
 	empty := ""

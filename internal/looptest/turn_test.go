@@ -22,7 +22,7 @@ type turnSoFar struct {
 	Plan    *belay.PreflightPlan `json:"plan,omitempty"`
 }
 
-// soFar is the part of an input that tells what was merged so far.
+// soFar is the part of an input that has what was merged so far.
 type soFar interface {
 	Policy() policy.Settings
 	Context() []belay.ContextEntry

@@ -181,7 +181,7 @@ func (f plannerFunc) Plan(_ context.Context, turn belay.TurnSoFar) (belay.Prefli
 	return f(turn)
 }
 
-// phaseLog notes which phases fired, with what they were told.
+// phaseLog records which phases fired, with their inputs.
 type phaseLog struct {
 	mu    sync.Mutex
 	fired []firedPhase
@@ -248,7 +248,7 @@ func (l *phaseLog) count(phase string) int {
 	return n
 }
 
-// ends lists the turns that turn.post_turn was told of, as turn number and reason.
+// ends returns the turns that turn.post_turn got, as turn number and reason.
 func (l *phaseLog) ends() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -294,7 +294,7 @@ func (m *strictModel) sent() []*belay.Request {
 	return slices.Clone(m.requests)
 }
 
-// told reports whether some request had a text in it.
+// told reports whether a request contained a text.
 func (m *strictModel) told(text string) bool {
 	return slices.ContainsFunc(m.sent(), func(req *belay.Request) bool {
 		return slices.ContainsFunc(req.Messages, func(msg *belay.Message) bool {

@@ -119,7 +119,7 @@ func TestGatesAreAllTested(t *testing.T) {
 	}
 }
 
-// ask dispatches verdicts in plan order, and tells who was asked.
+// ask dispatches verdicts in plan order, and returns which handlers were called.
 func (g *gate) ask(t testing.TB, verdicts []verdict, opts hook.Options) (anyOutcome, []string) {
 	t.Helper()
 	var asked []string
@@ -142,9 +142,8 @@ func (g *gate) ask(t testing.TB, verdicts []verdict, opts hook.Options) (anyOutc
 	return outcome, asked
 }
 
-// merged is the slow and obvious rule: of the verdicts up to the first that
-// stops, the most severe stands, the earliest of these with its reason; the
-// context of all of them is told.
+// merged is the slow and obvious rule: of the verdicts up to the first that stops, the most
+// severe wins, the earliest of these with its reason; the context of all of them is kept.
 func (g *gate) merged(verdicts []verdict) (want verdict, by string, asked int) {
 	for i, v := range verdicts {
 		asked++
@@ -252,8 +251,8 @@ func TestToolVerdictsAreOrdered(t *testing.T) {
 	}
 }
 
-// Gates that overlap are asked together, so halt beats deny, and the merge is
-// the same whoever answers first.
+// Gates that overlap are called together, so halt beats deny, and the merge does not depend
+// on who answers first.
 //
 // SPEC H-17
 func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
@@ -284,8 +283,8 @@ func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
 	}
 }
 
-// A slip of the pen is not consent: a word that the gate does not know is a
-// malformed answer, which fails by the subscription's mode.
+// A typing error is not consent: an unknown word is a malformed answer, and the
+// subscription's failure mode applies.
 //
 // SPEC H-10
 func TestUnknownDecisionsAreMalformed(t *testing.T) {

@@ -66,7 +66,7 @@ func TestSpec(t *testing.T) {
 }
 
 // promises returns the state of each promise by its id. What looks like a promise and cannot be read is an error, so that
-// none is lost to a slip of the pen.
+// none is lost through a typing error.
 func promises(text string) (map[string]string, error) {
 	states := map[string]string{}
 	number := 0

@@ -19,6 +19,10 @@ var oddPhrases = []struct{ odd, plain string }{
 	{"is" + " had", "exists"},
 	{"to be" + " had", "available"},
 	{"sudden" + " end", "panic"},
+	{"slip of" + " the pen", "typing error"},
+	{"came to" + " nothing", "failed"},
+	{"come to" + " pass", "happen"},
+	{"sums the" + " context up", "summarizes the context"},
 }
 
 // oddPhrase finds them, also where a line breaks in them.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
-	"github.com/belay-run/belay/internal/scan"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
@@ -180,17 +180,5 @@ func hooksUnread(d *subagent.Declaration) *subagent.Problem {
 	}
 	return &subagent.Problem{Path: d.Path, Line: d.Hooks.Line, Message: fmt.Sprintf(
 		"hooks: %s of agent %q would not run, so the agent is not used: a project's agents have hooks in .belay/agents alone: move the file there, or take its hooks out",
-		counted(len(d.Hooks.List), "hook"), d.Name)}
-}
-
-// tellHint tells of a name at the beginning of a message that nobody answers to, if one
-// that is known is like it. The message goes to the model as it is.
-func (a *app) tellHint(w *work, text string) {
-	var names []string
-	for _, n := range w.agent.TypedNames() {
-		names = append(append(names, n.Name), n.Aliases...)
-	}
-	if hint := near.Slash(scan.Leading(text), names); hint != "" {
-		a.remarkf("%s", a.onErr.yellow(hint))
-	}
+		visible.Counted(len(d.Hooks.List), "hook"), d.Name)}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/sandbox"
 )
 
 // app is what all commands share: the streams and what is known of them, and
@@ -43,8 +42,34 @@ type app struct {
 	interrupt func()       // told of the first interrupt
 	noticed   func(notice) // shows notices; nil for standard error
 
-	looked sync.Once
-	box    *sandbox.Sandbox // what the machine has, once that was looked for
+	assembling sync.Once
+	assembles  *Assembler // see assembler
+}
+
+// assembler returns what makes agents, as the flags say.
+func (a *app) assembler() *Assembler {
+	a.assembling.Do(func() {
+		opts := &Options{Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Reserved: chatCommands(), Notify: a.showAssembly}
+		if a.debug {
+			opts.Logger = a.logger()
+		}
+		a.assembles = New(opts)
+	})
+	return a.assembles
+}
+
+// showAssembly shows a notice about the files and services that an agent is made of.
+func (a *app) showAssembly(n Notice) {
+	switch {
+	case n.Later:
+		a.showNotice(notice{text: n.Text, good: !n.Warning})
+	case n.Label != "":
+		a.remarkf("%s %s", a.onErr.yellow(n.Label+":"), n.Text)
+	case n.Warning:
+		a.remarkf("%s", a.onErr.yellow(n.Text))
+	default:
+		a.remarkf("%s", a.onErr.dim(n.Text))
+	}
 }
 
 // newApp looks at the streams of the process.

@@ -378,7 +378,7 @@ func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.
 		}
 	}
 	if waiting > 0 {
-		a.remarkf("%s", a.onErr.yellow(counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
+		a.remarkf("%s", a.onErr.yellow(visible.Counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
 		return nil
 	}
 	after, err := store.Load(ctx)

@@ -9,19 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/toolbox"
 )
-
-// questions are the extension by which the model can ask the user, unless the settings
-// leave its tool out.
-func questions(s *config.Loaded) []belay.Extension {
-	if s.Tools != nil && !slices.Contains(s.Tools, toolbox.AskUserTool) {
-		return nil
-	}
-	return []belay.Extension{toolbox.AskUser()}
-}
 
 // terminalAsker puts questions to the person at the terminal, one at a time.
 type terminalAsker struct{ p *printer }

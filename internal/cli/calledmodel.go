@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,10 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/gemini"
+	"github.com/belay-run/belay/provider/openai"
 )
 
 // calledModel is a model under the name that the settings have for it: a session that
@@ -175,4 +180,41 @@ func isHere(address string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && (ip.Unmap().IsLoopback() || net.IP(ip.AsSlice()).IsUnspecified())
+}
+
+// modelLister asks a service which models it has.
+type modelLister interface {
+	Models(ctx context.Context) ([]string, error)
+}
+
+// isThere reports whether a server has answered, though it be with a refusal.
+func isThere(failure *belay.ModelError) bool {
+	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as where nothing listens
+	return failure.Kind != belay.ModelNetwork && !lost
+}
+
+// reason returns what went wrong, in one line of limited length. It does not repeat the address.
+func reason(failure *belay.ModelError) string {
+	err := failure.Err
+	if lost, ok := errors.AsType[*url.Error](err); ok {
+		err = lost.Err
+	}
+	const most = 300
+	line := []rune(visible.OneLine(err.Error()))
+	if len(line) > most {
+		line = append(line[:most-1], '…')
+	}
+	return string(line)
+}
+
+// tableOf are the models of a provider in the built-in table, as they stand there.
+func tableOf(p *config.Provider) []string {
+	switch p.Kind {
+	case config.KindAnthropic:
+		return anthropic.Known()
+	case config.KindGemini:
+		return gemini.Known()
+	default:
+		return openai.Known(p.Table)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/provider/providertest"
 )
@@ -139,32 +138,5 @@ func TestFailuresAdvise(t *testing.T) {
 				t.Errorf("exit code %d, want %q: %s", code, test.want, &d.err)
 			}
 		})
-	}
-}
-
-// Two accounts with a vendor are two models, although the vendor calls them alike.
-func TestAccountsAreToldApart(t *testing.T) {
-	t.Parallel()
-	settings := load(t, "providers: {second: {kind: anthropic, key_env: SECOND_KEY}}\n", "SECOND_KEY=k", "ANTHROPIC_API_KEY=k")
-	for _, name := range []string{"anthropic/claude-sonnet-4-5", "second/claude-sonnet-4-5"} {
-		model, err := findModel(settings, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := model.(belay.InfoModel).Info(); got.Name != name || got.Window == 0 { //nolint:forcetypeassert // all of them tell
-			t.Errorf("%s is %+v", name, got)
-		}
-	}
-}
-
-func TestIsHere(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]bool{
-		"http://localhost:11434/v1": true, "http://LOCALHOST./v1": true, "http://127.0.0.2:1": true, "http://[::1]:8080/v1": true, "http://a.localhost": true, "http://0.0.0.0:1": true,
-		"http://10.0.0.7:11434/v1": false, "https://api.openai.com/v1": false, "http://localhost.example.com": false, ":": false,
-	} {
-		if got := isHere(address); got != want {
-			t.Errorf("%s: %v, want %v", address, got, want)
-		}
 	}
 }

@@ -67,7 +67,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() { err = errors.Join(err, w.Close()) }()
 	id, err := a.chooseSession(ctx, w, o)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	}
 	c := chat.New(&chat.Options{
 		History: filepath.Join(settings.Home(), "history"),
-		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.tools, Advise: w.floor.advise,
+		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.Tools, Advise: w.advise,
 		Directives: w.typeable(),
 	})
 	person.Approver = c.InOrder(toolbox.Answering(who(), c, c))
@@ -86,7 +86,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 			a.remarkNotice(n)
 		}
 	})()
-	if err := c.Run(ctx, w.agent, id); err != nil {
+	if err := c.Run(ctx, w.Agent, id); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -99,7 +99,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 // typeable are the names that can be typed with a slash in front.
 func (w *work) typeable() []chat.Directive {
 	var all []chat.Directive
-	for _, n := range w.agent.TypedNames() {
+	for _, n := range w.Agent.TypedNames() {
 		for _, name := range append([]string{n.Name}, n.Aliases...) {
 			all = append(all, chat.Directive{Name: name, About: n.Description})
 		}

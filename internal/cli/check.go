@@ -41,7 +41,7 @@ and keys that are not on this machine, and what .claude has for another agent an
 
 // check looks for mistakes in everything that would be loaded.
 func (a *app) check(ctx context.Context, s *config.Loaded) error {
-	places := a.openPlaces(ctx, s)
+	places := a.assembler().openPlaces(ctx, s)
 	problems := []error{a.checkSettings(s), places.err}
 	agents, found := openAgents(s)
 	for i := range found {
@@ -51,7 +51,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 		problems = append(problems, checkOwnHooks(ctx, places, d))
 	}
 	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s, places))
-	_, _, err := a.readMCP()
+	_, _, err := a.assembler().readMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)
 	if places.err == nil {
@@ -98,13 +98,13 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 		looked := *d
 		if _, err := findModel(s, d.Model); d.Model != "" {
 			if lacks, ok := errors.AsType[*noKeyError](err); ok {
-				a.warn(fmt.Sprintf("%s: model: %v", a.shownPath(s, d.Path), lacks))
+				a.warn(fmt.Sprintf("%s: model: %v", relativePath(s, d.Path), lacks))
 				looked.Model = ""
 			}
 		}
 		found := check.mistakes(&looked)
 		if foreign(s, d.Path) {
-			a.tellAgentProblems(s, "not used", found)
+			a.assembler().tellAgentProblems(s, "not used", found)
 			continue
 		}
 		for i := range found {
@@ -180,9 +180,9 @@ func tallyOf(ctx context.Context, places *places, agents []*subagent.Declaration
 	}
 	all, own := len(openAllSkills(ctx, s).List()), len(openSkills(ctx, s).List())
 	return strings.Join([]string{
-		counted(hooks, "declared hook") + parts(ofAgents, "of agents", ofSpaces, "of spaces"),
-		counted(len(agents)+spaceAgents, "agent") + parts(0, "", spaceAgents, "of spaces"),
-		counted(all, "skill") + parts(0, "", all-own, "of spaces"),
+		visible.Counted(hooks, "declared hook") + parts(ofAgents, "of agents", ofSpaces, "of spaces"),
+		visible.Counted(len(agents)+spaceAgents, "agent") + parts(0, "", spaceAgents, "of spaces"),
+		visible.Counted(all, "skill") + parts(0, "", all-own, "of spaces"),
 	}, ", ")
 }
 
@@ -224,7 +224,7 @@ func (a *app) checkOrder(ctx context.Context) error {
 		return err
 	}
 	for _, l := range v.leases {
-		a.tellNotes(l.Notes())
+		a.assembler().tellNotes(l.Notes())
 	}
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -255,7 +255,7 @@ flag. Those that nobody set are shown with --all.`,
 			if err != nil {
 				return err
 			}
-			a.defaultMode(cmd.Context(), settings)
+			a.assembler().defaultMode(cmd.Context(), settings)
 			return a.showConfig(settings, args, all, asJSON)
 		},
 	}

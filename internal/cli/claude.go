@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 )
 
@@ -105,13 +106,13 @@ func unused(s *config.Loaded) []string {
 		return nil // what cannot be looked at has none
 	})
 	if commands > 0 {
-		odd = append(odd, fmt.Sprintf(".claude/commands: it is not read (%s): write skills instead, in .belay/skills; see %s", counted(commands, "command"), otherAgent))
+		odd = append(odd, fmt.Sprintf(".claude/commands: it is not read (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))
 	}
 	return odd
 }
 
 // tellUnheeded warns of what looks as if it would stop or judge something, and does not.
-func (a *app) tellUnheeded(s *config.Loaded, p *places) {
+func (a *Assembler) tellUnheeded(s *config.Loaded, p *places) {
 	for _, odd := range unheeded(s, p) {
 		a.warn(odd)
 	}

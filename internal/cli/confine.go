@@ -22,7 +22,7 @@ import (
 
 // sandbox is what commands are confined by: nil if the machine has nothing, or the
 // settings want nothing. It is looked for once.
-func (a *app) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sandbox {
+func (a *Assembler) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sandbox {
 	if s.Sandbox.Mode == config.SandboxOff {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (a *app) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sandbox {
 }
 
 // foundSandbox is what the machine has.
-func (a *app) foundSandbox(ctx context.Context) *sandbox.Sandbox {
+func (a *Assembler) foundSandbox(ctx context.Context) *sandbox.Sandbox {
 	a.looked.Do(func() { a.box = sandbox.Find(ctx, nil) })
 	return a.box
 }
@@ -309,4 +309,18 @@ func privateCache(project string) (string, error) {
 		return "", fmt.Errorf("%s is to hold caches, and is not a directory of this user's alone: remove it", dir)
 	}
 	return dir, nil
+}
+
+// sandboxed says in words what confines commands.
+func (f *floor) sandboxed() string {
+	switch {
+	case f.settings.Sandbox.Mode == config.SandboxOff:
+		return fmt.Sprintf("off (%s): commands are one zone higher", f.settings.From("sandbox.mode"))
+	case f.box != nil:
+		return string(f.box.Kind())
+	case f.settings.Sandbox.Mode == config.SandboxRequire:
+		return "none, and commands are refused without one"
+	default:
+		return "none: commands are one zone higher"
+	}
 }

@@ -70,7 +70,7 @@ func (r *room) sandboxed(limits ...sandbox.Limit) *room {
 	r.t.Helper()
 	for _, limit := range append(limits, sandbox.Writes) {
 		if r.floor.box == nil || !r.floor.box.Holds(limit) {
-			r.t.Skipf("NOT COVERED: the sandbox of this machine does not hold %s: %+v", limit, new(app).foundSandbox(r.t.Context()).Describe())
+			r.t.Skipf("NOT COVERED: the sandbox of this machine does not hold %s: %+v", limit, New(nil).foundSandbox(r.t.Context()).Describe())
 		}
 	}
 	return r

@@ -268,7 +268,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 		f.Status, f.Detail = note, fmt.Sprintf("off (%s): commands of the shell are not confined, and one zone higher", settings.From("sandbox.mode"))
 		return f
 	}
-	d := a.foundSandbox(ctx).Describe()
+	d := a.assembler().foundSandbox(ctx).Describe()
 	if d.Kind != sandbox.None {
 		f.Detail = fmt.Sprintf("%s (%s): commands of the shell are confined", d.Kind, d.Means)
 		var lacks []string
@@ -298,7 +298,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 func floorFinding(s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
 	mode := modeOfTurn(s, nil)
-	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), counted(len(s.Permit.Rules), "rule"), counted(len(s.Permit.Guards), "guard"))
+	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), visible.Counted(len(s.Permit.Rules), "rule"), visible.Counted(len(s.Permit.Guards), "guard"))
 	if len(s.Permit.Relax) > 0 {
 		f.Status = note
 		f.Detail += fmt.Sprintf("; relaxed: %s (%s)", strings.Join(s.Permit.Relax, ", "), s.From("permit.relax"))
@@ -333,8 +333,8 @@ func programFinding(ctx context.Context, name string, argv []string, remedy stri
 // filesFinding looks for mistakes in hooks, spaces, agents and servers, as check does.
 func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "hooks", Status: found, Essential: true}
-	places := a.openPlaces(ctx, s)
-	_, _, err := a.readMCP()
+	places := a.assembler().openPlaces(ctx, s)
+	_, _, err := a.assembler().readMCP()
 	if err := errors.Join(places.err, err); err != nil {
 		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` tells all of it, with file and line"
 		return f
@@ -346,14 +346,14 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 			hooks += len(p.AgentHooks(d.Name))
 		}
 	}
-	f.Detail = counted(hooks, "declared hook") + "; `belay hooks list` tells which run"
+	f.Detail = visible.Counted(hooks, "declared hook") + "; `belay hooks list` tells which run"
 	return f
 }
 
 // unheededFinding says what looks like hooks or rules, or is for another agent, and is not
 // read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
-	odd := append(unheeded(s, a.openPlaces(ctx, s)), unused(s)...)
+	odd := append(unheeded(s, a.assembler().openPlaces(ctx, s)), unused(s)...)
 	if len(odd) == 0 {
 		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
 	}
@@ -486,7 +486,7 @@ func bytesOf(n int64) string {
 
 // checkStore opens a store and has it look at itself.
 func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err error) {
-	store, err := a.openStore(ctx, settings)
+	store, err := a.assembler().openStore(ctx, settings)
 	if err != nil {
 		return err
 	}

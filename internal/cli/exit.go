@@ -55,6 +55,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &exit):
 		return exit.code
+	case IsMistake(err):
+		return exitUsage
 	case errors.As(err, &interrupted):
 		return exitAborted
 	case errors.Is(err, belay.ErrParked):

@@ -13,7 +13,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/permit"
@@ -48,7 +47,7 @@ const mostJudged = 1_000
 
 // newFloor makes the floor of the project, with what the settings say and the machine
 // can do. Results that are too long are in spill, where they can be read.
-func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*floor, error) {
+func (a *Assembler) newFloor(ctx context.Context, s *config.Loaded, spill string) (*floor, error) {
 	f := &floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]judgements)}
 	a.defaultMode(ctx, s)
 	o := s.FloorOptions()
@@ -59,18 +58,18 @@ func (a *app) newFloor(ctx context.Context, s *config.Loaded, spill string) (*fl
 	o.Tools = withProfiles(o.Tools)
 	keys, err := keyGuard(s, o)
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, mistake("%w", err)
 	}
 	o.Guards = append(o.Guards, keys...)
 	if f.Floor, err = permit.New(s.Project, o); err != nil {
-		return nil, usage("%w", err)
+		return nil, mistake("%w", err)
 	}
 	return f, nil
 }
 
 // defaultMode sets the mode where nobody has: build if a sandbox holds what ordinary work
 // runs, and standard otherwise.
-func (a *app) defaultMode(ctx context.Context, s *config.Loaded) {
+func (a *Assembler) defaultMode(ctx context.Context, s *config.Loaded) {
 	if s.From("mode").Kind == "default" && a.sandbox(ctx, s) != nil {
 		s.Mode = permit.Build.Name
 	}
@@ -196,24 +195,31 @@ func (f *floor) recall(c judgedCall) judgements {
 	return f.judged[c]
 }
 
-// advise says what whoever is asked about a call is told beside it.
-func (f *floor) advise(ctx context.Context, q belay.Question) chat.Advice {
+// Advice helps a person to decide about a call.
+type Advice struct {
+	// Reach says how far the call reaches, and Run how it would run, if it is a command.
+	Reach, Run string
+	// Pattern covers this call and similar ones. It is empty if no pattern does.
+	Pattern string
+	// Check returns why another pattern cannot cover the call.
+	Check func(pattern string) error
+}
+
+// Advise returns advice about a call that needs an approval.
+func (f *floor) Advise(ctx context.Context, q belay.Question) Advice {
 	e := f.recall(judgedCall{q.Session, q.Turn, q.Call, string(q.Input)}).last
 	if e == nil {
 		e = f.of(nil).Explain(ctx, q.Tool, q.Input)
 	}
 	in := f.In(e.Mode)
-	return chat.Advice{
-		Reach: reachOf(e), Run: f.confinement(e),
+	return Advice{
+		Reach: e.Reach(), Run: f.confinement(e),
 		Pattern: in.Suggest(ctx, q.Tool, q.Input),
 		Check:   func(pattern string) error { return covered(ctx, in, pattern, q.Tool, q.Input) },
 	}
 }
 
-// reachOf says how far a call reaches.
-func reachOf(e *permit.Explanation) string { return e.Reach() }
-
-// covered says why a pattern cannot stand for a call and others like it, or nothing.
+// covered returns why a pattern does not cover a call.
 func covered(ctx context.Context, f *permit.Floor, pattern, tool string, input json.RawMessage) error {
 	if err := f.CheckPattern(pattern); err != nil {
 		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "permit: "))

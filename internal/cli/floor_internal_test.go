@@ -43,7 +43,7 @@ func load(t *testing.T, user string, environ ...string) *config.Loaded {
 // floorFor makes the floor of settings.
 func floorFor(t *testing.T, s *config.Loaded) *floor {
 	t.Helper()
-	f, err := new(app).newFloor(t.Context(), s, spillDir(s))
+	f, err := New(nil).newFloor(t.Context(), s, spillDir(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestAdvice(t *testing.T) {
 	t.Parallel()
 	f := floorFor(t, load(t, ""))
 	q := belay.Question{Approval: belay.Approval{Session: "s", Turn: "t", Call: "1", Tool: "shell"}, Input: json.RawMessage(`{"command":"git push origin main"}`)}
-	a := f.advise(t.Context(), q)
+	a := f.Advise(t.Context(), q)
 	if !strings.HasPrefix(a.Reach, "zone 4 external: changes something elsewhere") && !strings.HasPrefix(a.Reach, "zone 5") || a.Pattern != "shell(git push origin main)" {
 		t.Errorf("%+v", a)
 	}

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/mcptool"
 )
 
 // awaitCalled waits for the MCP servers that the open calls of a session need, as long as
 // they start for the first time. How long that may take, their start bound says.
 func (a *app) awaitCalled(ctx context.Context, w *work) error {
-	if w.session == nil || w.session.State.Turn == nil || w.servers == nil {
+	if w.session == nil || w.session.State.Turn == nil || w.Servers == nil {
 		return nil
 	}
 	called, err := openCallTools(ctx, w.store, w.session)
@@ -29,12 +30,12 @@ func (a *app) awaitCalled(ctx context.Context, w *work) error {
 		}
 		return names
 	}
-	names := waits(w.servers.Servers())
+	names := waits(w.Servers.Servers())
 	if len(names) == 0 {
 		return nil
 	}
 	a.remarkf("%s", a.onErr.dim("waiting for MCP server "+strings.Join(names, ", ")+", whose tools the turn needs"))
-	return w.servers.Await(ctx, func(all []mcptool.Status) bool { return len(waits(all)) == 0 })
+	return w.Servers.Await(ctx, func(all []mcptool.Status) bool { return len(waits(all)) == 0 })
 }
 
 // openCallTools are the tools that the last response of a session calls.
@@ -59,7 +60,7 @@ func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolEr
 	var reasons []string
 	told := make(map[string]bool)
 	for _, tool := range missing.Tools {
-		if line := why(w.servers, tool); !told[line] {
+		if line := why(w.Servers, tool); !told[line] {
 			told[line] = true
 			reasons = append(reasons, line)
 		}
@@ -114,4 +115,27 @@ func quoted(word string) string {
 // is one.
 func lacking(err error) (*belay.MissingToolError, bool) {
 	return errors.AsType[*belay.MissingToolError](err)
+}
+
+// goOnAs has the settings name the model that an open turn was begun with, unless
+// a flag names one, and says what changes for the turn.
+func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
+	open := info.State.Turn
+	if open == nil {
+		return nil
+	}
+	if name, ok := turnModel.Value(open.Policy); ok && settings.From("model").Kind != "flag" {
+		if err := settings.Recall("model", "turn "+open.ID, name); err != nil {
+			return usage("session %s: %w", info.ID, err)
+		}
+	}
+	had, _ := turnMode.Value(open.Policy)
+	switch now := modeOfTurn(settings, open.Policy); {
+	case had == "":
+	case had != now.Name:
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn was %s, now %s (%s)", had, now.Name, settings.From("mode"))))
+	case had != settings.Mode:
+		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mode: %s, as the turn was begun", had)))
+	}
+	return nil
 }

@@ -180,7 +180,7 @@ func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *bela
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := a.newFloor(ctx, settings, spillDir(settings))
+	f, err := a.assembler().newFloor(ctx, settings, spillDir(settings))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -204,7 +204,7 @@ func (a *app) advised(ctx context.Context, store belay.ListStore, approval *bela
 		return nil, err
 	}
 	e := in.Explain(ctx, approval.Tool, input)
-	lines := [][2]string{{"reach", reachOf(e)}}
+	lines := [][2]string{{"reach", e.Reach()}}
 	if run := f.confinement(e); run != "" {
 		lines = append(lines, [2]string{"would run", run})
 	}

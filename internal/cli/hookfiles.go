@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,7 +45,7 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &seen{settings: settings, places: a.openPlaces(ctx, settings)}
+	v := &seen{settings: settings, places: a.assembler().openPlaces(ctx, settings)}
 	if v.places.err != nil {
 		return nil, &exitError{code: exitFailed, err: v.places.err, hint: "mend these first: `belay check` looks at everything"}
 	}
@@ -259,7 +257,7 @@ that denies whatever it matches, because it may not run; the reason is told belo
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, a.onOut.yellow(w)))
 				}
 			}
-			a.tellUnheeded(v.settings, v.places)
+			a.assembler().tellUnheeded(v.settings, v.places)
 			if asJSON {
 				return nil
 			}
@@ -333,26 +331,4 @@ func (a *app) shownOrigin(s *config.Loaded, o hook.Origin) string {
 		return o.Kind.String()
 	}
 	return fmt.Sprintf("%s:%d", shownPath(s, o.File), o.Line)
-}
-
-// shownPath is a path as the reader of a listing would write it.
-func shownPath(s *config.Loaded, file string) string {
-	for _, dir := range []string{s.Project, realDir(s.Project)} {
-		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
-			return rel
-		}
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if rel, err := filepath.Rel(home, file); err == nil && filepath.IsLocal(rel) {
-			return filepath.Join("~", rel)
-		}
-	}
-	return file
-}
-
-func realDir(dir string) string {
-	if actual, err := filepath.EvalSymlinks(dir); err == nil {
-		return actual
-	}
-	return dir
 }

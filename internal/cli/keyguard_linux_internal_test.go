@@ -67,7 +67,7 @@ func TestKeyFilesAreHiddenFromHooks(t *testing.T) {
 	t.Parallel()
 	r, files := keyRoom(t)
 	e := &declare.Execution{Argv: append([]string{filepath.Join(r.floor.settings.Project, "peek.sh")}, append(files, "plain")...)}
-	if err := new(app).confineHook(t.Context(), r.floor.settings)(t.Context(), nil, e); err != nil {
+	if err := New(nil).confineHook(t.Context(), r.floor.settings)(t.Context(), nil, e); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), e.Argv[0], e.Argv[1:]...)

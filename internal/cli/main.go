@@ -97,9 +97,20 @@ func (a *app) tell(err error) {
 		return // whoever interrupts knows
 	}
 	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible.All(told(err))+"\n")
-	if exit != nil && exit.hint != "" {
-		a.write(a.err, a.onErr.dim("       "+exit.hint)+"\n")
+	if hint := hintOf(err); hint != "" {
+		a.write(a.err, a.onErr.dim("       "+hint)+"\n")
 	}
+}
+
+// hintOf returns what an error advises to do, or nothing.
+func hintOf(err error) string {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.hint
+	}
+	if advised, ok := errors.AsType[*Error](err); ok {
+		return advised.Hint
+	}
+	return ""
 }
 
 // told is an error without the name of the program, which stands before it.

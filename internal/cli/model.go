@@ -32,12 +32,12 @@ func openModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn 
 func findModel(settings *config.Loaded, name string) (belay.Model, error) { //nolint:ireturn // see openModel
 	p, model, err := settings.ModelOf(name)
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, mistake("%w", err)
 	}
 	if p.Name == config.Scripted {
 		script, err := scripted.Load(model)
 		if err != nil {
-			return nil, usage("%w", err)
+			return nil, mistake("%w", err)
 		}
 		return script, nil
 	}
@@ -46,7 +46,7 @@ func findModel(settings *config.Loaded, name string) (belay.Model, error) { //no
 		return nil, err
 	}
 	if key == "" && p.NeedsKey() {
-		return nil, usage("%w", &noKeyError{settings, p})
+		return nil, mistake("%w", &noKeyError{settings, p})
 	}
 	called := &calledModel{Model: makeModel(p, model, key), name: name, at: p, model: model}
 	if key != "" {
@@ -73,36 +73,6 @@ func userFile(s *config.Loaded) string {
 		return "the user's " + config.Name
 	}
 	return "the user's " + filepath.Join(s.UserDir, config.Name)
-}
-
-// heedKept has the settings name the model that a session keeps where they have none
-// that can be asked. It tells that a flag comes before what is kept.
-func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
-	kept := info.State.Model
-	switch {
-	case kept == "":
-		return nil
-	case settings.From("model").Kind == "flag":
-		if name := fullModelName(settings); name != kept {
-			a.remarkf("%s", a.onErr.dim(fmt.Sprintf("model: %s (%s); the session keeps %s", modelName(settings), settings.From("model"), kept)))
-		}
-		return nil
-	}
-	if _, err := openModel(settings); err == nil {
-		return nil
-	}
-	if err := settings.Recall("model", "session "+info.ID, kept); err != nil {
-		return usage("it keeps a model that there is no more, and there is no other: %w; name one with --model PROVIDER/NAME", err)
-	}
-	return nil
-}
-
-// answering is the model that answers in a session, for showing it.
-func (w *work) answering() string {
-	if w.session != nil && w.session.State.Model != "" && w.settings.From("model").Kind != "flag" {
-		return w.session.State.Model
-	}
-	return modelName(w.settings)
 }
 
 // servedModel is a model of a service that can be asked which it has.
@@ -167,9 +137,9 @@ func chosenModel(settings *config.Loaded) (string, error) {
 		}
 	}
 	if served != "" {
-		return "", usage("which model? There is no key for a model by default, and %s is set (%s): set BELAY_MODEL=%s/NAME or model in a %s, or say `belay run --model %s/NAME`, with a name that it knows; `belay models %s --check` asks it", served, settings.From("providers."+served), served, config.Name, served, served)
+		return "", mistake("which model? There is no key for a model by default, and %s is set (%s): set BELAY_MODEL=%s/NAME or model in a %s, or say `belay run --model %s/NAME`, with a name that it knows; `belay models %s --check` asks it", served, settings.From("providers."+served), served, config.Name, served, served)
 	}
-	return "", usage(noModel)
+	return "", mistake(noModel)
 }
 
 // modelName is the model that would be asked, for showing it.

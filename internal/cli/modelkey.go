@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"unicode"
@@ -29,15 +28,15 @@ func keyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 		where = p.KeyFile
 		data, err := os.ReadFile(p.KeyFile)
 		if err != nil {
-			return "", "", usage("%s: %w", settings.From("providers."+p.Name+".key_file"), err)
+			return "", "", mistake("%s: %w", settings.From("providers."+p.Name+".key_file"), err)
 		}
 		key = string(bytes.TrimSpace(data))
 		if problem := notAKey(key); problem != "" {
-			return "", "", usage("%s: %s %s", settings.From("providers."+p.Name+".key_file"), p.KeyFile, problem)
+			return "", "", mistake("%s: %s %s", settings.From("providers."+p.Name+".key_file"), p.KeyFile, problem)
 		}
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return "", "", usage("the key of %s, from %s, is not one: there is white space in it", p.Name, where)
+		return "", "", mistake("the key of %s, from %s, is not one: there is white space in it", p.Name, where)
 	}
 	return key, where, nil
 }
@@ -58,19 +57,6 @@ func notAKey(text string) string {
 	default:
 		return ""
 	}
-}
-
-// openKeyFile says what to do about a key file that others on this machine may read, if
-// that is where a key was found.
-func openKeyFile(p *config.Provider, where string) string {
-	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // whose modes say nothing
-		return ""
-	}
-	info, err := os.Stat(p.KeyFile)
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return ""
-	}
-	return fmt.Sprintf("others on this machine may read %s, or change it (mode %04o): chmod 600 %s", p.KeyFile, info.Mode().Perm(), p.KeyFile)
 }
 
 // masked shows enough of a key to tell it from others.

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,15 +19,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
-	"github.com/belay-run/belay/provider/anthropic"
-	"github.com/belay-run/belay/provider/gemini"
-	"github.com/belay-run/belay/provider/openai"
+	"github.com/belay-run/belay/internal/visible"
 )
-
-// modelLister asks a service which models it has.
-type modelLister interface {
-	Models(ctx context.Context) ([]string, error)
-}
 
 // offers is what there is to ask, as --json tells it.
 type offers struct {
@@ -202,7 +195,7 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	switch {
 	case err == nil:
 		o.Status = found
-		o.Detail += fmt.Sprintf(", answered in %s with %s", took(time.Since(began)), counted(len(names), "model"))
+		o.Detail += fmt.Sprintf(", answered in %s with %s", took(time.Since(began)), visible.Counted(len(names), "model"))
 		o.Models = infos(o.provider, sorted(o.provider, names))
 	case !said:
 		o.Status = failed
@@ -218,21 +211,6 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	default:
 		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+reason(failure)
 	}
-}
-
-// isThere reports whether a server has answered, though it be with a refusal.
-func isThere(failure *belay.ModelError) bool {
-	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as where nothing listens
-	return failure.Kind != belay.ModelNetwork && !lost
-}
-
-// reason is what went wrong, in a line. Which address was asked is told before it.
-func reason(failure *belay.ModelError) string {
-	err := failure.Err
-	if lost, ok := errors.AsType[*url.Error](err); ok {
-		err = lost.Err
-	}
-	return short(oneLine(err.Error()), 300)
 }
 
 // list adds the models that are known without asking, of providers that can be
@@ -264,18 +242,6 @@ func knownModels(settings *config.Loaded, p *config.Provider) []string {
 		}
 	}
 	return names
-}
-
-// tableOf are the models of a provider in the built-in table, as they stand there.
-func tableOf(p *config.Provider) []string {
-	switch p.Kind {
-	case config.KindAnthropic:
-		return anthropic.Known()
-	case config.KindGemini:
-		return gemini.Known()
-	default:
-		return openai.Known(p.Table)
-	}
 }
 
 // sorted puts the models that the built-in table or the settings know before
@@ -357,7 +323,7 @@ func tokensOf(n int) string {
 	if n == 0 {
 		return "-"
 	}
-	return grouped(n)
+	return visible.Grouped(n)
 }
 
 // amountOf is a price with all its digits, two at least.
@@ -395,4 +361,17 @@ func completeModels(cmd *cobra.Command, _ []string, word string) ([]string, cobr
 		words = append(words, provider+"/"+name)
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// openKeyFile says what to do about a key file that others on this machine may read, if
+// that is where a key was found.
+func openKeyFile(p *config.Provider, where string) string {
+	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // whose modes say nothing
+		return ""
+	}
+	info, err := os.Stat(p.KeyFile)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("others on this machine may read %s, or change it (mode %04o): chmod 600 %s", p.KeyFile, info.Mode().Perm(), p.KeyFile)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/store/sqlite"
 )
 
 // settings reads the configuration, with the flags that all commands have.
@@ -43,7 +44,7 @@ func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) 
 	if err := missingStore(settings); err != nil {
 		return err
 	}
-	store, err := a.openStore(ctx, settings)
+	store, err := a.assembler().openStore(ctx, settings)
 	if err != nil {
 		store, err = a.openToRead(ctx, settings, err)
 	}
@@ -165,4 +166,19 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 		return nil
 	})
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// openToRead opens a file whose store cannot be worked with, because there is no room or
+// because it is damaged, so that what is in it can be looked at. Another error is returned
+// as it is.
+func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (sessionStore, error) { //nolint:ireturn // like openStore
+	if !errors.Is(err, sqlite.ErrFull) && !errors.Is(err, sqlite.ErrCorrupt) {
+		return nil, err
+	}
+	store, unread := sqlite.Open(ctx, settings.Store, &sqlite.Options{ReadOnly: true, Logger: a.logger()})
+	if unread != nil {
+		return nil, err
+	}
+	a.warn("the store can only be read: " + told(err))
+	return store, nil
 }

@@ -136,7 +136,7 @@ type explained struct {
 }
 
 func (a *app) explain(ctx context.Context, settings *config.Loaded, call explainedCall, asJSON bool) error {
-	f, err := a.newFloor(ctx, settings, spillDir(settings))
+	f, err := a.assembler().newFloor(ctx, settings, spillDir(settings))
 	if err != nil {
 		return err
 	}

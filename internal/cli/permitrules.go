@@ -99,7 +99,7 @@ type zoneInForce struct {
 }
 
 func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
-	f, err := a.newFloor(ctx, s, spillDir(s))
+	f, err := a.assembler().newFloor(ctx, s, spillDir(s))
 	if err != nil {
 		return nil, err
 	}
@@ -134,20 +134,6 @@ func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
 		r.Zones = append(r.Zones, zoneInForce{z, z.String(), z.Means()})
 	}
 	return r, nil
-}
-
-// sandboxed says in words what confines commands.
-func (f *floor) sandboxed() string {
-	switch {
-	case f.settings.Sandbox.Mode == config.SandboxOff:
-		return fmt.Sprintf("off (%s): commands are one zone higher", f.settings.From("sandbox.mode"))
-	case f.box != nil:
-		return string(f.box.Kind())
-	case f.settings.Sandbox.Mode == config.SandboxRequire:
-		return "none, and commands are refused without one"
-	default:
-		return "none: commands are one zone higher"
-	}
 }
 
 // section is a part of a listing.

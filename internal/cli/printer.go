@@ -305,7 +305,7 @@ func (p *printer) hookOutput(agent string, e *belay.Event) {
 		p.line("    " + s.dim(line))
 	}
 	if more := len(rest) - lastLines; more > 0 {
-		p.line("    " + s.dim(fmt.Sprintf("… and %s more", counted(more, "line"))))
+		p.line("    " + s.dim(fmt.Sprintf("… and %s more", visible.Counted(more, "line"))))
 	}
 }
 

@@ -12,13 +12,14 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
 )
 
 // reloads shows what becomes of a place whose files change while an agent runs.
 type reloads struct {
-	app      *app
+	from     *Assembler
 	settings *config.Loaded
 	lease    *space.Lease
 	notes    []space.Note // that were shown
@@ -27,22 +28,22 @@ type reloads struct {
 
 // told is called after each attempt to load changed files. It goes to the log as well.
 func (r *reloads) told(err error) {
-	log := r.app.hookLogger(r.settings)
+	log := r.from.hookLogger(r.settings)
 	if err != nil {
 		r.failed = true
 		log.Warn("hooks changed and cannot be loaded", "error", err)
-		r.app.warned(r.unloadable(err))
+		r.from.warned(r.unloadable(err))
 		return
 	}
 	if r.failed {
 		r.failed = false
-		r.app.relieved(fmt.Sprintf("the files of %s can be loaded again and are in force", placeOf(r.lease.Space())))
+		r.from.relieved(fmt.Sprintf("the files of %s can be loaded again and are in force", placeOf(r.lease.Space())))
 	}
 	notes := r.lease.Notes()
 	for _, n := range notes {
 		log.Warn("a hook does not run", "hook", n.ID, "closed", n.Closed, "reason", n.Reason)
 		if !slices.Contains(r.notes, n) {
-			r.app.warned(noteLine(n))
+			r.from.warned(noteLine(n))
 		}
 	}
 	r.notes = notes
@@ -52,13 +53,13 @@ func (r *reloads) told(err error) {
 func (r *reloads) unloadable(err error) string {
 	problems := space.Problems(err)
 	if len(problems) == 0 {
-		return oneLine(err.Error())
+		return visible.OneLine(err.Error())
 	}
 	lines := []string{fmt.Sprintf("changed files of %s cannot be loaded: what was loaded before stays in force until you correct them", placeOf(r.lease.Space()))}
 	for _, p := range problems {
 		shown := *p
 		shown.Path = shownPath(r.settings, p.Path)
-		lines = append(lines, oneLine(shown.Error()))
+		lines = append(lines, visible.OneLine(shown.Error()))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -77,7 +78,7 @@ func placeOf(s *space.Space) string {
 
 // watchSkills shows which skill files cannot be loaded any more, and which can be again, until ctx is
 // done. The agent itself reads changed files, before its turns. The problems in known were shown.
-func (a *app) watchSkills(ctx context.Context, s *config.Loaded, catalog *skill.Catalog, known []skill.Problem) {
+func (a *Assembler) watchSkills(ctx context.Context, s *config.Loaded, catalog *skill.Catalog, known []skill.Problem) {
 	often := time.NewTicker(time.Second)
 	defer often.Stop()
 	for {
@@ -96,7 +97,7 @@ func unloaded(catalog *skill.Catalog) []skill.Problem {
 }
 
 // tellSkills shows how the problems of skills differ from those that are known, and returns them.
-func (a *app) tellSkills(s *config.Loaded, known, now []skill.Problem) []skill.Problem {
+func (a *Assembler) tellSkills(s *config.Loaded, known, now []skill.Problem) []skill.Problem {
 	in := func(list []skill.Problem, p skill.Problem) bool {
 		return slices.ContainsFunc(list, func(o skill.Problem) bool { return o.Error() == p.Error() })
 	}
@@ -107,7 +108,7 @@ func (a *app) tellSkills(s *config.Loaded, known, now []skill.Problem) []skill.P
 		if !in(known, p) {
 			shown := p
 			shown.Path = shownPath(s, p.Path)
-			a.warned("a skill cannot be loaded and is left out until you correct it: " + oneLine(shown.Error()))
+			a.warned("a skill cannot be loaded and is left out until you correct it: " + visible.OneLine(shown.Error()))
 		}
 	}
 	for _, p := range known {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -63,27 +62,4 @@ func modeOfTurn(s *config.Loaded, turn belay.PolicySettings) permit.Mode {
 		return had
 	}
 	return had.Tighter(today)
-}
-
-// goOnAs has the settings name the model that an open turn was begun with, unless
-// a flag names one, and says what changes for the turn.
-func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
-	open := info.State.Turn
-	if open == nil {
-		return nil
-	}
-	if name, ok := turnModel.Value(open.Policy); ok && settings.From("model").Kind != "flag" {
-		if err := settings.Recall("model", "turn "+open.ID, name); err != nil {
-			return usage("session %s: %w", info.ID, err)
-		}
-	}
-	had, _ := turnMode.Value(open.Policy)
-	switch now := modeOfTurn(settings, open.Policy); {
-	case had == "":
-	case had != now.Name:
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn was %s, now %s (%s)", had, now.Name, settings.From("mode"))))
-	case had != settings.Mode:
-		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mode: %s, as the turn was begun", had)))
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func (a *app) abandon(ctx context.Context, w *work) (iter.Seq2[belay.Event, erro
 	if info.State.Turn == nil {
 		return nil, usage("session %s: no turn is open in it", info.ID)
 	}
-	turn, err := w.agent.Session(info.ID).Abandon(ctx)
+	turn, err := w.Agent.Session(info.ID).Abandon(ctx)
 	if err != nil && turn == nil {
 		return nil, err
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/scan"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/toolbox"
 )
 
@@ -161,17 +164,17 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 				return nil, err
 			}
 		}
-		return w.agent.Session(id).Run(ctx, task), nil
+		return w.Agent.Session(id).Run(ctx, task), nil
 	}
 	info := w.session
-	session, open := w.agent.Session(info.ID), info.State.Turn
+	session, open := w.Agent.Session(info.ID), info.State.Turn
 	switch {
 	case info.Held:
 		return nil, heldElsewhere(info)
 	case task == "" && open == nil:
 		return nil, nothingOpen(info)
 	case task == "":
-		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: going on with turn %s, after %s: %s", info.ID, open.ID, counted(open.Step, "step"), short(oneLine(open.Text), 60))))
+		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: going on with turn %s, after %s: %s", info.ID, open.ID, visible.Counted(open.Step, "step"), short(oneLine(open.Text), 60))))
 		if err := a.awaitCalled(ctx, w); err != nil {
 			return nil, err
 		}
@@ -182,7 +185,7 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 			hint: "belay approvals list, then: belay resume " + info.ID,
 		}
 	case open != nil:
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the turn before this one was interrupted after %s; it is ended as aborted", info.ID, counted(open.Step, "step"))))
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the turn before this one was interrupted after %s; it is ended as aborted", info.ID, visible.Counted(open.Step, "step"))))
 	}
 	return session.Run(ctx, task), nil
 }
@@ -235,7 +238,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	}
 	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w}))
 	defer func() {
-		if closing := w.close(); closing != nil && err == nil {
+		if closing := w.Close(); closing != nil && err == nil {
 			err = closing
 		}
 	}()
@@ -351,9 +354,9 @@ func (a *app) outcome(end *ended, err error) error {
 	}
 	s := a.onErr
 	u := end.Usage
-	summary := []string{"session " + end.session, counted(end.Steps, "step")}
+	summary := []string{"session " + end.session, visible.Counted(end.Steps, "step")}
 	if u.Tokens() > 0 {
-		summary = append(summary, fmt.Sprintf("%s tokens in, %s out", grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out)))
+		summary = append(summary, fmt.Sprintf("%s tokens in, %s out", visible.Grouped(u.In+u.CacheRead+u.CacheWrite), visible.Grouped(u.Out)))
 	}
 	if u.Cost > 0 {
 		summary = append(summary, dollars(u.Cost))
@@ -383,7 +386,7 @@ func (a *app) ending(end *ended) string {
 	line := "the turn ended: " + string(end.Reason)
 	switch end.Reason {
 	case belay.EndMaxSteps:
-		line = fmt.Sprintf("the turn ended after %s, its limit (--max-steps)", counted(end.Steps, "step"))
+		line = fmt.Sprintf("the turn ended after %s, its limit (--max-steps)", visible.Counted(end.Steps, "step"))
 	case belay.EndBudget:
 		line = "the turn ended at its budget (--budget): " + end.Why
 	case belay.EndBlocked:
@@ -419,10 +422,10 @@ func waitsFor(end *ended) string {
 	}
 	var parts []string
 	if n := len(end.Waits) - questions; n > 0 {
-		parts = append(parts, counted(n, "approval"))
+		parts = append(parts, visible.Counted(n, "approval"))
 	}
 	if questions > 0 {
-		parts = append(parts, counted(questions, "answer"))
+		parts = append(parts, visible.Counted(questions, "answer"))
 	}
 	return "it waits for " + strings.Join(parts, " and ")
 }
@@ -450,5 +453,17 @@ func (a *app) afterwards(end *ended) []string {
 		return []string{fmt.Sprintf(`go on:   belay run --session %s%s%s "go on"`, end.session, end.model, a.mcpFlags())}
 	default:
 		return nil
+	}
+}
+
+// tellHint tells of a name at the beginning of a message that nobody answers to, if one
+// that is known is like it. The message goes to the model as it is.
+func (a *app) tellHint(w *work, text string) {
+	var names []string
+	for _, n := range w.Agent.TypedNames() {
+		names = append(append(names, n.Name), n.Aliases...)
+	}
+	if hint := near.Slash(scan.Leading(text), names); hint != "" {
+		a.remarkf("%s", a.onErr.yellow(hint))
 	}
 }

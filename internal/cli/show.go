@@ -132,7 +132,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	}
 	u := info.State.Spent()
 	t.linef("\n%s", t.s.dim(fmt.Sprintf("%s · %s tokens in, %s out · %s",
-		counted(info.State.Turns, "turn"), grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out), dollars(u.Cost))))
+		visible.Counted(info.State.Turns, "turn"), visible.Grouped(u.In+u.CacheRead+u.CacheWrite), visible.Grouped(u.Out), dollars(u.Cost))))
 	switch open := info.State.Turn; {
 	case open == nil:
 	case info.Held:

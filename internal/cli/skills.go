@@ -2,76 +2,19 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/chat"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
-	"github.com/belay-run/belay/toolbox"
 )
-
-// skillDirs are where skills are looked for, in rising precedence: the user's, and the
-// project's. Skills that a project has for another agent are skills too.
-func skillDirs(s *config.Loaded) []string {
-	var dirs []string
-	for _, dir := range []string{s.SystemDir, s.UserDir} {
-		if dir != "" {
-			dirs = append(dirs, filepath.Join(dir, "skills"))
-		}
-	}
-	for _, of := range []string{".claude", ".belay"} {
-		if dir := filepath.Join(s.Project, of, "skills"); staysInside(s.Project, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
-
-// staysInside reports whether a directory of the project is in the project, with all
-// links followed: a stranger's checkout may have one that leads anywhere.
-func staysInside(project, dir string) bool {
-	actual, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return true // it is not there
-	}
-	top, err := filepath.EvalSymlinks(project)
-	if err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(top, actual)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// openSkills reads the skills that there are.
-func openSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
-	var sources []skill.Source
-	for _, dir := range skillDirs(s) {
-		sources = append(sources, skill.Dir(dir))
-	}
-	return skill.NewCatalog(ctx, sources...)
-}
-
-// openAllSkills reads the skills of spaces too, which an agent that runs gets with its spaces.
-func openAllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
-	catalog := openSkills(ctx, s)
-	for _, one := range spacesHere(s) {
-		if source := one.Skills(); source != nil {
-			catalog.AddSource(ctx, source)
-		}
-	}
-	return catalog
-}
 
 // ofSpace says which of the spaces a file is of, in brackets, or nothing.
 func ofSpace(spaces []*space.Space, file string) string {
@@ -152,9 +95,9 @@ func (a *app) listSkillsCommand() *cobra.Command {
 					}
 					continue
 				}
-				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(a.shownPath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
+				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(relativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
 			}
-			a.tellProblems(settings, append(catalog.Problems(), clashes(catalog)...))
+			a.assembler().tellProblems(settings, append(catalog.Problems(), a.assembler().clashes(catalog)...))
 			switch {
 			case asJSON:
 				return nil
@@ -179,60 +122,18 @@ func waysIn(s *skill.Skill) string {
 		ways = append(ways, "not /name")
 	}
 	if len(s.Triggers) > 0 {
-		ways = append(ways, counted(len(s.Triggers), "trigger"))
+		ways = append(ways, visible.Counted(len(s.Triggers), "trigger"))
 	}
 	return cmp.Or(strings.Join(ways, ", "), "/name alone")
 }
 
-// shownPath is a path as seen from the project.
-func (a *app) shownPath(s *config.Loaded, path string) string {
-	if rel, err := filepath.Rel(s.Project, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
-}
-
-// tellUnused tells of the skills that an agent here does not have, or not as it may seem:
-// what cannot be loaded, what another stands in front of, and whose name is a directive's.
-func (a *app) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
-	unused := slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool {
-		return p.Kind != skill.NotLoaded && p.Kind != skill.Shadowed
-	})
-	a.tellProblems(s, append(unused, clashes(catalog)...))
-}
-
-// clashes are the skills whose names are those of directives too, which come first.
-func clashes(catalog *skill.Catalog) []skill.Problem {
-	var found []skill.Problem
-	for _, d := range slices.Concat(toolbox.Directives(), chatDirectives()) {
-		for _, s := range catalog.List() {
-			if s.Name == d.Name && !s.ModelOnly && !slices.ContainsFunc(found, func(p skill.Problem) bool { return p.Skill == s.Name }) {
-				found = append(found, skill.Problem{
-					Kind: skill.Shadowed, Path: s.Path, Skill: s.Name,
-					Message: fmt.Sprintf("/%s is a directive, so that the skill cannot be named as /%s: give it another name", d.Name, d.Name),
-				})
-			}
-		}
-	}
-	return found
-}
-
-// chatDirectives are the commands of the chat, as directives.
-func chatDirectives() []belay.Directive {
-	var all []belay.Directive
+// chatCommands returns the names of the chat's own commands.
+func chatCommands() []string {
+	var names []string
 	for _, d := range chat.Commands() {
-		all = append(all, belay.Directive{Name: d.Name, Description: d.About})
+		names = append(names, d.Name)
 	}
-	return all
-}
-
-// tellProblems tells people what is wrong with skills.
-func (a *app) tellProblems(s *config.Loaded, problems []skill.Problem) {
-	for i := range problems {
-		p := problems[i]
-		p.Path = a.shownPath(s, p.Path)
-		a.remarkf("%s %s", a.onErr.yellow(strings.ReplaceAll(string(p.Kind), "_", " ")+":"), oneLine(p.Error()))
-	}
+	return names
 }
 
 func (a *app) showSkillCommand() *cobra.Command {
@@ -280,14 +181,6 @@ func (a *app) showSkillCommand() *cobra.Command {
 	return cmd
 }
 
-func skillNames(c *skill.Catalog) []string {
-	var names []string
-	for _, s := range c.List() {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
 func (a *app) checkSkillsCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
@@ -321,7 +214,7 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 				found += len(problems)
 			}
 			if found > 0 {
-				return &exitError{code: exitFailed, err: fmt.Errorf("%s", counted(found, "violation"))}
+				return &exitError{code: exitFailed, err: fmt.Errorf("%s", visible.Counted(found, "violation"))}
 			}
 			a.remarkf("%s in order", cmp.Or(strings.Join(dirs, ", "), "there are no skills; all is"))
 			return nil

@@ -80,7 +80,7 @@ func (a *app) listSpacesCommand() *cobra.Command {
 				if state == "trusted" {
 					state += withGrants(line.Grants)
 				}
-				t.add(cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, r.forWhom(settings), shownPath(settings, r.Dir))
+				t.add(cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom(r, settings), shownPath(settings, r.Dir))
 			}
 			if asJSON {
 				return nil
@@ -123,8 +123,8 @@ func lineOfSpace(host *space.Host, r registered) spaceLine {
 	return line
 }
 
-// forWhom says which projects have it.
-func (r registered) forWhom(s *config.Loaded) string {
+// forWhom says which projects have a space.
+func forWhom(r registered, s *config.Loaded) string {
 	if r.Project == "" {
 		return "all projects"
 	}
@@ -170,7 +170,7 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 	}
 	for _, r := range list {
 		if r.Dir == entry.Dir && (r.Project == "" || r.Project == entry.Project) {
-			return fmt.Errorf("space %s is loaded already, for %s: unload it first", loaded.Manifest.ID, r.forWhom(s))
+			return fmt.Errorf("space %s is loaded already, for %s: unload it first", loaded.Manifest.ID, forWhom(r, s))
 		}
 		other, _ := space.Load(r.Dir, hook.OriginSpace) // only its id counts
 		if cmp.Or(other.Manifest.ID, r.ID) == loaded.Manifest.ID && r.Dir != entry.Dir {
@@ -183,8 +183,8 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 	if err := writeRegistry(s, append(list, entry)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "space %s is loaded for %s: %s, %s, %s\n", loaded.Manifest.ID, entry.forWhom(s), counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"), counted(len(loaded.Servers), "MCP server"))
-	a.tellProblems(s, loaded.SkillProblems())
+	fmt.Fprintf(a.out, "space %s is loaded for %s: %s, %s, %s\n", loaded.Manifest.ID, forWhom(entry, s), visible.Counted(len(loaded.Hooks), "hook"), visible.Counted(len(loaded.Agents), "agent"), visible.Counted(len(loaded.Servers), "MCP server"))
+	a.assembler().tellProblems(s, loaded.SkillProblems())
 	st, err := space.NewHost(&space.Options{Trust: openTrust(s)}).Standing(loaded)
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 	if err := errors.Join(err, unfit(loaded)); err != nil {
 		return loaded, err
 	}
-	host := a.newHost(ctx, s)
+	host := a.assembler().newHost(ctx, s)
 	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants, Queue: noQueue{}})
 	if err != nil {
 		return loaded, err
@@ -267,7 +267,7 @@ func (a *app) unregister(s *config.Loaded, word string, here bool) error {
 	kept := slices.DeleteFunc(slices.Clone(list), func(r registered) bool {
 		gone := r.Dir == dir && (!here || r.Project != "" && r.in(s.Project))
 		if gone {
-			had = append(had, r.forWhom(s))
+			had = append(had, forWhom(r, s))
 		}
 		return gone
 	})
@@ -303,7 +303,7 @@ func (a *app) checkSpaceCommand() *cobra.Command {
 					problems = append(problems, err)
 					continue
 				}
-				fmt.Fprintf(a.out, "%s: no mistakes in %s and %s", loaded.Manifest.ID, counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"))
+				fmt.Fprintf(a.out, "%s: no mistakes in %s and %s", loaded.Manifest.ID, visible.Counted(len(loaded.Hooks), "hook"), visible.Counted(len(loaded.Agents), "agent"))
 				if needs := loaded.Needs(); len(needs) > 0 {
 					fmt.Fprintf(a.out, "; they need the grants %s", strings.Join(needs, ", "))
 				}

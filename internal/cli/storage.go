@@ -12,12 +12,13 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
 // openStore opens the store: in a file, which is made if there is none, or in a
 // database. What was settled of what a process left behind is told in a line.
-func (a *app) openStore(ctx context.Context, settings *config.Loaded) (sessionStore, error) { //nolint:ireturn // which one it is, the settings say
+func (a *Assembler) openStore(ctx context.Context, settings *config.Loaded) (sessionStore, error) { //nolint:ireturn // which one it is, the settings say
 	if config.IsDSN(settings.Store) {
 		return a.openDatabase(ctx, settings, nil)
 	}
@@ -32,23 +33,8 @@ func (a *app) openStore(ctx context.Context, settings *config.Loaded) (sessionSt
 		return nil, unwritable(settings, err)
 	}
 	if line := recovered(store.Recovery()); line != "" {
-		a.remarkf("%s", a.onErr.yellow(line))
+		a.caution(line)
 	}
-	return store, nil
-}
-
-// openToRead opens a file whose store cannot be worked with, because there is no room or
-// because it is damaged, so that what is in it can be looked at. Another error is returned
-// as it is.
-func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (sessionStore, error) { //nolint:ireturn // like openStore
-	if !errors.Is(err, sqlite.ErrFull) && !errors.Is(err, sqlite.ErrCorrupt) {
-		return nil, err
-	}
-	store, unread := sqlite.Open(ctx, settings.Store, &sqlite.Options{ReadOnly: true, Logger: a.logger()})
-	if unread != nil {
-		return nil, err
-	}
-	a.warn("the store can only be read: " + told(err))
 	return store, nil
 }
 
@@ -62,7 +48,7 @@ func unwritable(settings *config.Loaded, err error) error {
 	if _, missing := os.Stat(settings.Store); missing == nil {
 		hint = "looking at it needs to write beside it: copy " + settings.Store + " (with its -wal, if there is one) to where you may write, and name the copy with --store FILE"
 	}
-	return &exitError{code: exitCode(err), err: err, hint: hint}
+	return &Error{Err: err, Hint: hint, Mistake: IsMistake(err)}
 }
 
 // readOnlyPlace reports whether an error says that a place cannot be written.
@@ -85,10 +71,10 @@ func checkStore(settings *config.Loaded) error {
 	}
 	const how = "name a file, or a database by its URL: postgres://user@host:5432/database"
 	if found := schemed.FindStringSubmatch(settings.Store); found != nil {
-		return usage("%s: there is no store of kind %s: %s", settings.From("store"), found[1], how)
+		return mistake("%s: there is no store of kind %s: %s", settings.From("store"), found[1], how)
 	}
 	if worded.MatchString(settings.Store) {
-		return usage("%s: these are words for a database, and no file: %s", settings.From("store"), how)
+		return mistake("%s: these are words for a database, and no file: %s", settings.From("store"), how)
 	}
 	return nil
 }
@@ -109,7 +95,7 @@ func missingStoreDir(settings *config.Loaded) error {
 		return nil
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return usage("%s: there is no directory %s for the store: make it first", settings.From("store"), dir)
+		return mistake("%s: there is no directory %s for the store: make it first", settings.From("store"), dir)
 	}
 	return nil // what is wrong with it shows when the store is opened
 }
@@ -138,10 +124,10 @@ func makeHome(dir string) error {
 func recovered(r sqlite.Recovery) string {
 	var parts []string
 	if len(r.Sessions) > 0 {
-		parts = append(parts, counted(len(r.Sessions), "session")+" let go")
+		parts = append(parts, visible.Counted(len(r.Sessions), "session")+" let go")
 	}
 	if len(r.Runs) > 0 {
-		parts = append(parts, counted(len(r.Runs), "record")+" marked interrupted")
+		parts = append(parts, visible.Counted(len(r.Runs), "record")+" marked interrupted")
 	}
 	if len(parts) == 0 {
 		return ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
 	"github.com/belay-run/belay/store/sqlite"
 )
@@ -95,8 +96,8 @@ func (a *app) showHealth(h *health, asJSON bool) error {
 		size = fmt.Sprintf("%s, %s of it free, log %s", size, bytesOf(h.Free), bytesOf(h.Log))
 	}
 	t.add(s.dim("size"), size)
-	t.add(s.dim("holds"), fmt.Sprintf("%s, %s, %s pending", counted(int(h.Sessions), "session"), counted(int(h.Runs), "record"), counted(int(h.Pending), "approval")))
-	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting, %d running, room for %s", h.Jobs.Waiting, h.Jobs.Running, grouped(h.Jobs.Capacity)))
+	t.add(s.dim("holds"), fmt.Sprintf("%s, %s, %s pending", visible.Counted(int(h.Sessions), "session"), visible.Counted(int(h.Runs), "record"), visible.Counted(int(h.Pending), "approval")))
+	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting, %d running, room for %s", h.Jobs.Waiting, h.Jobs.Running, visible.Grouped(h.Jobs.Capacity)))
 	for _, o := range h.Holders {
 		if !o.Self {
 			t.add(s.dim("open in"), fmt.Sprintf("process %d on %s, since %s", o.PID, oneLine(o.Host), o.Since.Local().Format(time.DateTime)))
@@ -202,7 +203,7 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 	if asJSON {
 		return a.printJSON(pruned)
 	}
-	line := fmt.Sprintf("%s %s and %s; %s stored before, %s %s", did, counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"),
+	line := fmt.Sprintf("%s %s and %s; %s stored before, %s %s", did, visible.Counted(len(pruned.Sessions), "session"), visible.Counted(int(pruned.Runs), "record"),
 		bytesOf(pruned.Before), bytesOf(pruned.After), now)
 	if len(pruned.Sessions) > 0 {
 		line += "\n" + a.onOut.dim(strings.Join(pruned.Sessions, "  "))

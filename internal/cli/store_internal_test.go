@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,18 +43,4 @@ func TestStoreWithAStrangeName(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.must("--store", file, "sessions")
-}
-
-// What a store on a server says is a line each, and nothing is said twice in a row.
-func TestRemarks(t *testing.T) {
-	t.Parallel()
-	var said strings.Builder
-	log := slog.New(&remarks{app: &app{err: &said}})
-	for _, line := range []string{"lost", "lost", "back", "lost"} {
-		log.Warn(line, "store", "belay at h", "error", "away\nfor long") //nolint:sloglint // the message is what is tested
-	}
-	log.Debug("nobody wants to know")
-	if want := "lost; error: away for long\nback; error: away for long\nlost; error: away for long\n"; said.String() != want {
-		t.Errorf("it says\n%swant\n%s", &said, want)
-	}
 }

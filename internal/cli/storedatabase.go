@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
 )
 
@@ -27,7 +28,7 @@ func (a *app) pruneDatabase(ctx context.Context, store *postgres.Store, r config
 	if asJSON {
 		return a.printJSON(pruned)
 	}
-	line := fmt.Sprintf("%s %s and %s", did, counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"))
+	line := fmt.Sprintf("%s %s and %s", did, visible.Counted(len(pruned.Sessions), "session"), visible.Counted(int(pruned.Runs), "record"))
 	if len(pruned.Sessions) > 0 {
 		line += "\n" + a.onOut.dim(strings.Join(pruned.Sessions, "  "))
 	}
@@ -49,7 +50,7 @@ version start. Workers of the version before go on meanwhile.`,
 			if err != nil {
 				return err
 			}
-			store, err := a.openStore(cmd.Context(), settings)
+			store, err := a.assembler().openStore(cmd.Context(), settings)
 			if err != nil {
 				return err
 			}

@@ -183,9 +183,9 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 // openShared opens a store for a worker.
 func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover time.Duration) (sessionStore, error) { //nolint:ireturn // which one it is, the settings say
 	if config.IsDSN(settings.Store) {
-		return a.openDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
+		return a.assembler().openDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
 	}
-	return a.openStore(ctx, settings)
+	return a.assembler().openStore(ctx, settings)
 }
 
 // idlePoll is how often it is looked whether anything is left.
@@ -289,7 +289,7 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 		}
 		what = a.onErr.yellow(what)
 	}
-	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, counted(l.Steps, "step"))
+	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, visible.Counted(l.Steps, "step"))
 }
 
 // crew are the agents of a worker, on one store.
@@ -307,29 +307,28 @@ func (c *crew) find(ctx context.Context, name string) (*belay.Agent, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.works[name]; w != nil {
-		return w.agent, nil
+		return w.Agent, nil
 	}
 	ctx = context.WithoutCancel(ctx) // it lives as long as the worker
 	settings, err := c.settings()
 	if err != nil {
 		return nil, err
 	}
-	w := &work{settings: settings, store: c.store, serves: true}
+	w := &work{Assembled: &Assembled{Settings: settings, Store: c.store, Serves: true}, store: c.store}
 	if name != mainAgent {
-		if err := w.takeDeclared(name); err != nil {
+		if err := w.TakeDeclared(name); err != nil {
 			return nil, err
 		}
 	}
 	model, err := openModel(settings)
 	if err == nil {
-		err = c.app.makeAgent(ctx, w, model, nil)
+		err = c.app.assembler().Assemble(ctx, w.Assembled, model, nil)
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, errors.Join(err, w.Close())
 	}
-	w.closers = append(w.closers, func() error { return w.agent.Close(ctx) })
 	c.works[name] = w
-	return w.agent, nil
+	return w.Agent, nil
 }
 
 // close ends all agents.
@@ -338,7 +337,7 @@ func (c *crew) close() error {
 	defer c.mu.Unlock()
 	var problems []error
 	for _, w := range c.works {
-		problems = append(problems, w.close())
+		problems = append(problems, w.Close())
 	}
 	return errors.Join(problems...)
 }
@@ -393,7 +392,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 			return usage("--model: %w", err)
 		}
 	}
-	store, err := a.openStore(ctx, settings)
+	store, err := a.assembler().openStore(ctx, settings)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (a *app) workers(ctx context.Context, store sessionStore, asJSON bool) erro
 			kind = "worker"
 			workers++
 		}
-		line := fmt.Sprintf("process %d on %s, since %s, holds %s", h.PID, oneLine(h.Host), h.Since.Local().Format(time.DateTime), counted(int(h.Sessions), "session"))
+		line := fmt.Sprintf("process %d on %s, since %s, holds %s", h.PID, oneLine(h.Host), h.Since.Local().Format(time.DateTime), visible.Counted(int(h.Sessions), "session"))
 		if h.Gone {
 			line += ", " + s.yellow("gone")
 		}

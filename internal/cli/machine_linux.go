@@ -1,6 +1,8 @@
 package cli
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+)
 
 // machineMemory is how many bytes of memory the machine has, or 0 if it does not say.
 func machineMemory() int64 {

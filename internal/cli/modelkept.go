@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+)
+
+// heedKept has the settings name the model that a session keeps where they have none
+// that can be asked. It tells that a flag comes before what is kept.
+func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
+	kept := info.State.Model
+	switch {
+	case kept == "":
+		return nil
+	case settings.From("model").Kind == "flag":
+		if name := fullModelName(settings); name != kept {
+			a.remarkf("%s", a.onErr.dim(fmt.Sprintf("model: %s (%s); the session keeps %s", modelName(settings), settings.From("model"), kept)))
+		}
+		return nil
+	}
+	if _, err := openModel(settings); err == nil {
+		return nil
+	}
+	if err := settings.Recall("model", "session "+info.ID, kept); err != nil {
+		return usage("it keeps a model that there is no more, and there is no other: %w; name one with --model PROVIDER/NAME", err)
+	}
+	return nil
+}
+
+// answering is the model that answers in a session, for showing it.
+func (w *work) answering() string {
+	if w.session != nil && w.session.State.Model != "" && w.Settings.From("model").Kind != "flag" {
+		return w.session.State.Model
+	}
+	return modelName(w.Settings)
+}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/subagent"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) agentsCommand() *cobra.Command {
@@ -61,10 +61,10 @@ func (a *app) listAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			own, problems := openAgents(settings)
-			spaces := spacesHere(settings)
-			declared := withSpaces(own, spaces)
-			check, err := newAgentCheck(cmd.Context(), settings)
+			own, problems := assembly.Agents(settings)
+			spaces := assembly.SpacesHere(settings)
+			declared := assembly.WithSpaceAgents(own, spaces)
+			check, err := assembly.NewAgentCheck(cmd.Context(), settings)
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 			var t table
 			t.add("AGENT", "MODEL", "TOOLS", "FROM", "WHAT FOR")
 			for _, d := range declared {
-				wrong := check.mistakes(d)
+				wrong := check.Mistakes(d)
 				mistakes = append(mistakes, wrong...)
 				if asJSON {
 					if err := a.printJSON(agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path, spaceOf(spaces, d.Path), messages(wrong)}); err != nil {
@@ -84,10 +84,10 @@ func (a *app) listAgentsCommand() *cobra.Command {
 				if d.Tools != nil {
 					tools = cmp.Or(strings.Join(d.Tools, ","), "none")
 				}
-				t.add(d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(relativePath(settings, d.Path)+ofSpace(spaces, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
+				t.add(d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(assembly.RelativePath(settings, d.Path)+ofSpace(spaces, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
 			}
-			a.assembler().tellAgentProblems(settings, "not loaded", problems)
-			a.assembler().tellAgentProblems(settings, "mistaken", mistakes)
+			a.assembler().ReportAgentProblems(settings, "not loaded", problems)
+			a.assembler().ReportAgentProblems(settings, "mistaken", mistakes)
 			switch {
 			case asJSON:
 				return nil
@@ -109,8 +109,8 @@ func (a *app) agentNames() []string {
 		return nil
 	}
 	var names []string
-	declared, _ := openAgents(settings)
-	for _, d := range withSpaces(declared, spacesHere(settings)) {
+	declared, _ := assembly.Agents(settings)
+	for _, d := range assembly.WithSpaceAgents(declared, assembly.SpacesHere(settings)) {
 		names = append(names, d.Name)
 	}
 	return names

@@ -9,9 +9,9 @@ import (
 	"os"
 	"sync"
 
-	"github.com/charmbracelet/x/term"
-
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/charmbracelet/x/term"
 )
 
 // app is what all commands share: the streams and what is known of them, and
@@ -43,23 +43,23 @@ type app struct {
 	noticed   func(notice) // shows notices; nil for standard error
 
 	assembling sync.Once
-	assembles  *Assembler // see assembler
+	assembles  *assembly.Assembler // see assembler
 }
 
 // assembler returns what makes agents, as the flags say.
-func (a *app) assembler() *Assembler {
+func (a *app) assembler() *assembly.Assembler {
 	a.assembling.Do(func() {
-		opts := &Options{Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Reserved: chatCommands(), Notify: a.showAssembly}
+		opts := &assembly.Options{Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Reserved: chatCommands(), Notify: a.showAssembly}
 		if a.debug {
 			opts.Logger = a.logger()
 		}
-		a.assembles = New(opts)
+		a.assembles = assembly.New(opts)
 	})
 	return a.assembles
 }
 
 // showAssembly shows a notice about the files and services that an agent is made of.
-func (a *app) showAssembly(n Notice) {
+func (a *app) showAssembly(n assembly.Notice) {
 	switch {
 	case n.Later:
 		a.showNotice(notice{text: n.Text, good: !n.Warning})

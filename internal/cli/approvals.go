@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
@@ -46,7 +46,7 @@ func (a *app) approvalsList() *cobra.Command {
   belay approvals list --all --json`,
 		Args: arguments(0, 0, "list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store sessionStore) error {
+			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.listApprovals(cmd.Context(), store, session, all, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -163,7 +163,7 @@ func (a *app) approvalsShow() *cobra.Command {
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.look(ctx, func(store sessionStore) error {
+			return a.look(ctx, func(store assembly.Store) error {
 				approval, err := findApproval(ctx, store, args[0])
 				if err != nil {
 					return err
@@ -283,7 +283,7 @@ calls that the pattern covers. What is denied stays denied. "belay approvals sho
   belay approvals approve ap-2k --scope session
   belay approvals approve ap-2k --scope 'shell(git push *)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.decide(cmd.Context(), store, args[0], belay.Decision{Allow: true, Reason: reason, Scope: scopeOf(scope)})
 			})
 		},
@@ -301,7 +301,7 @@ func (a *app) approvalsDeny() *cobra.Command {
 		Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn,\nor a worker if it was submitted.",
 		Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.decide(cmd.Context(), store, args[0], belay.Decision{Reason: reason})
 			})
 		},
@@ -329,7 +329,7 @@ func scopeOf(word string) belay.Scope {
 	}
 }
 
-func (a *app) decide(ctx context.Context, store sessionStore, word string, d belay.Decision) error {
+func (a *app) decide(ctx context.Context, store assembly.Store, word string, d belay.Decision) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
 		return err
@@ -346,7 +346,7 @@ func (a *app) decide(ctx context.Context, store sessionStore, word string, d bel
 }
 
 // decideOn stores the decision of an approval, and says how to go on.
-func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.Approval, d belay.Decision) error {
+func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *belay.Approval, d belay.Decision) error {
 	session := parentOf(approval.Session)
 	before, err := store.Load(ctx)
 	if err != nil {
@@ -446,7 +446,7 @@ func (a *app) completeApprovals(_ *cobra.Command, args []string, word string) ([
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
 		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
 			if err != nil {
 				return err

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/toolbox"
+	"github.com/spf13/cobra"
 )
 
 // terminalAsker puts questions to the person at the terminal, one at a time.
@@ -53,7 +53,7 @@ its number. Several words are one answer. "belay resume" then goes on with the t
 		Args:              arguments(2, 1000, "name the APPROVAL, and give the answer: `belay approvals list` lists what waits"),
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.answer(cmd.Context(), store, args[0], strings.Join(args[1:], " "))
 			})
 		},
@@ -61,7 +61,7 @@ its number. Several words are one answer. "belay resume" then goes on with the t
 }
 
 // answer answers a question of the model.
-func (a *app) answer(ctx context.Context, store sessionStore, word, said string) error {
+func (a *app) answer(ctx context.Context, store assembly.Store, word, said string) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
 )
 
 // finding is one line of what doctor found.
@@ -141,24 +141,24 @@ func settingsFinding(s *config.Loaded) finding {
 // anything; one on this machine is asked whether it is there and has the model.
 func modelFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "model", Status: found, Essential: true}
-	model, err := openModel(s)
+	model, err := assembly.OpenModel(s)
 	if err != nil {
 		f.Status, f.Detail = missing, "none"
 		f.Remedy = err.Error()
 		return f
 	}
-	f.Detail = modelName(s)
+	f.Detail = assembly.ModelName(s)
 	p, _, err := s.ModelOf(f.Detail)
 	if err != nil || p.Name == config.Scripted || model == nil {
 		return f
 	}
-	if key, where, _ := keyOf(s, p); key != "" {
-		f.Detail += fmt.Sprintf(", key %s from %s", masked(key), where)
+	if key, where, _ := assembly.KeyOf(s, p); key != "" {
+		f.Detail += fmt.Sprintf(", key %s from %s", assembly.MaskKey(key), where)
 	}
 	if s.From("providers."+p.Name+".url").Kind != "default" {
 		f.Detail += ", at " + p.URL
 	}
-	if near, ok := model.(belay.ReachModel); ok && isHere(p.URL) {
+	if near, ok := model.(belay.ReachModel); ok && assembly.IsHere(p.URL) {
 		if err := near.Reach(ctx); err != nil {
 			f.Status, f.Remedy = broken, err.Error()
 		}
@@ -232,7 +232,7 @@ func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding
 func writable(settings *config.Loaded) error {
 	dir := filepath.Dir(settings.Store)
 	if dir != filepath.Join(settings.Project, ".belay") {
-		if err := storeDir(settings); err != nil {
+		if err := assembly.StoreDir(settings); err != nil {
 			return err
 		}
 	}
@@ -268,7 +268,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 		f.Status, f.Detail = note, fmt.Sprintf("off (%s): commands of the shell are not confined, and one zone higher", settings.From("sandbox.mode"))
 		return f
 	}
-	d := a.assembler().foundSandbox(ctx).Describe()
+	d := a.assembler().MachineSandbox(ctx).Describe()
 	if d.Kind != sandbox.None {
 		f.Detail = fmt.Sprintf("%s (%s): commands of the shell are confined", d.Kind, d.Means)
 		var lacks []string
@@ -297,7 +297,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 // floorFinding says what the floor holds, and what of it was relaxed.
 func floorFinding(s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
-	mode := modeOfTurn(s, nil)
+	mode := assembly.ModeOfTurn(s, nil)
 	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), visible.Counted(len(s.Permit.Rules), "rule"), visible.Counted(len(s.Permit.Guards), "guard"))
 	if len(s.Permit.Relax) > 0 {
 		f.Status = note
@@ -306,7 +306,7 @@ func floorFinding(s *config.Loaded) finding {
 	for _, list := range []string{"permit.roots", "sandbox.write"} {
 		dirs := *s.Value(list).(*[]string) //nolint:forcetypeassert // both are lists
 		for _, dir := range dirs {
-			if len(present([]string{dir})) == 0 {
+			if len(assembly.Existing([]string{dir})) == 0 {
 				f.Status = note
 				f.Detail += fmt.Sprintf("; %s is not there and left out (%s)", dir, s.From(list))
 			}
@@ -333,14 +333,14 @@ func programFinding(ctx context.Context, name string, argv []string, remedy stri
 // filesFinding looks for mistakes in hooks, spaces, agents and servers, as check does.
 func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "hooks", Status: found, Essential: true}
-	places := a.assembler().openPlaces(ctx, s)
-	_, _, err := a.assembler().readMCP()
-	if err := errors.Join(places.err, err); err != nil {
+	places := a.assembler().OpenPlaces(ctx, s)
+	_, _, err := a.assembler().ReadMCP()
+	if err := errors.Join(places.Err, err); err != nil {
 		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` tells all of it, with file and line"
 		return f
 	}
 	hooks := 0
-	for _, p := range places.all {
+	for _, p := range places.All {
 		hooks += len(p.Hooks)
 		for _, d := range p.Agents {
 			hooks += len(p.AgentHooks(d.Name))
@@ -353,7 +353,7 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 // unheededFinding says what looks like hooks or rules, or is for another agent, and is not
 // read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
-	odd := append(unheeded(s, a.assembler().openPlaces(ctx, s)), unused(s)...)
+	odd := append(assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s)), assembly.Unused(s)...)
 	if len(odd) == 0 {
 		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
 	}
@@ -486,7 +486,7 @@ func bytesOf(n int64) string {
 
 // checkStore opens a store and has it look at itself.
 func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err error) {
-	store, err := a.assembler().openStore(ctx, settings)
+	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {
 		return err
 	}

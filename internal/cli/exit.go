@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 )
 
 // The exit codes. docs/cli.md lists them.
@@ -55,7 +56,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &exit):
 		return exit.code
-	case IsMistake(err):
+	case assembly.IsMistake(err):
 		return exitUsage
 	case errors.As(err, &interrupted):
 		return exitAborted

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) forkCommand() *cobra.Command {
@@ -28,7 +28,7 @@ The old session stays as it is. Calls without a result at that point get aborted
 			if cmd.Flags().Changed("at") && at < 1 {
 				return usage("--at: messages are counted from 1")
 			}
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.fork(cmd.Context(), store, args[0], at, as)
 			})
 		},
@@ -38,7 +38,7 @@ The old session stays as it is. Calls without a result at that point get aborted
 	return cmd
 }
 
-func (a *app) fork(ctx context.Context, store sessionStore, word string, at int64, as string) error {
+func (a *app) fork(ctx context.Context, store assembly.Store, word string, at int64, as string) error {
 	from, err := findSession(ctx, store, word)
 	if err != nil {
 		return err

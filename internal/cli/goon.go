@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/mcptool"
 )
@@ -79,7 +80,7 @@ func why(servers *mcptool.Extension, tool string) string {
 			if !s.Server.Has(tool) {
 				continue
 			}
-			if line := notReady(&s); line != "" {
+			if line := assembly.NotReady(&s); line != "" {
 				return tool + " (" + line + ")"
 			}
 			return fmt.Sprintf("%s (mcp server %s has no such tool now)", tool, oneLine(s.Server.Name))
@@ -124,13 +125,13 @@ func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
 	if open == nil {
 		return nil
 	}
-	if name, ok := turnModel.Value(open.Policy); ok && settings.From("model").Kind != "flag" {
+	if name, ok := assembly.TurnModel.Value(open.Policy); ok && settings.From("model").Kind != "flag" {
 		if err := settings.Recall("model", "turn "+open.ID, name); err != nil {
 			return usage("session %s: %w", info.ID, err)
 		}
 	}
-	had, _ := turnMode.Value(open.Policy)
-	switch now := modeOfTurn(settings, open.Policy); {
+	had, _ := assembly.TurnMode.Value(open.Policy)
+	switch now := assembly.ModeOfTurn(settings, open.Policy); {
 	case had == "":
 	case had != now.Name:
 		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn was %s, now %s (%s)", had, now.Name, settings.From("mode"))))

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) approvalsGrants() *cobra.Command {
@@ -28,7 +28,7 @@ ends with its session, or when it is revoked.`,
   belay approvals grants --session 20261115-k3f9x --json`,
 		Args: arguments(0, 0, "grants takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store sessionStore) error {
+			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.listGrants(cmd.Context(), store, session, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -121,7 +121,7 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			var words []string
 			if len(args) == 0 {
 				ctx := context.Background()
-				_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
+				_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
 					all, err := grants(ctx, store, "")
 					for _, g := range all {
 						if strings.HasPrefix(g.Approval, word) {
@@ -134,12 +134,12 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			return words, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error { return a.revoke(cmd.Context(), store, args[0]) })
+			return a.look(cmd.Context(), func(store assembly.Store) error { return a.revoke(cmd.Context(), store, args[0]) })
 		},
 	}
 }
 
-func (a *app) revoke(ctx context.Context, store sessionStore, word string) (err error) {
+func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (err error) {
 	all, err := grants(ctx, store, "")
 	if err != nil {
 		return err
@@ -175,12 +175,12 @@ func (a *app) revoke(ctx context.Context, store sessionStore, word string) (err 
 }
 
 // floorOf is the floor in the mode of the turn that an approval is about.
-func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*floor, *permit.Floor, error) {
+func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*assembly.Floor, *permit.Floor, error) {
 	settings, err := a.settings()
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := a.assembler().newFloor(ctx, settings, spillDir(settings))
+	f, err := a.assembler().NewFloor(ctx, settings, assembly.SpillDir(settings))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +192,7 @@ func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *bela
 	if open := info.State.Turn; open != nil && open.ID == approval.Turn {
 		policy = open.Policy
 	}
-	in := f.of(policy)
+	in := f.Of(policy)
 	return f, in, nil
 }
 
@@ -205,7 +205,7 @@ func (a *app) advised(ctx context.Context, store belay.ListStore, approval *bela
 	}
 	e := in.Explain(ctx, approval.Tool, input)
 	lines := [][2]string{{"reach", e.Reach()}}
-	if run := f.confinement(e); run != "" {
+	if run := f.Confinement(e); run != "" {
 		lines = append(lines, [2]string{"would run", run})
 	}
 	if approval.Decided == nil {
@@ -226,7 +226,7 @@ func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.A
 	if err != nil {
 		return err
 	}
-	if err := covered(ctx, in, pattern, approval.Tool, input); err != nil {
+	if err := assembly.CheckPattern(ctx, in, pattern, approval.Tool, input); err != nil {
 		if !strings.Contains(pattern, "(") {
 			return usage("--scope: %w%s: give once, session, or a pattern such as 'shell(git push *)'", err, near.Hint(pattern, []string{"once", "session"}))
 		}

@@ -8,21 +8,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
+	"github.com/spf13/cobra"
 )
 
 // seen are the hooks of an agent that takes no turns: those of files beside those that
 // the command line has itself. Nothing runs before it is asked.
 type seen struct {
 	settings *config.Loaded
-	places   *places
+	places   *assembly.Places
 	runtime  *hook.Runtime
 	leases   []*space.Lease
 	ofAgents []agentHook
@@ -45,38 +45,38 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &seen{settings: settings, places: a.assembler().openPlaces(ctx, settings)}
-	if v.places.err != nil {
-		return nil, &exitError{code: exitFailed, err: v.places.err, hint: "mend these first: `belay check` looks at everything"}
+	v := &seen{settings: settings, places: a.assembler().OpenPlaces(ctx, settings)}
+	if v.places.Err != nil {
+		return nil, &exitError{code: exitFailed, err: v.places.Err, hint: "mend these first: `belay check` looks at everything"}
 	}
-	if v.runtime, err = hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.host.Grants, Queue: noQueue{}}); err != nil {
+	if v.runtime, err = hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.Host.Grants, Queue: noQueue{}}); err != nil {
 		return nil, err
 	}
-	skills, err := skill.New(openSkills(ctx, settings), &skill.Options{Project: settings.Project, Mode: settings.Mode})
+	skills, err := skill.New(assembly.OwnSkills(ctx, settings), &skill.Options{Project: settings.Project, Mode: settings.Mode})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.runtime.Install(slices.Concat([]hook.Subscription{rememberTurn(settings)}, skills.Hooks(), a.hooks)...); err != nil {
+	if _, err := v.runtime.Install(slices.Concat([]hook.Subscription{assembly.RememberTurn(settings, assembly.FullModelName(settings))}, skills.Hooks(), a.hooks)...); err != nil {
 		return nil, err
 	}
 	subagents, err := subagent.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range v.places.all {
+	for _, s := range v.places.All {
 		into := &space.Target{Hooks: v.runtime, Idle: true}
 		if s.Origin.Kind == hook.OriginSpace {
 			into.Subagents, into.Build = subagents, func(context.Context, *subagent.Task, *subagent.Declaration, belay.Extension) (*belay.Agent, error) {
 				return nil, errors.New("nothing is run here")
 			}
 		}
-		lease, err := v.places.host.Install(ctx, s, into)
+		lease, err := v.places.Host.Install(ctx, s, into)
 		if err != nil {
 			return nil, errors.Join(&exitError{code: exitFailed, err: err}, v.close(ctx))
 		}
 		v.leases = append(v.leases, lease)
 		for _, d := range s.Agents {
-			own, _, err := v.places.host.AgentHooks(s, d.Name)
+			own, _, err := v.places.Host.AgentHooks(s, d.Name)
 			if err != nil {
 				continue // `belay check` tells why, and so does the agent when it is to begin
 			}
@@ -150,14 +150,14 @@ func (noQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
 // as has a declared agent's turns looked at: its own hooks are added to the others, and
 // those of other agents are left out. Without a name nothing changes.
 func (v *seen) as(ctx context.Context, name string) error {
-	if name == "" || name == mainAgent {
+	if name == "" || name == assembly.MainAgent {
 		return nil
 	}
-	d, err := declaration(v.settings, name)
+	d, err := assembly.FindAgent(v.settings, name)
 	if err != nil {
 		return err
 	}
-	place := v.places.of(d.Path)
+	place := v.places.Of(d.Path)
 	if err := checkOwnHooks(ctx, v.places, d); err != nil {
 		return &exitError{code: exitFailed, err: err}
 	}
@@ -257,7 +257,7 @@ that denies whatever it matches, because it may not run; the reason is told belo
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, a.onOut.yellow(w)))
 				}
 			}
-			a.assembler().tellUnheeded(v.settings, v.places)
+			a.assembler().ReportUnheeded(v.settings, v.places)
 			if asJSON {
 				return nil
 			}
@@ -330,5 +330,5 @@ func (a *app) shownOrigin(s *config.Loaded, o hook.Origin) string {
 	if o.File == "" {
 		return o.Kind.String()
 	}
-	return fmt.Sprintf("%s:%d", shownPath(s, o.File), o.Line)
+	return fmt.Sprintf("%s:%d", assembly.ShownPath(s, o.File), o.Line)
 }

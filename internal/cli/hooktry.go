@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) tryHookCommand() *cobra.Command {
@@ -77,11 +77,11 @@ func (v *seen) find(id, phase, agent string) (hook.Subscription, error) {
 	var ids, phases []string
 	subs, place := v.runtime.Subscriptions(), (*space.Space)(nil)
 	if agent != "" {
-		d, err := declaration(v.settings, agent)
+		d, err := assembly.FindAgent(v.settings, agent)
 		if err != nil {
 			return hook.Subscription{}, err
 		}
-		subs, place = nil, v.places.of(d.Path)
+		subs, place = nil, v.places.Of(d.Path)
 	}
 	for _, h := range v.ofAgents {
 		if agent == "" || h.agent == agent && h.place == place {
@@ -144,14 +144,14 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input
 	if err := a.tellTool(v, calledTool(input)); err != nil {
 		return err
 	}
-	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.host.Grants, Queue: noQueue{}, Logger: a.logger()})
+	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.Host.Grants, Queue: noQueue{}, Logger: a.logger()})
 	if err != nil {
 		return err
 	}
 	if _, err := alone.Install(sub.Alone()); err != nil {
 		return err
 	}
-	x, err := explainInput(ctx, alone, sub.Phase().Name(), mainAgent, input)
+	x, err := explainInput(ctx, alone, sub.Phase().Name(), assembly.MainAgent, input)
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ asked in which order, what each said, what won, and who was not asked and why. T
 			if err := a.tellTool(v, calledTool(given)); err != nil {
 				return err
 			}
-			x, err := explainInput(ctx, v.runtime, phase, cmp.Or(v.agent, mainAgent), given)
+			x, err := explainInput(ctx, v.runtime, phase, cmp.Or(v.agent, assembly.MainAgent), given)
 			if err != nil {
 				return err
 			}

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -38,7 +38,7 @@ func (a *app) init(force bool) error {
 	if errors.Is(err, fs.ErrExist) {
 		return usage("%s is there already: --force overwrites it", path)
 	}
-	if readOnlyPlace(err) {
+	if assembly.ReadOnlyPlace(err) {
 		return &exitError{code: exitFailed, err: fmt.Errorf("init: %w", err), hint: "this directory cannot be written: -C DIR names another, and the user's own settings stand in belay/" + config.Name + " of the user's directory for settings"}
 	}
 	if err != nil {

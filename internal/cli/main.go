@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"charm.land/fang/v2"
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 // Main runs the command line of this process and returns its exit status.
@@ -107,7 +107,7 @@ func hintOf(err error) string {
 	if exit, ok := errors.AsType[*exitError](err); ok {
 		return exit.hint
 	}
-	if advised, ok := errors.AsType[*Error](err); ok {
+	if advised, ok := errors.AsType[*assembly.Error](err); ok {
 		return advised.Hint
 	}
 	return ""

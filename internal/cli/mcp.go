@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/space"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -70,7 +70,7 @@ func (a *app) listMCPCommand() *cobra.Command {
 		Args:    arguments(0, 0, "mcp list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withMCP(cmd.Context(), func(settings *config.Loaded, all []mcptool.Status) error {
-				floor, err := a.assembler().newFloor(cmd.Context(), settings, spillDir(settings))
+				floor, err := a.assembler().NewFloor(cmd.Context(), settings, assembly.SpillDir(settings))
 				if err != nil {
 					return err
 				}
@@ -102,7 +102,7 @@ func (a *app) listMCPCommand() *cobra.Command {
 }
 
 // mcpLineOf is a server with its tools and their zones.
-func mcpLineOf(ctx context.Context, floor *floor, s *mcptool.Status) *mcpLine {
+func mcpLineOf(ctx context.Context, floor *assembly.Floor, s *mcptool.Status) *mcpLine {
 	line := &mcpLine{Name: s.Server.Name, State: s.State, Title: s.Title, Version: s.Version, File: s.Server.File, Line: s.Server.Line, Tools: []mcpToolLine{}, None: s.Unmatched}
 	if s.Err != nil {
 		line.Error = s.Err.Error()
@@ -134,7 +134,7 @@ func (a *app) tellMCP(s *mcptool.Status) {
 	if s.State == mcptool.StateDisabled {
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mcp server %s is disabled", oneLine(s.Server.Name))))
 	}
-	for _, line := range shortcomings(s) {
+	for _, line := range assembly.Shortcomings(s) {
 		a.remarkf("%s", a.onErr.yellow(line))
 	}
 }
@@ -165,21 +165,21 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 	if err != nil {
 		return err
 	}
-	places := a.assembler().openPlaces(ctx, settings)
-	if places.err != nil {
-		return usage("%w", places.err)
+	places := a.assembler().OpenPlaces(ctx, settings)
+	if places.Err != nil {
+		return usage("%w", places.Err)
 	}
-	servers, notes, err := a.assembler().mcpServers(places, func(*space.Space) bool { return true })
+	servers, notes, err := a.assembler().MCPServers(places, func(*space.Space) bool { return true })
 	if err != nil {
 		return err
 	}
-	a.assembler().tellNotes(notes)
+	a.assembler().ReportNotes(notes)
 	a.tellUnread(settings, servers)
 	if len(servers) == 0 && len(notes) == 0 {
 		a.remarkf("there are no MCP servers: declare them in mcp.json in your directory of settings or in .belay of the project, or name a file with --mcp, see docs/mcp.md")
 		return nil
 	}
-	e, err := a.assembler().openMCP(ctx, settings, servers, starting)
+	e, err := a.assembler().OpenMCP(ctx, settings, servers, starting)
 	if err != nil {
 		return err
 	}
@@ -188,9 +188,9 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 }
 
 // readOver are the settings of MCP servers that do nothing here.
-func (a *app) readOver(p *places) []*mcptool.FaultError {
-	_, warnings, _ := a.assembler().readMCP() // mistakes are told by whoever starts them
-	for _, place := range p.all {
+func (a *app) readOver(p *assembly.Places) []*mcptool.FaultError {
+	_, warnings, _ := a.assembler().ReadMCP() // mistakes are told by whoever starts them
+	for _, place := range p.All {
 		if read, _ := mcptool.Load(filepath.Join(place.Dir, "mcp.json")); read != nil {
 			warnings = append(read.Warnings, warnings...)
 		}
@@ -211,7 +211,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, w := range a.readOver(a.assembler().openPlaces(cmd.Context(), settings)) {
+			for _, w := range a.readOver(a.assembler().OpenPlaces(cmd.Context(), settings)) {
 				a.remarkf("%s %s", a.onErr.yellow("read over:"), oneLine(w.Error()))
 			}
 			return a.withMCP(cmd.Context(), func(_ *config.Loaded, all []mcptool.Status) error {

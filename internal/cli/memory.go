@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/memory"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) memoryCommand() *cobra.Command {
@@ -65,7 +65,7 @@ func (a *app) memories(ctx context.Context, f func(*config.Loaded, *memory.Store
 	if _, err := os.Stat(settings.Memory.File); errors.Is(err, fs.ErrNotExist) {
 		return &noMemoriesError{settings.Memory.File, settings.Memory.Mode}
 	}
-	store, err := openMemory(ctx, settings)
+	store, err := assembly.OpenMemory(ctx, settings)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 				filter.States = append(filter.States, memory.State(s))
 			}
 			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
-				return a.listMemories(cmd.Context(), store, filter, limit, asJSON, func(m *memory.Memory) bool { return everywhere || recalledIn(settings, m) })
+				return a.listMemories(cmd.Context(), store, filter, limit, asJSON, func(m *memory.Memory) bool { return everywhere || assembly.RecalledIn(settings, m) })
 			})
 			return a.noneYet(err)
 		},
@@ -271,7 +271,7 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
 				q := memory.Query{Text: args[0], Limit: limit}
 				if !everywhere {
-					q.Scopes = []memory.Scope{{Kind: memory.User}, {Kind: memory.Project, Name: settings.Project}, {Kind: memory.Agent, Name: mainAgent}}
+					q.Scopes = []memory.Scope{{Kind: memory.User}, {Kind: memory.Project, Name: settings.Project}, {Kind: memory.Agent, Name: assembly.MainAgent}}
 				}
 				found, err := store.Search(cmd.Context(), q)
 				if err != nil {
@@ -324,7 +324,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 						if err != nil {
 							return err
 						}
-						if recalledIn(settings, &m) {
+						if assembly.RecalledIn(settings, &m) {
 							args = append(args, m.ID)
 						}
 					}
@@ -400,7 +400,7 @@ func (a *app) completeMemories(cmd *cobra.Command, _ []string, word string) ([]s
 			if err != nil {
 				return err
 			}
-			if recalledIn(settings, &m) {
+			if assembly.RecalledIn(settings, &m) {
 				words = append(words, m.ID+"\t"+short(oneLine(m.Text), 60))
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 )
 
@@ -15,12 +16,12 @@ func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
 	case kept == "":
 		return nil
 	case settings.From("model").Kind == "flag":
-		if name := fullModelName(settings); name != kept {
-			a.remarkf("%s", a.onErr.dim(fmt.Sprintf("model: %s (%s); the session keeps %s", modelName(settings), settings.From("model"), kept)))
+		if name := assembly.FullModelName(settings); name != kept {
+			a.remarkf("%s", a.onErr.dim(fmt.Sprintf("model: %s (%s); the session keeps %s", assembly.ModelName(settings), settings.From("model"), kept)))
 		}
 		return nil
 	}
-	if _, err := openModel(settings); err == nil {
+	if _, err := assembly.OpenModel(settings); err == nil {
 		return nil
 	}
 	if err := settings.Recall("model", "session "+info.ID, kept); err != nil {
@@ -34,5 +35,5 @@ func (w *work) answering() string {
 	if w.session != nil && w.session.State.Model != "" && w.Settings.From("model").Kind != "flag" {
 		return w.session.State.Model
 	}
-	return modelName(w.Settings)
+	return assembly.ModelName(w.Settings)
 }

@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 // offers is what there is to ask, as --json tells it.
@@ -114,10 +114,10 @@ there and takes the key, and costs nothing. With --check, exit code 1 means that
 // listOffers looks at the settings of all providers, or of those that are named.
 func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 	o := &offers{}
-	if name, err := chosenModel(settings); err == nil {
+	if name, err := assembly.ChooseModel(settings); err == nil {
 		o.Model = name
 	}
-	if _, err := openModel(settings); err != nil {
+	if _, err := assembly.OpenModel(settings); err != nil {
 		o.Problem = err.Error()
 	}
 	named := len(names) > 0
@@ -139,13 +139,13 @@ func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 // offerOf says whether a provider could be asked.
 func offerOf(settings *config.Loaded, p *config.Provider) provided {
 	o := provided{Name: p.Name, Kind: p.Kind, URL: p.URL, NeedsKey: p.NeedsKey(), Status: found, set: p.Said, provider: p}
-	key, where, err := keyOf(settings, p)
+	key, where, err := assembly.KeyOf(settings, p)
 	switch {
 	case err != nil:
 		o.Status, o.Detail = broken, err.Error()
 		return o
 	case key != "":
-		o.Key, o.KeyFrom, o.set = masked(key), where, true
+		o.Key, o.KeyFrom, o.set = assembly.MaskKey(key), where, true
 		o.Detail = fmt.Sprintf("key %s from %s", o.Key, where)
 		o.Remedy = openKeyFile(p, where)
 	case p.NeedsKey():
@@ -176,7 +176,7 @@ func (o *offers) check(ctx context.Context, settings *config.Loaded, timeout tim
 
 // ask asks a provider for its models.
 func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout time.Duration) {
-	key, _, err := keyOf(settings, o.provider)
+	key, _, err := assembly.KeyOf(settings, o.provider)
 	if err != nil {
 		o.Status, o.Detail = broken, err.Error()
 		return
@@ -184,9 +184,9 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	names, err := makeModel(o.provider, "", key).Models(ctx)
+	names, err := assembly.MakeModel(o.provider, "", key).Models(ctx)
 	failure, said := errors.AsType[*belay.ModelError](err)
-	there := err == nil || said && isThere(failure)
+	there := err == nil || said && assembly.Answered(failure)
 	o.Reachable = &there
 	failed := broken
 	if !o.set {
@@ -202,14 +202,14 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 		o.Detail += fmt.Sprintf(", no answer within %s", timeout)
 	case !there:
 		o.Status = failed
-		o.Detail += ", no answer: " + reason(failure)
+		o.Detail += ", no answer: " + assembly.FailureReason(failure)
 	case failure.Kind == belay.ModelAuth && key == "":
-		o.Status, o.Detail = failed, o.Detail+", and it wants one: "+reason(failure)
+		o.Status, o.Detail = failed, o.Detail+", and it wants one: "+assembly.FailureReason(failure)
 		o.Remedy = fmt.Sprintf("say key_env or key_file under providers.%s in the user's %s; a vendor's own variable is read for the vendor's own address only", o.Name, config.Name)
 	case failure.Kind == belay.ModelAuth:
-		o.Status, o.Detail = failed, o.Detail+", and it is refused: "+reason(failure)
+		o.Status, o.Detail = failed, o.Detail+", and it is refused: "+assembly.FailureReason(failure)
 	default:
-		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+reason(failure)
+		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+assembly.FailureReason(failure)
 	}
 }
 
@@ -228,10 +228,10 @@ func (o *offers) list(settings *config.Loaded) {
 func knownModels(settings *config.Loaded, p *config.Provider) []string {
 	var names []string
 	if !p.Moved {
-		names = tableOf(p)
+		names = assembly.TableOf(p)
 	}
 	further := slices.Sorted(maps.Keys(p.Models))
-	if name, err := chosenModel(settings); err == nil {
+	if name, err := assembly.ChooseModel(settings); err == nil {
 		if of, model, err := settings.ModelOf(name); err == nil && of.Name == p.Name && p.Default != model {
 			further = append(further, model)
 		}
@@ -248,7 +248,7 @@ func knownModels(settings *config.Loaded, p *config.Provider) []string {
 // others: a service may list many that are not to be talked with.
 func sorted(p *config.Provider, names []string) []string {
 	place := make(map[string]int)
-	for i, name := range append(slices.Sorted(maps.Keys(p.Models)), tableOf(p)...) {
+	for i, name := range append(slices.Sorted(maps.Keys(p.Models)), assembly.TableOf(p)...) {
 		place[name] = i - 1<<20
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
@@ -259,7 +259,7 @@ func sorted(p *config.Provider, names []string) []string {
 func infos(p *config.Provider, names []string) []belay.ModelInfo {
 	var all []belay.ModelInfo
 	for _, name := range names {
-		info := makeModel(p, name, noKey).Info()
+		info := assembly.MakeModel(p, name, assembly.NoKey).Info()
 		info.Name = p.Name + "/" + name
 		all = append(all, info)
 	}

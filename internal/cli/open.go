@@ -7,12 +7,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/store/sqlite"
+	"github.com/spf13/cobra"
 )
 
 // settings reads the configuration, with the flags that all commands have.
@@ -36,7 +36,7 @@ func (a *app) settings() (*config.Loaded, error) {
 
 // look opens the store that is there, for as long as f looks at it. It makes
 // none. A store that cannot be written can be looked at.
-func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) {
+func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) 
 	if err := missingStore(settings); err != nil {
 		return err
 	}
-	store, err := a.assembler().openStore(ctx, settings)
+	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {
 		store, err = a.openToRead(ctx, settings, err)
 	}
@@ -153,7 +153,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 	}
 	ctx := context.Background()
 	var words []string
-	_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
 		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
 			if err != nil {
 				return err
@@ -171,7 +171,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 // openToRead opens a file whose store cannot be worked with, because there is no room or
 // because it is damaged, so that what is in it can be looked at. Another error is returned
 // as it is.
-func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (sessionStore, error) { //nolint:ireturn // like openStore
+func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (assembly.Store, error) { //nolint:ireturn // like openStore
 	if !errors.Is(err, sqlite.ErrFull) && !errors.Is(err, sqlite.ErrCorrupt) {
 		return nil, err
 	}

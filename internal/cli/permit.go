@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
+	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 func (a *app) permitCommand() *cobra.Command {
@@ -136,23 +136,23 @@ type explained struct {
 }
 
 func (a *app) explain(ctx context.Context, settings *config.Loaded, call explainedCall, asJSON bool) error {
-	f, err := a.assembler().newFloor(ctx, settings, spillDir(settings))
+	f, err := a.assembler().NewFloor(ctx, settings, assembly.SpillDir(settings))
 	if err != nil {
 		return err
 	}
 	if err := f.CheckTool(call.tool); err != nil {
 		return usage("%s", strings.NewReplacer("permit: ", "", " (Options.Tools)", "").Replace(err.Error()))
 	}
-	declared, err := declaredTools(settings)
+	declared, err := assembly.DeclaredTools(settings)
 	if err != nil {
 		return err
 	}
 	for _, odd := range unknownFields(declared, call.tool, call.input) {
 		a.warn(odd)
 	}
-	in := f.of(nil)
+	in := f.Of(nil)
 	e := in.Explain(ctx, call.tool, call.input)
-	told := explained{Explanation: e, Decision: cmp.Or(string(e.Decision), "pass"), Runs: f.confinement(e)}
+	told := explained{Explanation: e, Decision: cmp.Or(string(e.Decision), "pass"), Runs: f.Confinement(e)}
 	if e.Decision == belay.ToolAsk {
 		told.Pattern = in.Suggest(ctx, call.tool, call.input)
 	}

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) permitRules() *cobra.Command {
@@ -99,13 +99,13 @@ type zoneInForce struct {
 }
 
 func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
-	f, err := a.assembler().newFloor(ctx, s, spillDir(s))
+	f, err := a.assembler().NewFloor(ctx, s, assembly.SpillDir(s))
 	if err != nil {
 		return nil, err
 	}
 	r := &inForce{
-		Project: s.Project, Mode: modeOfTurn(s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.sandboxed(),
-		Rules: []ruleInForce{}, Guards: []guardInForce{}, Tools: []toolInForce{}, Roots: append([]string{}, present(s.Permit.Roots)...), Modes: permit.Modes(),
+		Project: s.Project, Mode: assembly.ModeOfTurn(s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.Sandboxed(),
+		Rules: []ruleInForce{}, Guards: []guardInForce{}, Tools: []toolInForce{}, Roots: append([]string{}, assembly.Existing(s.Permit.Roots)...), Modes: permit.Modes(),
 	}
 	for _, decision := range []permit.RuleDecision{permit.RuleDeny, permit.RuleAsk, permit.RuleAllow} {
 		for i := range s.Permit.Rules {

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/spf13/cobra"
 )
 
 // listed is a session as `belay sessions --json` tells it.
@@ -43,7 +43,7 @@ last one ended.`,
   belay sessions --json --limit 1`,
 		Args: arguments(0, 0, "sessions takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store sessionStore) error {
+			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.sessions(cmd.Context(), store, &sessionsShown{open, children, limit}, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -66,7 +66,7 @@ type sessionsShown struct {
 	limit          int
 }
 
-func (a *app) sessions(ctx context.Context, store sessionStore, shown *sessionsShown, asJSON bool) error {
+func (a *app) sessions(ctx context.Context, store assembly.Store, shown *sessionsShown, asJSON bool) error {
 	var t table
 	t.add("SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
 	now := time.Now()

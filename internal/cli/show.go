@@ -8,11 +8,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/sqlite"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -33,7 +33,7 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 			if len(args) == 1 {
 				word = args[0]
 			}
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.showSession(cmd.Context(), store, word, full, asJSON)
 			})
 		},
@@ -43,7 +43,7 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 	return cmd
 }
 
-func (a *app) showSession(ctx context.Context, store sessionStore, word string, full, asJSON bool) error {
+func (a *app) showSession(ctx context.Context, store assembly.Store, word string, full, asJSON bool) error {
 	info, err := findSession(ctx, store, word)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 }
 
 // unanswered says how the calls stand that no results follow on.
-func (t *transcript) unanswered(ctx context.Context, store sessionStore, last *belay.Message) error {
+func (t *transcript) unanswered(ctx context.Context, store assembly.Store, last *belay.Message) error {
 	var exported bytes.Buffer
 	if err := store.Export(ctx, &exported, t.session); err != nil {
 		return err

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
+	"github.com/spf13/cobra"
 )
 
 // ofSpace says which of the spaces a file is of, in brackets, or nothing.
@@ -27,7 +27,7 @@ func ofSpace(spaces []*space.Space, file string) string {
 // spaceOf is the id of the space that a file is of, or nothing.
 func spaceOf(spaces []*space.Space, file string) string {
 	for _, s := range spaces {
-		if rel, err := filepath.Rel(s.Dir, realDir(file)); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(s.Dir, assembly.RealDir(file)); err == nil && filepath.IsLocal(rel) {
 			return s.Manifest.ID
 		}
 	}
@@ -84,8 +84,8 @@ func (a *app) listSkillsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			catalog := openAllSkills(cmd.Context(), settings)
-			spaces := spacesHere(settings)
+			catalog := assembly.AllSkills(cmd.Context(), settings)
+			spaces := assembly.SpacesHere(settings)
 			var t table
 			t.add("SKILL", "GETS IN", "FROM", "WHAT FOR")
 			for _, s := range catalog.List() {
@@ -95,9 +95,9 @@ func (a *app) listSkillsCommand() *cobra.Command {
 					}
 					continue
 				}
-				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(relativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
+				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(assembly.RelativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
 			}
-			a.assembler().tellProblems(settings, append(catalog.Problems(), a.assembler().clashes(catalog)...))
+			a.assembler().ReportSkillProblems(settings, append(catalog.Problems(), a.assembler().Clashes(catalog)...))
 			switch {
 			case asJSON:
 				return nil
@@ -149,17 +149,17 @@ func (a *app) showSkillCommand() *cobra.Command {
 			if err != nil || len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return skillNames(openAllSkills(cmd.Context(), settings)), cobra.ShellCompDirectiveNoFileComp
+			return assembly.SkillNames(assembly.AllSkills(cmd.Context(), settings)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := a.settings()
 			if err != nil {
 				return err
 			}
-			catalog := openAllSkills(cmd.Context(), settings)
+			catalog := assembly.AllSkills(cmd.Context(), settings)
 			reading, err := catalog.Read(cmd.Context(), args[0], section)
 			if errors.Is(err, skill.ErrNotFound) {
-				hint := near.Hint(args[0], skillNames(catalog)) // which has those too that the model is not told of
+				hint := near.Hint(args[0], assembly.SkillNames(catalog)) // which has those too that the model is not told of
 				if strings.Contains(err.Error(), "did you mean") {
 					hint = ""
 				}
@@ -197,7 +197,7 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 			}
 			dirs := args
 			if len(dirs) == 0 {
-				dirs = present(skillDirs(settings))
+				dirs = assembly.Existing(assembly.SkillDirs(settings))
 			}
 			found := 0
 			for _, dir := range dirs {
@@ -239,7 +239,7 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 			}
 			var t table
 			t.add("SKILL", "TRIGGER", "FOUND")
-			for _, m := range openAllSkills(cmd.Context(), settings).Match(args[0], agent) {
+			for _, m := range assembly.AllSkills(cmd.Context(), settings).Match(args[0], agent) {
 				trigger := "named"
 				if m.Trigger.Pattern != "" {
 					trigger = fmt.Sprintf("%s %s", m.Trigger.Type, m.Trigger.Pattern)

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) spaceCommand() *cobra.Command {
@@ -61,11 +61,11 @@ func (a *app) listSpacesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := readRegistry(settings)
+			list, err := assembly.ReadRegistry(settings)
 			if err != nil {
 				return err
 			}
-			host := space.NewHost(&space.Options{Trust: openTrust(settings)})
+			host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(settings)})
 			var t table
 			t.add("SPACE", "VERSION", "HOOKS", "AGENTS", "STATE", "FOR", "DIRECTORY")
 			for _, r := range list {
@@ -80,7 +80,7 @@ func (a *app) listSpacesCommand() *cobra.Command {
 				if state == "trusted" {
 					state += withGrants(line.Grants)
 				}
-				t.add(cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom(r, settings), shownPath(settings, r.Dir))
+				t.add(cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom(r, settings), assembly.ShownPath(settings, r.Dir))
 			}
 			if asJSON {
 				return nil
@@ -96,14 +96,14 @@ func (a *app) listSpacesCommand() *cobra.Command {
 	return cmd
 }
 
-func lineOfSpace(host *space.Host, r registered) spaceLine {
+func lineOfSpace(host *space.Host, r assembly.Registered) spaceLine {
 	loaded, err := space.Load(r.Dir, hook.OriginSpace)
 	line := spaceLine{
 		ID: cmp.Or(loaded.Manifest.ID, r.ID), Name: loaded.Manifest.Name, Version: loaded.Manifest.Version, Dir: r.Dir, Project: r.Project,
 		Hooks: len(loaded.Hooks), Agents: len(loaded.Agents), State: "not trusted",
 	}
 	if err != nil {
-		if line.State, line.Error = "has mistakes", err.Error(); r.gone() {
+		if line.State, line.Error = "has mistakes", err.Error(); r.Gone() {
 			line.State = "gone"
 		}
 		return line
@@ -124,14 +124,14 @@ func lineOfSpace(host *space.Host, r registered) spaceLine {
 }
 
 // forWhom says which projects have a space.
-func forWhom(r registered, s *config.Loaded) string {
+func forWhom(r assembly.Registered, s *config.Loaded) string {
 	if r.Project == "" {
 		return "all projects"
 	}
-	if r.in(s.Project) {
+	if r.In(s.Project) {
 		return "this project"
 	}
-	return shownPath(s, r.Project)
+	return assembly.ShownPath(s, r.Project)
 }
 
 func (a *app) loadSpaceCommand() *cobra.Command {
@@ -152,9 +152,9 @@ checked first. The directory stays where it is.`,
 			if err != nil {
 				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: mend these first"}
 			}
-			entry := registered{Dir: loaded.Dir, ID: loaded.Manifest.ID}
+			entry := assembly.Registered{Dir: loaded.Dir, ID: loaded.Manifest.ID}
 			if here {
-				entry.Project = realDir(settings.Project)
+				entry.Project = assembly.RealDir(settings.Project)
 			}
 			return a.register(settings, loaded, entry)
 		},
@@ -163,8 +163,8 @@ checked first. The directory stays where it is.`,
 	return cmd
 }
 
-func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) error {
-	list, err := readRegistry(s)
+func (a *app) register(s *config.Loaded, loaded *space.Space, entry assembly.Registered) error {
+	list, err := assembly.ReadRegistry(s)
 	if err != nil {
 		return err
 	}
@@ -178,14 +178,14 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 		}
 	}
 	if entry.Project == "" { // which is for those projects too that had it alone
-		list = slices.DeleteFunc(list, func(r registered) bool { return r.Dir == entry.Dir })
+		list = slices.DeleteFunc(list, func(r assembly.Registered) bool { return r.Dir == entry.Dir })
 	}
-	if err := writeRegistry(s, append(list, entry)); err != nil {
+	if err := assembly.WriteRegistry(s, append(list, entry)); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "space %s is loaded for %s: %s, %s, %s\n", loaded.Manifest.ID, forWhom(entry, s), visible.Counted(len(loaded.Hooks), "hook"), visible.Counted(len(loaded.Agents), "agent"), visible.Counted(len(loaded.Servers), "MCP server"))
-	a.assembler().tellProblems(s, loaded.SkillProblems())
-	st, err := space.NewHost(&space.Options{Trust: openTrust(s)}).Standing(loaded)
+	a.assembler().ReportSkillProblems(s, loaded.SkillProblems())
+	st, err := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)}).Standing(loaded)
 	if err != nil {
 		return err
 	}
@@ -199,10 +199,10 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 // already. Nothing runs.
 func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*space.Space, error) {
 	loaded, err := space.Load(dir, hook.OriginSpace)
-	if err := errors.Join(err, unfit(loaded)); err != nil {
+	if err := errors.Join(err, assembly.UnfitAgents(loaded)); err != nil {
 		return loaded, err
 	}
-	host := a.assembler().newHost(ctx, s)
+	host := a.assembler().NewHost(ctx, s)
 	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants, Queue: noQueue{}})
 	if err != nil {
 		return loaded, err
@@ -255,7 +255,7 @@ loaded for it alone. Agents that run keep it until they end.`,
 
 // unregister takes a space off the list, and says who had it.
 func (a *app) unregister(s *config.Loaded, word string, here bool) error {
-	list, err := readRegistry(s)
+	list, err := assembly.ReadRegistry(s)
 	if err != nil {
 		return err
 	}
@@ -264,20 +264,20 @@ func (a *app) unregister(s *config.Loaded, word string, here bool) error {
 		return err
 	}
 	var had []string
-	kept := slices.DeleteFunc(slices.Clone(list), func(r registered) bool {
-		gone := r.Dir == dir && (!here || r.Project != "" && r.in(s.Project))
+	kept := slices.DeleteFunc(slices.Clone(list), func(r assembly.Registered) bool {
+		gone := r.Dir == dir && (!here || r.Project != "" && r.In(s.Project))
 		if gone {
 			had = append(had, forWhom(r, s))
 		}
 		return gone
 	})
 	switch {
-	case len(had) == 0 && here && slices.ContainsFunc(list, func(r registered) bool { return r.Dir == dir && r.Project == "" }):
+	case len(had) == 0 && here && slices.ContainsFunc(list, func(r assembly.Registered) bool { return r.Dir == dir && r.Project == "" }):
 		return fmt.Errorf("%s is loaded for all projects: unload it without --here", word)
 	case len(had) == 0:
 		return fmt.Errorf("%s is not loaded", word)
 	}
-	if err := writeRegistry(s, kept); err != nil {
+	if err := assembly.WriteRegistry(s, kept); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "%s is unloaded, for %s\n", word, strings.Join(had, ", "))

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
 	"github.com/belay-run/belay/store/sqlite"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) storeCommand() *cobra.Command {
@@ -45,7 +45,7 @@ a database it is told whether its server keeps what it says it keeps.`,
   belay store check --json`,
 		Args: arguments(0, 0, "check takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				health, err := healthOf(cmd.Context(), store)
 				if err != nil {
 					return err
@@ -117,7 +117,7 @@ calls, approvals and records of hooks. It holds what was said; mind whom you giv
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.look(ctx, func(store sessionStore) error {
+			return a.look(ctx, func(store assembly.Store) error {
 				info, err := findSession(ctx, store, args[0])
 				if err != nil {
 					return err
@@ -167,7 +167,7 @@ would be is told; of a file it is done to a copy.`,
 			if r.Age == 0 && r.Size == 0 {
 				return usage("nothing says what to remove: pass --older-than or --max-size, or set retention in %s", config.Name)
 			}
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				switch store := store.(type) {
 				case *sqlite.Store:
 					return a.prune(cmd.Context(), store, sqlite.Retention{Age: r.Age, MaxBytes: r.Size, Keep: keep}, dry, asJSON)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
+	"github.com/spf13/cobra"
 )
 
 // pruneDatabase removes old sessions from a database.
@@ -50,7 +50,7 @@ version start. Workers of the version before go on meanwhile.`,
 			if err != nil {
 				return err
 			}
-			store, err := a.assembler().openStore(cmd.Context(), settings)
+			store, err := a.assembler().OpenStore(cmd.Context(), settings)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ clean up its tables while others go on; it keeps the room for what comes next.`,
 		Example: "  belay store vacuum",
 		Args:    arguments(0, 0, "vacuum takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				before, after, err := store.Vacuum(cmd.Context())
 				if err != nil {
 					return err

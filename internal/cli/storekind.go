@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/store/postgres"
 	"github.com/belay-run/belay/store/sqlite"
@@ -20,7 +21,7 @@ func missingStore(settings *config.Loaded) error {
 	if config.IsDSN(settings.Store) {
 		return nil
 	}
-	if err := checkStore(settings); err != nil {
+	if err := assembly.CheckStore(settings); err != nil {
 		return err
 	}
 	if _, err := os.Stat(settings.Store); errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +65,7 @@ type holder struct {
 }
 
 // healthOf has a store look at itself.
-func healthOf(ctx context.Context, store sessionStore) (*health, error) {
+func healthOf(ctx context.Context, store assembly.Store) (*health, error) {
 	switch store := store.(type) {
 	case *sqlite.Store:
 		h, err := store.Check(ctx)

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 )
 
 // toolNames are those of the tools of the toolbox.
 func toolNames(settings *config.Loaded) ([]string, error) {
-	declared, err := declaredTools(settings)
+	declared, err := assembly.DeclaredTools(settings)
 	var names []string
 	for _, d := range declared {
 		names = append(names, d.Name)

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/diff"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) trustCommand() *cobra.Command {
@@ -83,18 +83,18 @@ With --grant they may also do, by name, what trust alone does not give: ` + stri
 // trustable loads what trust is about: the project, or a directory, or a space by its id.
 // Strictly it has no mistakes.
 func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Space, error) {
-	dir, kind := projectPlace(s), hook.OriginProject
+	dir, kind := assembly.ProjectPlace(s), hook.OriginProject
 	if len(args) == 1 {
 		found, err := findSpace(s, args[0])
 		if err != nil {
 			return nil, err
 		}
-		if dir = found; realDir(found) != realDir(projectPlace(s)) {
+		if dir = found; assembly.RealDir(found) != assembly.RealDir(assembly.ProjectPlace(s)) {
 			kind = hook.OriginSpace
 		}
 	}
 	if _, err := os.Stat(dir); err != nil && len(args) == 0 {
-		return nil, fmt.Errorf("the project has no hooks: there is no %s. `belay hooks new ID` writes one", shownPath(s, filepath.Join(dir, "hooks")))
+		return nil, fmt.Errorf("the project has no hooks: there is no %s. `belay hooks new ID` writes one", assembly.ShownPath(s, filepath.Join(dir, "hooks")))
 	}
 	loaded, err := space.Load(dir, kind)
 	if err != nil && strict {
@@ -105,7 +105,7 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 
 // findSpace finds the directory of a space by its id, or by its path.
 func findSpace(s *config.Loaded, word string) (string, error) {
-	list, err := readRegistry(s)
+	list, err := assembly.ReadRegistry(s)
 	if err != nil {
 		return "", err
 	}
@@ -123,28 +123,28 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 		return "", err
 	}
 	for _, r := range list { // its directory may be gone
-		if r.Dir == dir || r.Dir == realDir(dir) || filepath.Base(r.Dir) == word {
+		if r.Dir == dir || r.Dir == assembly.RealDir(dir) || filepath.Base(r.Dir) == word {
 			return r.Dir, nil
 		}
 	}
-	if r, err := openTrust(s).Lookup(dir); err == nil && r != nil { // so may this
+	if r, err := assembly.OpenTrust(s).Lookup(dir); err == nil && r != nil { // so may this
 		return dir, nil
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", usage("there is neither a directory nor a loaded space %q%s", word, near.Hint(word, ids))
 	}
-	return realDir(dir), nil
+	return assembly.RealDir(dir), nil
 }
 
 func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Space, grants []string, yes bool) error {
-	trust := openTrust(s)
+	trust := assembly.OpenTrust(s)
 	record, err := trust.Lookup(loaded.Dir)
 	if err != nil {
 		return err
 	}
 	changes := loaded.Changes(record)
 	if record == nil && len(changes) == 0 {
-		return fmt.Errorf("there is nothing to trust in %s: it has no hooks, agents or servers", shownPath(s, loaded.Dir))
+		return fmt.Errorf("there is nothing to trust in %s: it has no hooks, agents or servers", assembly.ShownPath(s, loaded.Dir))
 	}
 	if record != nil {
 		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
@@ -152,11 +152,11 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		}
 	}
 	if record != nil && len(changes) == 0 && loaded.Hash == record.Hash && slices.Equal(record.Grants, slices.Compact(slices.Sorted(slices.Values(grants)))) {
-		fmt.Fprintf(a.out, "%s is trusted already%s: nothing has changed since %s\n", shownPath(s, loaded.Dir), withGrants(record.Grants), record.At.Local().Format(time.DateTime))
+		fmt.Fprintf(a.out, "%s is trusted already%s: nothing has changed since %s\n", assembly.ShownPath(s, loaded.Dir), withGrants(record.Grants), record.At.Local().Format(time.DateTime))
 		return nil
 	}
 	a.tellPrograms(s, loaded)
-	for _, odd := range misplaced(s, loaded) {
+	for _, odd := range assembly.Misplaced(s, loaded) {
 		a.warn(odd)
 	}
 	for _, c := range changes {
@@ -169,7 +169,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		if !a.inTerminal {
 			return usage("nobody is here to say yes: look at it with --diff, and add --yes")
 		}
-		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", shownPath(s, loaded.Dir), withGrants(grants))
+		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 		line, err := a.readLine(ctx)
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	if _, err := trust.Add(loaded, who(), grants...); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s is trusted as it is%s\n", shownPath(s, loaded.Dir), withGrants(grants))
+	fmt.Fprintf(a.out, "%s is trusted as it is%s\n", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 		if len(names) > 0 {
 			what += "  is given " + strings.Join(names, ", ")
 		}
-		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, d.File), d.Line), "\n", "␊")
+		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", assembly.ShownPath(s, d.File), d.Line), "\n", "␊")
 		if d.Options.Shadow {
 			what += "  in shadow: it changes nothing"
 		}
@@ -244,13 +244,13 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 		if len(given) > 0 {
 			what += "  is given " + strings.Join(slices.Sorted(maps.Keys(given)), ", ")
 		}
-		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, server.File), server.Line), "\n", "␊")
+		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", assembly.ShownPath(s, server.File), server.Line), "\n", "␊")
 		fmt.Fprintf(a.out, "MCP server %s: %s  %s\n", visible.All(oneLine(server.Name)), visible.All(what), a.onOut.dim(visible.All(where)))
 	}
 }
 
 func (a *app) showChanges(s *config.Loaded, loaded *space.Space) error {
-	record, err := openTrust(s).Lookup(loaded.Dir)
+	record, err := assembly.OpenTrust(s).Lookup(loaded.Dir)
 	if err != nil {
 		return err
 	}
@@ -285,25 +285,25 @@ func (a *app) showChanges(s *config.Loaded, loaded *space.Space) error {
 }
 
 func (a *app) forgetTrust(s *config.Loaded, loaded *space.Space) error {
-	had, err := openTrust(s).Remove(loaded.Dir)
+	had, err := assembly.OpenTrust(s).Remove(loaded.Dir)
 	if err != nil {
 		return err
 	}
 	if !had {
-		return fmt.Errorf("%s was not trusted", shownPath(s, loaded.Dir))
+		return fmt.Errorf("%s was not trusted", assembly.ShownPath(s, loaded.Dir))
 	}
-	fmt.Fprintf(a.out, "%s is no longer trusted\n", shownPath(s, loaded.Dir))
+	fmt.Fprintf(a.out, "%s is no longer trusted\n", assembly.ShownPath(s, loaded.Dir))
 	return nil
 }
 
 func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
-	records, err := openTrust(s).Records()
+	records, err := assembly.OpenTrust(s).Records()
 	if err != nil {
 		return err
 	}
 	var t table
 	t.add("DIRECTORY", "AS", "STATE", "GRANTS", "BY", "SINCE")
-	host := space.NewHost(&space.Options{Trust: openTrust(s)})
+	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
 	for _, r := range records {
 		r.Files = nil
 		if asJSON {
@@ -312,7 +312,7 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 			}
 			continue
 		}
-		t.add(shownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
+		t.add(assembly.ShownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
 	}
 	if asJSON {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/provider/scripted"
@@ -19,15 +20,15 @@ import (
 
 // work is an agent with its store, for as long as a command needs it.
 type work struct {
-	*Assembled
+	*assembly.Assembled
 
-	store   sessionStore
+	store   assembly.Store
 	session *belay.SessionInfo // the session to continue; nil for a new one
 }
 
 // open opens the store, until the work is closed.
 func (w *work) open(ctx context.Context, a *app) error {
-	store, err := a.assembler().openStore(ctx, w.Settings)
+	store, err := a.assembler().OpenStore(ctx, w.Settings)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (w *work) open(ctx context.Context, a *app) error {
 // begin opens the store and makes the agent that the settings describe, or the one that ran the turn that is resumed. A
 // nil approver means that nobody can be asked.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
-	w := &work{Assembled: &Assembled{Settings: settings, Abandons: o.abandons}}
+	w := &work{Assembled: &assembly.Assembled{Settings: settings, Abandons: o.abandons}}
 	if err := w.TakeDeclared(o.agent); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions,
 
 // beginNew opens the model and the store for a new session. Without a model it creates no store.
 func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
-	if model, err = openModel(w.Settings); err != nil {
+	if model, err = assembly.OpenModel(w.Settings); err != nil {
 		return nil, err
 	}
 	return model, w.open(ctx, a)
@@ -91,7 +92,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	if o.taskless && info.State.Turn == nil {
 		return nil, nothingOpen(&info)
 	}
-	if name := info.State.Agent; name != mainAgent {
+	if name := info.State.Agent; name != assembly.MainAgent {
 		if err := w.TakeDeclared(name); err != nil {
 			return nil, fmt.Errorf("session %s is agent %s's: %w", info.ID, name, err)
 		}
@@ -107,7 +108,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	if err := a.heedKept(w.Settings, &info); err != nil {
 		return nil, err
 	}
-	return openModel(w.Settings)
+	return assembly.OpenModel(w.Settings)
 }
 
 // newSessionID makes an id that sorts by day and is short enough to type.

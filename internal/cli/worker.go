@@ -10,15 +10,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/host"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
+	"github.com/spf13/cobra"
 )
 
 // workerOptions are the flags of worker.
@@ -115,15 +116,15 @@ func bounds(flag string, words []string, known func(name string) error) (map[str
 
 // anAgent says that there is no agent of a name.
 func anAgent(s *config.Loaded, name string) error {
-	names := []string{mainAgent}
-	declared, _ := openAgents(s)
-	for _, d := range withSpaces(declared, spacesHere(s)) {
+	names := []string{assembly.MainAgent}
+	declared, _ := assembly.Agents(s)
+	for _, d := range assembly.WithSpaceAgents(declared, assembly.SpacesHere(s)) {
 		names = append(names, d.Name)
 	}
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * stands for all others", errNoAgent, name, near.Hint(name, names), mainAgent)
+	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * stands for all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
 }
 
 // serve takes turns until it is told to stop.
@@ -140,16 +141,19 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if cmd.Flags().Changed("takeover") && !config.IsDSN(settings.Store) {
 		a.remarkf("%s", a.onErr.dim("--takeover is for a database: what a worker held that is gone is taken up at once where the store is a file"))
 	}
-	if _, err := openModel(settings); err != nil { // without a model no store is made
+	if _, err := assembly.OpenModel(settings); err != nil { // without a model no store is made
 		return err
 	}
 	store, err := a.openShared(ctx, settings, o.takeover)
 	if err != nil {
 		return err
 	}
-	c := &crew{app: a, store: store, works: make(map[string]*work), settings: func() (*config.Loaded, error) { return a.overruled(cmd, &o.run) }}
-	defer func() { err = errors.Join(err, c.close(), store.Close()) }()
-	if _, err := c.find(ctx, mainAgent); err != nil { // mistakes are found before a turn is
+	agents, err := a.openHost(ctx, cmd, &o.run, store)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	defer func() { err = errors.Join(err, agents.Close(), store.Close()) }()
+	if _, err := agents.Agent(ctx, host.Main); err != nil { // mistakes are found before a turn is taken
 		return err
 	}
 	var left leftTurns
@@ -157,7 +161,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		left.note(&taken)
 		a.tellTaken(&taken, o.json)
 	}
-	worker, err := engine.New(store, c.find, opts)
+	worker, err := engine.New(store, agents.Agent, opts)
 	if err != nil {
 		return err
 	}
@@ -180,12 +184,32 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	return err
 }
 
-// openShared opens a store for a worker.
-func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover time.Duration) (sessionStore, error) { //nolint:ireturn // which one it is, the settings say
-	if config.IsDSN(settings.Store) {
-		return a.assembler().openDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
+// openHost opens the host of a worker's agents, as the flags say. The worker does their background work.
+func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store) (*host.Host, error) {
+	opts := &host.Options{
+		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, NoJobs: true,
+		Notify: func(n host.Notice) { a.showAssembly(assembly.Notice(n)) },
 	}
-	return a.assembler().openStore(ctx, settings)
+	if a.debug {
+		opts.Logger = a.logger()
+	}
+	if a.store != "" {
+		opts.Settings = append(opts.Settings, host.Setting{Path: "store", Value: a.store, From: "--store"})
+	}
+	for _, f := range settingFlags {
+		if cmd.Flags().Changed(f.name) {
+			opts.Settings = append(opts.Settings, host.Setting{Path: f.path, Value: *o.settings[f.path], From: "--" + f.name})
+		}
+	}
+	return host.Open(ctx, opts)
+}
+
+// openShared opens a store for a worker.
+func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover time.Duration) (assembly.Store, error) { //nolint:ireturn // which one it is, the settings say
+	if config.IsDSN(settings.Store) {
+		return a.assembler().OpenDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
+	}
+	return a.assembler().OpenStore(ctx, settings)
 }
 
 // idlePoll is how often it is looked whether anything is left.
@@ -225,7 +249,7 @@ func (l *leftTurns) count() int {
 
 // untilIdle returns when no turn is due but those that are left to others, and no job is
 // left.
-func (a *app) untilIdle(ctx context.Context, store sessionStore, others *leftTurns) {
+func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftTurns) {
 	often := time.NewTicker(idlePoll)
 	defer often.Stop()
 	for {
@@ -292,56 +316,6 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, visible.Counted(l.Steps, "step"))
 }
 
-// crew are the agents of a worker, on one store.
-type crew struct {
-	app      *app
-	store    sessionStore
-	settings func() (*config.Loaded, error)
-
-	mu    sync.Mutex
-	works map[string]*work
-}
-
-// find finds the agent that the settings describe, or a declared one.
-func (c *crew) find(ctx context.Context, name string) (*belay.Agent, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if w := c.works[name]; w != nil {
-		return w.Agent, nil
-	}
-	ctx = context.WithoutCancel(ctx) // it lives as long as the worker
-	settings, err := c.settings()
-	if err != nil {
-		return nil, err
-	}
-	w := &work{Assembled: &Assembled{Settings: settings, Store: c.store, Serves: true}, store: c.store}
-	if name != mainAgent {
-		if err := w.TakeDeclared(name); err != nil {
-			return nil, err
-		}
-	}
-	model, err := openModel(settings)
-	if err == nil {
-		err = c.app.assembler().Assemble(ctx, w.Assembled, model, nil)
-	}
-	if err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	c.works[name] = w
-	return w.Agent, nil
-}
-
-// close ends all agents.
-func (c *crew) close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var problems []error
-	for _, w := range c.works {
-		problems = append(problems, w.Close())
-	}
-	return errors.Join(problems...)
-}
-
 // submitOptions are the flags of submit.
 type submitOptions struct {
 	session, as, agent, model string
@@ -380,9 +354,9 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 	if err != nil {
 		return err
 	}
-	agent := mainAgent
+	agent := assembly.MainAgent
 	if o.agent != "" {
-		if _, err := declaration(settings, o.agent); err != nil {
+		if _, err := assembly.FindAgent(settings, o.agent); err != nil {
 			return err
 		}
 		agent = o.agent
@@ -392,7 +366,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 			return usage("--model: %w", err)
 		}
 	}
-	store, err := a.assembler().openStore(ctx, settings)
+	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {
 		return err
 	}

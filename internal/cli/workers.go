@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) workersCommand() *cobra.Command {
@@ -27,7 +27,7 @@ long the oldest.`,
   belay workers --json | jq .turns.waiting`,
 		Args: arguments(0, 0, "workers takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error { return a.workers(cmd.Context(), store, asJSON) })
+			return a.look(cmd.Context(), func(store assembly.Store) error { return a.workers(cmd.Context(), store, asJSON) })
 		},
 	}
 	jsonFlag(cmd, &asJSON, "print one JSON object")
@@ -40,7 +40,7 @@ type workload struct {
 	Jobs  hook.QueueStats `json:"jobs"`
 }
 
-func (a *app) workers(ctx context.Context, store sessionStore, asJSON bool) error {
+func (a *app) workers(ctx context.Context, store assembly.Store, asJSON bool) error {
 	var l workload
 	var err error
 	if l.Turns, err = store.Load(ctx); err != nil {
@@ -111,7 +111,7 @@ func working(load *belay.Load) bool {
 
 // waitingFor says what a session with a queued turn waits for, or nothing if a worker is
 // at it.
-func waitingFor(ctx context.Context, store sessionStore, session string) (string, error) {
+func waitingFor(ctx context.Context, store assembly.Store, session string) (string, error) {
 	load, err := store.Load(ctx)
 	if err != nil {
 		return "", err
@@ -153,7 +153,7 @@ again and nothing is left out. What the model says before its response is whole 
 			}
 			w := &watcher{app: a, asJSON: asJSON, end: end}
 			w.transcript = &transcript{a: a, w: a.out, s: a.onOut, full: full}
-			return a.look(cmd.Context(), func(store sessionStore) error { return w.watch(cmd.Context(), store, args[0], max(from-1, 0)) })
+			return a.look(cmd.Context(), func(store assembly.Store) error { return w.watch(cmd.Context(), store, args[0], max(from-1, 0)) })
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
@@ -171,7 +171,7 @@ type watcher struct {
 	told        string // last
 }
 
-func (w *watcher) watch(ctx context.Context, store sessionStore, word string, after int64) error {
+func (w *watcher) watch(ctx context.Context, store assembly.Store, word string, after int64) error {
 	info, err := findSession(ctx, store, word)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (w *watcher) show(m *belay.Message) error {
 }
 
 // state tells how the session stands, and whether that is all.
-func (w *watcher) state(ctx context.Context, store sessionStore, info belay.SessionInfo) (over bool, err error) {
+func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.SessionInfo) (over bool, err error) {
 	// What is queued is looked at before the session: a turn that is taken up in between
 	// is seen in one of them.
 	queued, err := store.Queued(ctx, info.ID)
@@ -239,7 +239,7 @@ func (w *watcher) state(ctx context.Context, store sessionStore, info belay.Sess
 }
 
 // tell tells how the session stands, if that is another than before.
-func (w *watcher) tell(ctx context.Context, store sessionStore, info belay.SessionInfo, queued int) error {
+func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.SessionInfo, queued int) error {
 	lines := []string{fmt.Sprintf("session %s: %s", info.ID, stateOf(info))}
 	switch turn := info.State.Turn; {
 	case turn == nil && queued > 0:

@@ -1,0 +1,90 @@
+package assembly
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/store/postgres"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// sessionStore is a store as commands use it: a file of one machine, or a database that
+// several share.
+type Store interface {
+	belay.JournalStore
+	belay.ListStore
+	belay.TurnStore
+	Export(ctx context.Context, to io.Writer, session string) error
+	Migrated() (from, to int64)
+	Vacuum(ctx context.Context) (before, after int64, err error)
+	Close() error
+}
+
+var (
+	_ Store = (*sqlite.Store)(nil)
+	_ Store = (*postgres.Store)(nil)
+)
+
+// openDatabase opens a store on a server.
+func (a *Assembler) OpenDatabase(ctx context.Context, settings *config.Loaded, opts *postgres.Options) (*postgres.Store, error) {
+	if err := MakeHome(settings.Home()); err != nil {
+		return nil, err
+	}
+	var o postgres.Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Logger = a.Logger; o.Logger == nil {
+		o.Logger = slog.New(&remarks{from: a})
+	}
+	store, err := postgres.Open(ctx, settings.Store, &o)
+	if err != nil {
+		return nil, err
+	}
+	r := store.Recovery()
+	if line := recovered(sqlite.Recovery{Sessions: r.Sessions, Open: r.Open, Runs: r.Runs}); line != "" {
+		a.caution(line)
+	}
+	return store, nil
+}
+
+// remarks tells what a store on a server has to say, such as that it is lost or back, in
+// a line each: once, until it says something else.
+type remarks struct {
+	from *Assembler
+
+	mu   sync.Mutex
+	last string
+}
+
+// Enabled reports whether the level is worth a line.
+func (r *remarks) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// Handle writes a line.
+func (r *remarks) Handle(_ context.Context, said slog.Record) error {
+	line := said.Message
+	said.Attrs(func(attr slog.Attr) bool {
+		if attr.Key != "store" {
+			line += "; " + attr.Key + ": " + visible.OneLine(attr.Value.String())
+		}
+		return true
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if line != r.last {
+		r.from.caution(line)
+	}
+	r.last = line
+	return nil
+}
+
+// WithAttrs and WithGroup leave it as it is: nobody needs them here.
+func (r *remarks) WithAttrs([]slog.Attr) slog.Handler { return r }
+
+// WithGroup does likewise.
+func (r *remarks) WithGroup(string) slog.Handler { return r }

@@ -1,0 +1,64 @@
+package assembly
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+)
+
+// keyGuard keeps calls away from the files that hold keys, wherever they are: no mode,
+// rule or approval lets one be read or changed. It finds what can be told of a call; from
+// a program that nobody has read the sandbox hides them, if it can.
+func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
+	files := keyFiles(s)
+	if len(files) == 0 {
+		return nil, nil
+	}
+	plain := *floor
+	plain.Rules, plain.Guards = nil, nil
+	reader, err := permit.New(s.Project, &plain)
+	if err != nil {
+		return nil, err
+	}
+	check := func(ctx context.Context, tool string, input json.RawMessage) error {
+		findings := reader.Explain(ctx, tool, input).Findings
+		for i := range findings {
+			f := &findings[i]
+			if f.Kind != permit.KindRead && f.Kind != permit.KindWrite {
+				continue
+			}
+			path := filepath.FromSlash(f.Subject)
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(s.Project, path)
+			}
+			direct, err := filepath.EvalSymlinks(path)
+			if slices.Contains(files, path) || err == nil && slices.Contains(files, direct) {
+				return fmt.Errorf("%s holds a key of a provider of models, which is for belay alone", f.Subject)
+			}
+		}
+		return nil
+	}
+	return []permit.Guard{{ID: "belay.keys", Check: check}}, nil
+}
+
+// keyFiles are the files that hold keys of providers, by the names that the settings
+// have for them and by those that these lead to.
+func keyFiles(s *config.Loaded) []string {
+	var files []string
+	for _, name := range s.ProviderNames() {
+		p, err := s.Provider(name)
+		if err != nil || p.KeyFile == "" {
+			continue // there is none of that name, or it has no file
+		}
+		files = append(files, filepath.Clean(p.KeyFile))
+		if direct, err := filepath.EvalSymlinks(p.KeyFile); err == nil {
+			files = append(files, direct)
+		}
+	}
+	return files
+}

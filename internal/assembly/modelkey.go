@@ -1,0 +1,109 @@
+package assembly
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// keyOf finds the key of a provider and says where it was. Variables come before
+// the file. There may be none.
+func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err error) {
+	for _, variable := range p.KeyEnv {
+		if key = strings.TrimSpace(settings.Environment(variable)); key != "" {
+			where = variable
+			break
+		}
+	}
+	if key == "" && p.KeyFile != "" {
+		where = p.KeyFile
+		data, err := os.ReadFile(p.KeyFile)
+		if err != nil {
+			return "", "", mistake("%s: %w", settings.From("providers."+p.Name+".key_file"), err)
+		}
+		key = string(bytes.TrimSpace(data))
+		if problem := notAKey(key); problem != "" {
+			return "", "", mistake("%s: %s %s", settings.From("providers."+p.Name+".key_file"), p.KeyFile, problem)
+		}
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", "", mistake("the key of %s, from %s, is not one: there is white space in it", p.Name, where)
+	}
+	return key, where, nil
+}
+
+// assignment is how files for shells and containers set a variable. What follows is not
+// the end of a key in base64.
+var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
+
+// notAKey says what is wrong with what a key file holds, without repeating it.
+func notAKey(text string) string {
+	switch set := assignment.FindStringSubmatch(text); {
+	case text == "":
+		return "is empty"
+	case set != nil:
+		return fmt.Sprintf("sets a variable, %s=…, and a key file holds the key alone: remove what stands before it, or load the file into the environment and say key_env: %s", set[1], set[1])
+	case strings.HasPrefix(text, `"`), strings.HasPrefix(text, "'"):
+		return "has quotation marks around the key, and a key file holds the key alone: remove them"
+	default:
+		return ""
+	}
+}
+
+// masked shows enough of a key to tell it from others.
+func MaskKey(key string) string {
+	if len(key) < 16 {
+		return "…"
+	}
+	return fmt.Sprintf("%s…%s", key[:3], key[len(key)-4:])
+}
+
+// shortestKey is how long a key is at least that is looked for in other variables.
+const shortestKey = 8
+
+// confiner confines a command that is about to run.
+type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
+
+// holdsKey tells the variables that hold the key of a provider, whatever they are called:
+// the user may have called one otherwise.
+func holdsKey(settings *config.Loaded) func(variable string) bool {
+	names, keys := settings.KeyVariables(), providerKeys(settings)
+	return func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		return slices.Contains(names, name) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
+	}
+}
+
+// providerKeys are the keys that there are.
+func providerKeys(settings *config.Loaded) []string {
+	var keys []string
+	for _, name := range settings.ProviderNames() {
+		p, err := settings.Provider(name)
+		if err != nil {
+			continue // there is none of that name
+		}
+		if key, _, err := KeyOf(settings, p); err == nil && key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// withoutKeys takes the keys of all providers out of what a command is given, before
+// it is confined. The toolbox knows secrets by their names alone.
+func withoutKeys(settings *config.Loaded, confine confiner) confiner {
+	holds := holdsKey(settings)
+	return func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
+		run.Env = slices.DeleteFunc(slices.Clone(run.Env), holds)
+		return confine(ctx, call, run)
+	}
+}

@@ -1,0 +1,69 @@
+package assembly
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+)
+
+// What a turn was begun with is kept with it: whoever goes on with it needs no
+// flags, and a turn that was to change nothing changes nothing later.
+var (
+	TurnMode     = belay.PolicyFirst[string]("belay.mode")
+	turnModeFrom = belay.PolicyFirst[string]("belay.mode_from") // the kind of its source
+	TurnModel    = belay.PolicyFirst[string]("belay.model")
+)
+
+// RememberTurn returns the hook that stores the mode and the model with each turn, so that the turn can be resumed with
+// them. It runs before all other hooks, and they cannot change what it sets. An empty model is not stored.
+func RememberTurn(s *config.Loaded, model string) hook.Subscription {
+	return belay.TurnPrePolicy.On("belay.turn", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
+		settings := []belay.PolicySetting{TurnMode.Set(s.Mode), turnModeFrom.Set(s.From("mode").Kind)}
+		if model != "" {
+			settings = append(settings, TurnModel.Set(model))
+		}
+		return belay.SetPolicy(settings...), nil
+	}, &hook.Options{
+		Description: "stores the mode and the model with the turn, for resuming it", Version: "1",
+		Capabilities: hook.CanSetPolicy, Priority: firstOfAll, Visibility: hook.VisibleInternally,
+	})
+}
+
+const firstOfAll = -1 << 30
+
+// fullModelName names the model so that it is found from any directory.
+func FullModelName(s *config.Loaded) string {
+	name, scripted := strings.CutPrefix(ModelName(s), "scripted/")
+	if !scripted {
+		return ModelName(s)
+	}
+	path, err := filepath.Abs(scriptPath(s, name))
+	if err != nil {
+		return ModelName(s)
+	}
+	return "scripted/" + path
+}
+
+// modeOfTurn is the mode that a turn is taken in. A flag decides. Without one it
+// is what the turn was begun with; settings of today count where they are tighter,
+// unless it was a flag that the turn was begun with.
+func ModeOfTurn(s *config.Loaded, turn belay.PolicySettings) permit.Mode {
+	today, err := permit.ModeOf(s.Mode)
+	if err != nil {
+		today = permit.ReadOnly // settings are checked when they are read
+	}
+	name, _ := TurnMode.Value(turn)
+	had, err := permit.ModeOf(name)
+	if err != nil || s.From("mode").Kind == "flag" {
+		return today
+	}
+	if kind, _ := turnModeFrom.Value(turn); kind == "flag" || s.From("mode").Kind == "default" {
+		return had
+	}
+	return had.Tighter(today)
+}

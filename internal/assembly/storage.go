@@ -1,0 +1,140 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// openStore opens the store: in a file, which is made if there is none, or in a
+// database. What was settled of what a process left behind is told in a line.
+func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Store, error) { //nolint:ireturn // which one it is, the settings say
+	if config.IsDSN(settings.Store) {
+		return a.OpenDatabase(ctx, settings, nil)
+	}
+	if err := CheckStore(settings); err != nil {
+		return nil, err
+	}
+	if err := StoreDir(settings); err != nil {
+		return nil, unwritable(settings, err)
+	}
+	store, err := sqlite.Open(ctx, settings.Store, &sqlite.Options{Logger: a.logger()})
+	if err != nil {
+		return nil, unwritable(settings, err)
+	}
+	if line := recovered(store.Recovery()); line != "" {
+		a.caution(line)
+	}
+	return store, nil
+}
+
+// unwritable adds to an error about a place that cannot be written what to do: sessions
+// can be kept elsewhere, and those that are there can be read in a copy.
+func unwritable(settings *config.Loaded, err error) error {
+	if !errors.Is(err, sqlite.ErrReadOnly) && !ReadOnlyPlace(err) {
+		return err
+	}
+	hint := "keep sessions elsewhere: --store FILE, in a place that you may write"
+	if _, missing := os.Stat(settings.Store); missing == nil {
+		hint = "looking at it needs to write beside it: copy " + settings.Store + " (with its -wal, if there is one) to where you may write, and name the copy with --store FILE"
+	}
+	return &Error{Err: err, Hint: hint, Mistake: IsMistake(err)}
+}
+
+// readOnlyPlace reports whether an error says that a place cannot be written.
+func ReadOnlyPlace(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// What a store is called that is no file: by another scheme than ours, or in the words
+// of libpq. Paths have been made absolute, and their slashes single, by then.
+var (
+	schemed = regexp.MustCompile(`(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]`)
+	worded  = regexp.MustCompile(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
+)
+
+// checkStore refuses what is more likely a database than a file. What it says holds
+// nothing of it: there may be a password.
+func CheckStore(settings *config.Loaded) error {
+	if _, err := os.Stat(settings.Store); err == nil || config.IsDSN(settings.Store) {
+		return nil
+	}
+	const how = "name a file, or a database by its URL: postgres://user@host:5432/database"
+	if found := schemed.FindStringSubmatch(settings.Store); found != nil {
+		return mistake("%s: there is no store of kind %s: %s", settings.From("store"), found[1], how)
+	}
+	if worded.MatchString(settings.Store) {
+		return mistake("%s: these are words for a database, and no file: %s", settings.From("store"), how)
+	}
+	return nil
+}
+
+// storeDir makes the project's own directory for the store. Any other must be
+// there: it is more likely a mistyped path than a wish.
+func StoreDir(settings *config.Loaded) error {
+	if dir := filepath.Dir(settings.Store); dir == filepath.Join(settings.Project, ".belay") {
+		return MakeHome(dir)
+	}
+	return MissingStoreDir(settings)
+}
+
+// missingStoreDir says that the directory of a store is not there, if it must be.
+func MissingStoreDir(settings *config.Loaded) error {
+	dir := filepath.Dir(settings.Store)
+	if config.IsDSN(settings.Store) || dir == filepath.Join(settings.Project, ".belay") {
+		return nil
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return mistake("%s: there is no directory %s for the store: make it first", settings.From("store"), dir)
+	}
+	return nil // what is wrong with it shows when the store is opened
+}
+
+// keptOut keeps what was said out of version control, and lets in what a team shares.
+const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
+
+// makeHome makes the directory of a store. Unless somebody has decided otherwise, it
+// keeps itself out of version control: it holds what was said.
+func MakeHome(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a place for the store: %w", err)
+	}
+	ignore, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil //nolint:nilerr // it is there, or what is wrong with the directory shows when the store is opened
+	}
+	_, err = ignore.WriteString(keptOut)
+	if err = errors.Join(err, ignore.Close()); err != nil {
+		return fmt.Errorf("make a place for the store: %w", err)
+	}
+	return nil
+}
+
+// recovered says in a line what was settled, or nothing.
+func recovered(r sqlite.Recovery) string {
+	var parts []string
+	if len(r.Sessions) > 0 {
+		parts = append(parts, visible.Counted(len(r.Sessions), "session")+" let go")
+	}
+	if len(r.Runs) > 0 {
+		parts = append(parts, visible.Counted(len(r.Runs), "record")+" marked interrupted")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	line := "recovered what a process left that is gone: " + strings.Join(parts, ", ")
+	if len(r.Open) > 0 {
+		line += "; a turn was under way in " + strings.Join(r.Open, ", ") + ": belay resume " + r.Open[0]
+	}
+	return line
+}

@@ -43,4 +43,9 @@
 //
 // A file with a mistake is an error of Open or Agent, because it may hold a gate. What only makes an agent do less, such
 // as a skill that cannot be loaded, is a [Notice].
+//
+// # Testing
+//
+// Set Options.Dir and Options.UserDir to directories of the test, Options.Environ to an empty list, and Options.Model to a
+// scripted model. Then nothing depends on the machine or on a network.
 package host

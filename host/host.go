@@ -107,7 +107,11 @@ func Open(ctx context.Context, opts *Options) (*Host, error) {
 			return nil, err
 		}
 	}
-	if h.store = o.Store; h.store == nil {
+	if h.store = o.Store; h.store != nil {
+		if err := assembly.MakeHome(settings.Home()); err != nil { // for long results, and what hooks log
+			return nil, err
+		}
+	} else {
 		store, err := h.makes.OpenStore(ctx, settings)
 		if err != nil {
 			return nil, err

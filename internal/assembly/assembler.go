@@ -78,7 +78,7 @@ func (a *Assembler) notify(n Notice) {
 // remark and caution report a line, warn and label one with a label in front.
 func (a *Assembler) remark(text string)  { a.notify(Notice{Text: text}) }
 func (a *Assembler) caution(text string) { a.notify(Notice{Warning: true, Text: text}) }
-func (a *Assembler) warn(text string) { a.label("warning", visible.All(visible.OneLine(text))) }
+func (a *Assembler) warn(text string)    { a.label("warning", visible.All(visible.OneLine(text))) }
 
 func (a *Assembler) label(label, text string) {
 	a.notify(Notice{Warning: true, Label: label, Text: text})

@@ -69,7 +69,7 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 }
 
 // withSpaces adds the agents of loaded spaces, which an agent that runs gets with its spaces.
-func WithSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
+func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
 	all := slices.Clone(declared)
 	for _, s := range spaces {
 		for _, d := range s.Agents {
@@ -280,7 +280,7 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 	})
 	a.ReportAgentProblems(s, "not loaded", problems)
 	a.ReportAgentProblems(s, "not used", unused)
-	for _, d := range WithSpaceAgents(nil, SpacesHere(s)) {
+	for _, d := range AddSpaceAgents(nil, SpacesHere(s)) {
 		a.ReportAgentProblems(s, "mistaken", check.fails(d))
 	}
 	if odd > 0 {
@@ -304,7 +304,7 @@ var ErrNoAgent = errors.New("there is no such agent")
 func FindAgent(s *config.Loaded, name string) (*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	var names []string
-	for _, d := range WithSpaceAgents(declared, SpacesHere(s)) {
+	for _, d := range AddSpaceAgents(declared, SpacesHere(s)) {
 		if d.Name == name {
 			if unread := UnreadHooks(s, d); unread != nil {
 				return nil, mistake("%w", unread)

@@ -63,7 +63,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 			}
 			own, problems := assembly.Agents(settings)
 			spaces := assembly.SpacesHere(settings)
-			declared := assembly.WithSpaceAgents(own, spaces)
+			declared := assembly.AddSpaceAgents(own, spaces)
 			check, err := assembly.NewAgentCheck(cmd.Context(), settings)
 			if err != nil {
 				return err
@@ -110,7 +110,7 @@ func (a *app) agentNames() []string {
 	}
 	var names []string
 	declared, _ := assembly.Agents(settings)
-	for _, d := range assembly.WithSpaceAgents(declared, assembly.SpacesHere(settings)) {
+	for _, d := range assembly.AddSpaceAgents(declared, assembly.SpacesHere(settings)) {
 		names = append(names, d.Name)
 	}
 	return names

@@ -91,7 +91,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 		return err
 	}
 	var problems []error
-	for _, d := range assembly.WithSpaceAgents(own, assembly.SpacesHere(s)) {
+	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
 		if assembly.UnreadHooks(s, d) != nil {
 			continue // which is told already, and why it is not used
 		}

@@ -118,7 +118,7 @@ func bounds(flag string, words []string, known func(name string) error) (map[str
 func anAgent(s *config.Loaded, name string) error {
 	names := []string{assembly.MainAgent}
 	declared, _ := assembly.Agents(s)
-	for _, d := range assembly.WithSpaceAgents(declared, assembly.SpacesHere(s)) {
+	for _, d := range assembly.AddSpaceAgents(declared, assembly.SpacesHere(s)) {
 		names = append(names, d.Name)
 	}
 	if slices.Contains(names, name) {

@@ -69,36 +69,23 @@ func (a *app) listAgentsCommand() *cobra.Command {
 				return err
 			}
 			var mistakes []subagent.Problem
-			var t table
-			t.add("AGENT", "MODEL", "TOOLS", "FROM", "WHAT FOR")
+			out := a.newList(asJSON, "AGENT", "MODEL", "TOOLS", "FROM", "WHAT FOR")
 			for _, d := range declared {
 				wrong := check.Mistakes(d)
 				mistakes = append(mistakes, wrong...)
-				if asJSON {
-					if err := a.printJSON(agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path, spaceOf(spaces, d.Path), messages(wrong)}); err != nil {
-						return err
-					}
-					continue
-				}
+				line := agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path, spaceOf(spaces, d.Path), messages(wrong)}
 				tools := "all"
 				if d.Tools != nil {
 					tools = cmp.Or(strings.Join(d.Tools, ","), "none")
 				}
-				t.add(d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(assembly.RelativePath(settings, d.Path)+ofSpace(spaces, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
+				out.add(line, d.Name, cmp.Or(d.Model, "the same"), oneLine(tools), a.onOut.dim(oneLine(assembly.RelativePath(settings, d.Path)+ofSpace(spaces, d.Path))), short(oneLine(d.Description), max(a.width-60, 30)))
 			}
 			a.assembler().ReportAgentProblems(settings, "not loaded", problems)
 			a.assembler().ReportAgentProblems(settings, "mistaken", mistakes)
-			switch {
-			case asJSON:
-				return nil
-			case len(t.rows) == 1:
-				a.remarkf("no agents are declared: put a file into .belay/agents, see docs/subagents.md")
-				return nil
-			}
-			return t.write(a.out, a.onOut.dim)
+			return out.end("no agents are declared: put a file into .belay/agents, see docs/subagents.md")
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
 

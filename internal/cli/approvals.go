@@ -71,31 +71,16 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 		}
 		filter.Session = info.ID
 	}
-	var t table
 	now := time.Now()
-	t.add("APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
+	out := a.newList(asJSON, "APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
 	listed, err := approvalsInOrder(ctx, store, filter)
 	if err != nil {
 		return err
 	}
 	for _, approval := range listed {
-		if asJSON {
-			if err := a.printJSON(approval); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(approval.ID, a.approvalState(&approval, now), approval.Session, approval.Tool, a.onOut.dim(ago(now, approval.Asked)), short(oneLine(approval.Reason), max(a.width-70, 30)))
+		out.add(approval, approval.ID, a.approvalState(&approval, now), approval.Session, approval.Tool, a.onOut.dim(ago(now, approval.Asked)), short(oneLine(approval.Reason), max(a.width-70, 30)))
 	}
-	switch {
-	case asJSON:
-		return nil
-	case len(t.rows) == 1:
-		a.remarkf("nothing waits for a decision")
-		return nil
-	default:
-		return t.write(a.out, a.onOut.dim)
-	}
+	return out.end("nothing waits for a decision")
 }
 
 // approvalsInOrder are approvals as stores list them, and those of one turn in the order of

@@ -285,17 +285,10 @@ func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) erro
 			return usage("there is no setting %q%s", args[0], near.Hint(args[0], config.Paths()))
 		}
 	}
-	var t table
-	t.add("SETTING", "VALUE", "FROM")
+	out := a.newList(asJSON, "SETTING", "VALUE", "FROM")
 	for _, path := range paths {
 		line := settingInForce{path, shownValue(s.Value(path)), s.From(path)}
 		if line.From.Kind == "default" && !all && len(args) == 0 {
-			continue
-		}
-		if asJSON {
-			if err := a.printJSON(line); err != nil {
-				return err
-			}
 			continue
 		}
 		value, err := json.Marshal(line.Value)
@@ -309,14 +302,11 @@ func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) erro
 		if line.From.Kind == "default" {
 			text = unset(path, text)
 		}
-		t.add(path, visible.All(short(oneLine(text), 60)), line.From.String())
+		out.add(line, path, visible.All(short(oneLine(text), 60)), line.From.String())
 	}
-	if asJSON {
-		return nil
-	}
-	if len(t.rows) == 1 {
+	if out.rows() == 0 && !asJSON {
 		fmt.Fprintln(a.out, "nothing is set: `belay config --all` shows what holds then")
 		return nil
 	}
-	return t.write(a.out, a.onOut.dim)
+	return out.end("")
 }

@@ -83,31 +83,16 @@ func (a *app) listGrants(ctx context.Context, store belay.ListStore, session str
 	if err != nil {
 		return err
 	}
-	var t table
 	now := time.Now()
-	t.add("GRANT", "SESSION", "ALLOWS", "ASKER", "BY", "GIVEN")
+	out := a.newList(asJSON, "GRANT", "SESSION", "ALLOWS", "ASKER", "BY", "GIVEN")
 	for _, g := range all {
-		if asJSON {
-			if err := a.printJSON(g); err != nil {
-				return err
-			}
-			continue
-		}
 		allows := g.Pattern
 		if allows == "" {
 			allows = "all of " + g.Tool
 		}
-		t.add(g.Approval, g.Session, oneLine(allows), oneLine(g.Asker), oneLine(g.By), a.onOut.dim(ago(now, g.Time)))
+		out.add(g, g.Approval, g.Session, oneLine(allows), oneLine(g.Asker), oneLine(g.By), a.onOut.dim(ago(now, g.Time)))
 	}
-	switch {
-	case asJSON:
-		return nil
-	case len(all) == 0:
-		a.remarkf("nothing is granted")
-		return nil
-	default:
-		return t.write(a.out, a.onOut.dim)
-	}
+	return out.end("nothing is granted")
 }
 
 func (a *app) approvalsRevoke() *cobra.Command {

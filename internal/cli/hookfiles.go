@@ -239,17 +239,10 @@ that denies whatever it matches, because it may not run; the reason is told belo
 			if err != nil {
 				return err
 			}
-			var t table
-			t.add("HOOK", "PHASE", "RUNS", "FROM", "STATE")
+			out := a.newList(asJSON, "HOOK", "PHASE", "RUNS", "FROM", "STATE")
 			var told []string
 			for _, line := range v.lines(check) {
-				if asJSON {
-					if err := a.printJSON(line); err != nil {
-						return err
-					}
-					continue
-				}
-				t.add(line.ID, line.Phase, line.Kind, a.shownOrigin(v.settings, line.Origin)+ofAgent(line.Agent), line.State)
+				out.add(line, line.ID, line.Phase, line.Kind, a.shownOrigin(v.settings, line.Origin)+ofAgent(line.Agent), line.State)
 				if line.Reason != "" {
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, line.Reason))
 				}
@@ -258,13 +251,10 @@ that denies whatever it matches, because it may not run; the reason is told belo
 				}
 			}
 			a.assembler().ReportUnheeded(v.settings, v.places)
-			if asJSON {
-				return nil
-			}
-			if err := t.write(a.out, a.onOut.dim); err != nil {
+			if err := out.end(""); err != nil {
 				return err
 			}
-			if len(told) > 0 {
+			if len(told) > 0 && !asJSON {
 				fmt.Fprintf(a.out, "\n%s\n", strings.Join(slices.Compact(told), "\n"))
 			}
 			return nil

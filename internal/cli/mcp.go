@@ -74,30 +74,22 @@ func (a *app) listMCPCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var t table
-				t.add("TOOL", "ZONE", "ITS SERVER SAYS", "WHAT FOR")
+				out := a.newList(asJSON, "TOOL", "ZONE", "ITS SERVER SAYS", "WHAT FOR")
 				for i := range all {
 					line := mcpLineOf(cmd.Context(), floor, &all[i])
 					for j := range line.Tools {
 						tool := &line.Tools[j]
-						t.add(tool.Name, fmt.Sprintf("%d %s", tool.Zone, permit.Zone(tool.Zone)), tool.hints(), short(oneLine(tool.Description), max(a.width-60, 30)))
+						out.row(tool.Name, fmt.Sprintf("%d %s", tool.Zone, permit.Zone(tool.Zone)), tool.hints(), short(oneLine(tool.Description), max(a.width-60, 30)))
 					}
-					if asJSON {
-						if err := a.printJSON(line); err != nil {
-							return err
-						}
-						continue
+					if out.object(line); !asJSON {
+						a.tellMCP(&all[i])
 					}
-					a.tellMCP(&all[i])
 				}
-				if asJSON || len(t.rows) == 1 {
-					return nil
-				}
-				return t.write(a.out, a.onOut.dim)
+				return out.end("")
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
 

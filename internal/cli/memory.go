@@ -116,7 +116,7 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 }
 
 func (a *app) listMemories(ctx context.Context, store *memory.Store, filter memory.Filter, limit int, asJSON bool, shown func(*memory.Memory) bool) error {
-	t := a.newMemoryTable()
+	out := a.newMemoryList(asJSON)
 	for m, err := range store.List(ctx, filter) {
 		if err != nil {
 			return err
@@ -124,42 +124,26 @@ func (a *app) listMemories(ctx context.Context, store *memory.Store, filter memo
 		if !shown(&m) {
 			continue
 		}
-		if asJSON {
-			if err := a.printJSON(m); err != nil {
-				return err
-			}
-		}
-		t.memory(&m)
-		if limit > 0 && t.count == limit {
+		if out.memory(m, &m); limit > 0 && out.rows() == limit {
 			break
 		}
 	}
-	switch {
-	case asJSON:
-		return nil
-	case t.count == 0:
-		a.remarkf("nothing is remembered")
-		return nil
-	}
-	return t.write(a.out, a.onOut.dim)
+	return out.end("nothing is remembered")
 }
 
-// memoryTable lists memories.
-type memoryTable struct {
-	table
-	a     *app
-	now   time.Time
-	count int
+// memoryList lists memories.
+type memoryList struct {
+	*list
+
+	now time.Time
 }
 
-func (a *app) newMemoryTable() *memoryTable {
-	t := &memoryTable{a: a, now: time.Now()}
-	t.add("MEMORY", "STATE", "WHOSE", "CHANGED", "TEXT")
-	return t
+func (a *app) newMemoryList(asJSON bool) *memoryList {
+	return &memoryList{a.newList(asJSON, "MEMORY", "STATE", "WHOSE", "CHANGED", "TEXT"), time.Now()}
 }
 
-func (t *memoryTable) memory(m *memory.Memory) {
-	t.count++
+// memory adds a memory, with the value that --json prints for it.
+func (t *memoryList) memory(value any, m *memory.Memory) {
 	state := string(m.State)
 	switch m.State {
 	case memory.Proposed:
@@ -173,7 +157,7 @@ func (t *memoryTable) memory(m *memory.Memory) {
 	if m.Scope.Name != "" {
 		whose += " " + filepath.Base(m.Scope.Name)
 	}
-	t.add(m.ID, state, oneLine(whose), t.a.onOut.dim(ago(t.now, m.Updated)), short(oneLine(m.Text), max(t.a.width-60, 30)))
+	t.add(value, m.ID, state, oneLine(whose), t.a.onOut.dim(ago(t.now, m.Updated)), short(oneLine(m.Text), max(t.a.width-60, 30)))
 }
 
 // findMemory finds a memory by its id, or by the beginning of it if that is enough.
@@ -277,23 +261,11 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				t := a.newMemoryTable()
+				out := a.newMemoryList(asJSON)
 				for i := range found {
-					if asJSON {
-						if err := a.printJSON(found[i]); err != nil {
-							return err
-						}
-					}
-					t.memory(&found[i].Memory)
+					out.memory(found[i], &found[i].Memory)
 				}
-				switch {
-				case asJSON:
-					return nil
-				case t.count == 0:
-					a.remarkf("nothing comes to mind")
-					return nil
-				}
-				return t.write(a.out, a.onOut.dim)
+				return out.end("nothing comes to mind")
 			})
 			return a.noneYet(err)
 		},

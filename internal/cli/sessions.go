@@ -67,8 +67,7 @@ type sessionsShown struct {
 }
 
 func (a *app) sessions(ctx context.Context, store assembly.Store, shown *sessionsShown, asJSON bool) error {
-	var t table
-	t.add("SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
+	out := a.newList(asJSON, "SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
 	now := time.Now()
 	count := 0
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: shown.open}) {
@@ -94,23 +93,9 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 				l.State, l.Title = "waiting", queued[0].Text
 			}
 		}
-		if asJSON {
-			if err := a.printJSON(l); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))
+		out.add(l, l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))
 	}
-	switch {
-	case asJSON:
-		return nil
-	case len(t.rows) == 1:
-		a.remarkf("no sessions")
-		return nil
-	default:
-		return t.write(a.out, a.onOut.dim)
-	}
+	return out.end("no sessions")
 }
 
 // titleOf is the first that the user said in a session.

@@ -86,29 +86,15 @@ func (a *app) listSkillsCommand() *cobra.Command {
 			}
 			catalog := assembly.AllSkills(cmd.Context(), settings)
 			spaces := assembly.SpacesHere(settings)
-			var t table
-			t.add("SKILL", "GETS IN", "FROM", "WHAT FOR")
+			out := a.newList(asJSON, "SKILL", "GETS IN", "FROM", "WHAT FOR")
 			for _, s := range catalog.List() {
-				if asJSON {
-					if err := a.printJSON(skillLineOf(s)); err != nil {
-						return err
-					}
-					continue
-				}
-				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(assembly.RelativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
+				out.add(skillLineOf(s), oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(assembly.RelativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
 			}
 			a.assembler().ReportSkillProblems(settings, append(catalog.Problems(), a.assembler().Clashes(catalog)...))
-			switch {
-			case asJSON:
-				return nil
-			case len(t.rows) == 1:
-				a.remarkf("there are no skills: make a directory with a SKILL.md in .belay/skills, see docs/skills.md")
-				return nil
-			}
-			return t.write(a.out, a.onOut.dim)
+			return out.end("there are no skills: make a directory with a SKILL.md in .belay/skills, see docs/skills.md")
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
 
@@ -237,20 +223,15 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var t table
-			t.add("SKILL", "TRIGGER", "FOUND")
+			out := a.newList(false, "SKILL", "TRIGGER", "FOUND")
 			for _, m := range assembly.AllSkills(cmd.Context(), settings).Match(args[0], agent) {
 				trigger := "named"
 				if m.Trigger.Pattern != "" {
 					trigger = fmt.Sprintf("%s %s", m.Trigger.Type, m.Trigger.Pattern)
 				}
-				t.add(oneLine(m.Skill.Name), oneLine(trigger), oneLine(m.Found))
+				out.row(oneLine(m.Skill.Name), oneLine(trigger), oneLine(m.Found))
 			}
-			if len(t.rows) == 1 {
-				a.remarkf("no skill is made active by it")
-				return nil
-			}
-			return t.write(a.out, a.onOut.dim)
+			return out.end("no skill is made active by it")
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "main", "as this agent")

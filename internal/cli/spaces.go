@@ -66,30 +66,20 @@ func (a *app) listSpacesCommand() *cobra.Command {
 				return err
 			}
 			host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(settings)})
-			var t table
-			t.add("SPACE", "VERSION", "HOOKS", "AGENTS", "STATE", "FOR", "DIRECTORY")
+			out := a.newList(asJSON, "SPACE", "VERSION", "HOOKS", "AGENTS", "STATE", "FOR", "DIRECTORY")
 			for _, r := range list {
 				line := lineOfSpace(host, r)
-				if asJSON {
-					if err := a.printJSON(line); err != nil {
-						return err
-					}
-					continue
-				}
 				state := line.State
 				if state == "trusted" {
 					state += withGrants(line.Grants)
 				}
-				t.add(cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom(r, settings), assembly.ShownPath(settings, r.Dir))
+				out.add(line, cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom(r, settings), assembly.ShownPath(settings, r.Dir))
 			}
-			if asJSON {
-				return nil
-			}
-			if len(list) == 0 {
+			if len(list) == 0 && !asJSON {
 				fmt.Fprintln(a.out, "no space is loaded: `belay space load DIR` loads one")
 				return nil
 			}
-			return t.write(a.out, a.onOut.dim)
+			return out.end("")
 		},
 	}
 	jsonFlag(cmd, &asJSON, "print one JSON object for each space")

@@ -301,23 +301,13 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	var t table
-	t.add("DIRECTORY", "AS", "STATE", "GRANTS", "BY", "SINCE")
+	out := a.newList(asJSON, "DIRECTORY", "AS", "STATE", "GRANTS", "BY", "SINCE")
 	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
 	for _, r := range records {
 		r.Files = nil
-		if asJSON {
-			if err := a.printJSON(r); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(assembly.ShownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
+		out.add(r, assembly.ShownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
 	}
-	if asJSON {
-		return nil
-	}
-	return t.write(a.out, a.onOut.dim)
+	return out.end("nothing is trusted")
 }
 
 // stateOfTrust says how a directory is that somebody has trusted.

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// elsewhere are the names that other agents have for tools that are here too.
+// ForeignNames maps the names that other agents use for tools, in lower case, to the names here.
 var ForeignNames = map[string]string{
 	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
 	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
@@ -26,7 +26,7 @@ var ForeignNames = map[string]string{
 	"askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
 }
 
-// unknownTool says that there is no tool of a name, and which one may be meant.
+// unknownTool returns the message that no tool has a name, with the tool that may be meant.
 func unknownTool(wanted string, names []string) string {
 	bare, _, _ := strings.Cut(wanted, "(") // as in Bash(git log:*)
 	if ours, ok := ForeignNames[strings.ToLower(bare)]; ok && slices.Contains(names, ours) {
@@ -35,13 +35,14 @@ func unknownTool(wanted string, names []string) string {
 	return fmt.Sprintf("there is no tool %q%s: there are %s", wanted, near.Hint(wanted, names), strings.Join(names, ", "))
 }
 
-// agentCheck finds the mistakes of declared agents that show only when they are made.
+// agentCheck finds mistakes of declared agents that show only when the agent is made.
 type agentCheck struct {
 	settings *config.Loaded
 	tools    []string
 	skills   *skill.Catalog
 }
 
+// NewAgentCheck returns a check against the tools and the skills of the project.
 func NewAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
@@ -58,8 +59,7 @@ func NewAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
 	return c, nil
 }
 
-// mistakes are what is wrong with an agent. It can be named and would fail, or would not
-// do what its file says.
+// Mistakes returns the mistakes of a declared agent. Making it would fail, or it would not do what its file says.
 func (c *agentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	var found []subagent.Problem
 	wrongf := func(format string, args ...any) {
@@ -91,8 +91,7 @@ func (c *agentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	return found
 }
 
-// hasSkill reports whether there is a skill with a name or an id, or one that a pattern
-// matches.
+// hasSkill reports whether a name or an id is that of a skill, or a pattern that matches one.
 func (c *agentCheck) hasSkill(name string) bool {
 	if _, ok := c.skills.Lookup(name); ok {
 		return true
@@ -104,18 +103,18 @@ func (c *agentCheck) hasSkill(name string) bool {
 	})
 }
 
-// foreign reports whether a file is declared for another agent: what is wrong with it
-// there is no mistake.
+// Foreign reports whether a file was written for another agent. Errors in such a file are not mistakes here.
 func Foreign(s *config.Loaded, path string) bool {
 	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
 }
 
-// absent are tools of another agent that there are not here.
+// absent are tools of another agent that do not exist here.
 var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
 
-// adapt puts what an agent of .claude/agents says into the words of here, and tells what was
-// put otherwise or left out. Tools are only left out where the agent does without them; one
-// with a limit, such as Bash(git log:*), stays what it is, which no tool is called.
+// adapt translates a declaration of .claude/agents into the names that are used here. It returns notes on what it
+// changed and what it left out. It leaves out only tools that the agent can do without. A tool with a limit, such as
+// Bash(git log:*), keeps its name, which no tool here has, so that the agent is not made with more than its file
+// allows.
 func adapt(d *subagent.Declaration) []string {
 	var said []string
 	if len(d.Ignored) > 0 {
@@ -148,7 +147,7 @@ func adapt(d *subagent.Declaration) []string {
 	return said
 }
 
-// adapted are notes about the agents of .claude/agents that are put into the words of here.
+// adapted returns notes on the agents of .claude/agents whose declarations were translated.
 func adapted(s *config.Loaded) []string {
 	dir := filepath.Join(s.Project, ".claude", "agents")
 	if !staysInside(s.Project, dir) {
@@ -164,9 +163,8 @@ func adapted(s *config.Loaded) []string {
 	return notes
 }
 
-// unreadHooks says that the hooks that an agent declares would not run, because nobody can
-// trust them where its file is, or nothing. One of them may be a gate, so the agent is not
-// used without them.
+// UnreadHooks returns the problem of an agent whose hooks would not run because hooks in its directory cannot be
+// trusted, or nil. One of the hooks may be a gate, so the agent is not used without them.
 func UnreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
 	if !Foreign(s, d.Path) {
 		return nil
@@ -174,6 +172,7 @@ func UnreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
 	return HooksUnread(d)
 }
 
+// HooksUnread returns the problem of an agent that has hooks in a place where hooks are not read, or nil.
 func HooksUnread(d *subagent.Declaration) *subagent.Problem {
 	if len(d.Hooks.List) == 0 {
 		return nil

@@ -53,6 +53,7 @@ func (w *Assembled) Model() (belay.Model, error) { //nolint:ireturn // which mod
 	return OpenModel(w.Settings)
 }
 
+// givenAnswers reports whether the model of the program answers.
 func (w *Assembled) givenAnswers() bool {
 	return w.GivenModel != nil && (w.declared == nil || w.declared.Model == "")
 }
@@ -180,7 +181,7 @@ func (a *Assembler) Background(ctx context.Context, w *Assembled) {
 	w.OnClose(a.settleMemory(ctx, w))
 }
 
-// budget is what the settings allow, or less if the agent's own file says so.
+// budget returns the budget of the settings, or the smaller one of the agent's file.
 func (w *Assembled) budget() belay.Budget {
 	b := belay.Budget{
 		TurnTokens: w.Settings.Budget.TurnTokens, TurnCost: w.Settings.Budget.TurnCost,
@@ -193,7 +194,7 @@ func (w *Assembled) budget() belay.Budget {
 	return b
 }
 
-// warnUnpriced warns that dollars bound nothing where a model has no price.
+// warnUnpriced warns if the budget is in dollars and the model has no known price.
 func (a *Assembler) warnUnpriced(w *Assembled, model belay.Model) {
 	b := w.budget()
 	info, ok := model.(belay.InfoModel)
@@ -211,7 +212,7 @@ func (a *Assembler) warnUnpriced(w *Assembled, model belay.Model) {
 	a.warn(fmt.Sprintf("%s: there is no price for %s, so it bounds nothing unless its answers say what they cost: set price under providers in %s, or bound tokens with budget.turn_tokens", from, ModelName(w.Settings), userFile(w.Settings)))
 }
 
-// tighter is the smaller of two bounds, of which zero is none.
+// tighter returns the smaller of two limits. Zero means no limit.
 func tighter[T int | float64](a, b T) T {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -219,7 +220,7 @@ func tighter[T int | float64](a, b T) T {
 	return min(a, b)
 }
 
-// TakeDeclared has a declared agent do the work, if one is named.
+// TakeDeclared chooses a declared agent by its name. An empty name keeps the agent that the settings describe.
 func (w *Assembled) TakeDeclared(name string) error {
 	if name == "" {
 		return nil
@@ -231,7 +232,7 @@ func (w *Assembled) TakeDeclared(name string) error {
 	return w.take(d)
 }
 
-// extensions are the agent's skills and subagents.
+// extensions returns the extensions for skills and subagents.
 func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.Extension, *subagent.Extension, error) {
 	skills, err := skill.New(w.Skills, &skill.Options{
 		Project: w.Settings.Project, Mode: w.Settings.Mode, EnforceAllowedTools: w.Settings.Skills.EnforceAllowedTools || w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.Floor,
@@ -252,11 +253,11 @@ func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.
 	return []belay.Extension{skills, subagents}, subagents, nil
 }
 
-// mainAgent is the name of the agent that the settings describe.
+// MainAgent is the name of the agent that the settings describe.
 const MainAgent = "main"
 
-// askMode says what becomes of a call that needs a person's word: with nobody at
-// the terminal the turn parks, and whoever comes later decides.
+// askMode returns what happens to a call that needs approval. Without an approver the turn parks, and the approval can
+// be decided later.
 func askMode(set string, approver belay.Approver) belay.AskMode {
 	switch {
 	case set == string(belay.AskDeny):
@@ -268,9 +269,10 @@ func askMode(set string, approver belay.Approver) belay.AskMode {
 	}
 }
 
+// instructions are used if the settings have none.
 const instructions = "You are an agent that works in a project on its user's machine. Look before you change, change no more than the task needs, and say at the end what you did."
 
-// environment tells the model where it is.
+// environment describes to the model where it runs.
 func environment(s *config.Loaded) *belay.Environment {
 	shell := "sh"
 	if _, err := exec.LookPath("bash"); err == nil { // as the tool for commands chooses
@@ -295,7 +297,7 @@ func (a *Assembler) startJobs(ctx context.Context, agent *belay.Agent) (stop fun
 	}
 }
 
-// take has the settings say what a declared agent is, where no flag says otherwise.
+// take chooses a declared agent. The model of its file counts, unless a flag names one.
 func (w *Assembled) take(d *subagent.Declaration) error {
 	s := w.Settings
 	w.declared = d

@@ -75,10 +75,12 @@ func (a *Assembler) notify(n Notice) {
 	}
 }
 
-// remark and caution report a line, warn and label one with a label in front.
+// remark reports a line, and caution a line that needs attention.
 func (a *Assembler) remark(text string)  { a.notify(Notice{Text: text}) }
 func (a *Assembler) caution(text string) { a.notify(Notice{Warning: true, Text: text}) }
-func (a *Assembler) warn(text string)    { a.label("warning", visible.All(visible.OneLine(text))) }
+
+// warn reports a warning, and label a line with a label in front.
+func (a *Assembler) warn(text string) { a.label("warning", visible.All(visible.OneLine(text))) }
 
 func (a *Assembler) label(label, text string) {
 	a.notify(Notice{Warning: true, Label: label, Text: text})

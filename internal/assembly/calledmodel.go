@@ -23,8 +23,8 @@ import (
 	"github.com/belay-run/belay/provider/openai"
 )
 
-// calledModel is a model under the name that the settings have for it: a session that
-// keeps it finds it again, and two accounts with a vendor are two models.
+// calledModel is a model under the name that the settings use for it. A session finds its model again by this name, and
+// two accounts with one vendor are two models.
 type calledModel struct {
 	belay.Model
 
@@ -43,7 +43,7 @@ var (
 	_ belay.ReachModel     = (*calledModel)(nil)
 )
 
-// Info is the model's own, but for the name.
+// Info returns the information of the model, under the name of the settings.
 func (m *calledModel) Info() belay.ModelInfo {
 	var info belay.ModelInfo
 	if own, ok := m.Model.(belay.InfoModel); ok {
@@ -53,7 +53,7 @@ func (m *calledModel) Info() belay.ModelInfo {
 	return info
 }
 
-// CheckTools asks the model, if it can tell.
+// CheckTools checks the tools if the model can do that.
 func (m *calledModel) CheckTools(tools []belay.ToolDeclaration) error {
 	if own, ok := m.Model.(belay.ToolCheckModel); ok {
 		return own.CheckTools(tools)
@@ -61,8 +61,7 @@ func (m *calledModel) CheckTools(tools []belay.ToolDeclaration) error {
 	return nil
 }
 
-// Stream is the model's own, with advice where an attempt fails because of a name or
-// an address.
+// Stream streams the response of the model. It adds advice to errors that a wrong name, key or address causes.
 func (m *calledModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
 	return func(yield func(belay.Chunk, error) bool) {
 		m.Model.Stream(ctx, req)(func(chunk belay.Chunk, err error) bool {
@@ -74,7 +73,7 @@ func (m *calledModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[
 	}
 }
 
-// advised adds to an error what to do about it.
+// advised adds advice to an error.
 func (m *calledModel) advised(err error) error {
 	failure, ok := errors.AsType[*belay.ModelError](err)
 	if !ok || m.at == nil || failure.Err == nil {
@@ -109,11 +108,11 @@ func (m *calledModel) paidWith() string {
 	return fmt.Sprintf("the key was %s from %s", m.key, m.keyFrom)
 }
 
-// reachTime is how long a provider may take to say which models it has.
+// reachTime is how long a provider may take to list its models.
 const reachTime = 5 * time.Second
 
-// Reach asks the provider whether it is there, takes the key and has the model. One
-// that does not say which models it has is believed to have it.
+// Reach asks the provider for its models. It returns an error if the provider does not answer, refuses the key, or does
+// not have the model. A provider that answers without a list counts as having the model.
 func (m *calledModel) Reach(ctx context.Context) error {
 	lister, ok := m.Model.(modelLister)
 	if m.at == nil || !ok {
@@ -144,10 +143,9 @@ func (m *calledModel) Reach(ctx context.Context) error {
 	}
 }
 
-// isAmong reports whether the model is one of those that the provider lists, or known
-// otherwise. Names may be short for one that is listed (qwen3 for qwen3:latest,
-// claude-sonnet-4-5 for the newest of that name), and longer by a way to serve it
-// (openrouter's :free).
+// isAmong reports whether the provider lists the model, or the settings or the built-in table know it. A name may be
+// short for one in the list (qwen3 for qwen3:latest, claude-sonnet-4-5 for a dated version), or have a suffix for how
+// it is served (:free at openrouter).
 func (m *calledModel) isAmong(names []string) bool {
 	if _, said := m.at.Models[m.model]; said || len(names) == 0 {
 		return true
@@ -168,7 +166,7 @@ func (m *calledModel) isAmong(names []string) bool {
 	})
 }
 
-// isHere reports whether an address is one of this machine.
+// IsHere reports whether an address is on this machine.
 func IsHere(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -182,18 +180,18 @@ func IsHere(address string) bool {
 	return err == nil && (ip.Unmap().IsLoopback() || net.IP(ip.AsSlice()).IsUnspecified())
 }
 
-// modelLister asks a service which models it has.
+// modelLister lists the models of a provider.
 type modelLister interface {
 	Models(ctx context.Context) ([]string, error)
 }
 
-// isThere reports whether a server has answered, though it be with a refusal.
+// Answered reports whether the server answered at all, even if it refused the request.
 func Answered(failure *belay.ModelError) bool {
 	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as where nothing listens
 	return failure.Kind != belay.ModelNetwork && !lost
 }
 
-// reason returns what went wrong, in one line of limited length. It does not repeat the address.
+// FailureReason returns what went wrong, in one line of limited length. It does not repeat the address.
 func FailureReason(failure *belay.ModelError) string {
 	err := failure.Err
 	if lost, ok := errors.AsType[*url.Error](err); ok {
@@ -207,7 +205,7 @@ func FailureReason(failure *belay.ModelError) string {
 	return string(line)
 }
 
-// tableOf are the models of a provider in the built-in table, as they stand there.
+// TableOf returns the models of a provider that the built-in table knows.
 func TableOf(p *config.Provider) []string {
 	switch p.Kind {
 	case config.KindAnthropic:

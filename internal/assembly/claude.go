@@ -14,12 +14,11 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// otherAgent is the page about what is written for another agent.
+// otherAgent is the page about files that were written for another agent.
 const otherAgent = "docs/coming-from-claude-code.md"
 
-// unheeded are warnings about what looks as if it would stop or judge something, and does
-// not: hooks where none are read, and the hooks and permissions of another agent. One of
-// them may be a gate that somebody counts on.
+// Unheeded returns warnings about files that look as if they stopped or checked something, and do not: hooks in the
+// wrong directory, and hooks and permissions of another agent. A user may rely on one of them.
 func Unheeded(s *config.Loaded, p *Places) []string {
 	var odd []string
 	for _, place := range p.All {
@@ -34,7 +33,7 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 	return odd
 }
 
-// misplaced are warnings about files of a directory that look like hooks and are not read.
+// Misplaced returns warnings about files in a place that look like hooks and are not read.
 func Misplaced(s *config.Loaded, place *space.Space) []string {
 	var odd []string
 	for _, file := range place.Misplaced() {
@@ -44,15 +43,15 @@ func Misplaced(s *config.Loaded, place *space.Space) []string {
 	return odd
 }
 
-// claudeSettings are the files that Claude Code has settings of a project in.
+// claudeSettings returns the files where Claude Code keeps the settings of a project.
 func claudeSettings(s *config.Loaded) []string {
 	dir := filepath.Join(s.Project, ".claude")
 	return []string{filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json")}
 }
 
-// claudeKeys are which of hooks and permissions a file with settings of Claude Code has:
-// both, if it cannot be read. Permissions that stop nothing are told apart: without them
-// somebody is asked more often.
+// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code has: both if it cannot be read.
+// If its permissions only allow, they are not in keys, and allows is true: ignoring them only makes the agent ask more
+// often.
 func claudeKeys(file string) (keys []string, allows bool) {
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // a pipe would wait for its other end
 		return nil, false
@@ -78,6 +77,7 @@ func claudeKeys(file string) (keys []string, allows bool) {
 	return keys, len(settings.Permissions.Allow) > 0
 }
 
+// readFirst reads the beginning of a file.
 func readFirst(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -87,7 +87,7 @@ func readFirst(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// unused are notes about what another agent reads here, and this one does not.
+// Unused returns notes on files that another agent reads here, and this one does not.
 func Unused(s *config.Loaded) []string {
 	odd := adapted(s)
 	for _, file := range claudeSettings(s) {
@@ -111,7 +111,7 @@ func Unused(s *config.Loaded) []string {
 	return odd
 }
 
-// tellUnheeded warns of what looks as if it would stop or judge something, and does not.
+// ReportUnheeded reports the warnings of [Unheeded].
 func (a *Assembler) ReportUnheeded(s *config.Loaded, p *Places) {
 	for _, odd := range Unheeded(s, p) {
 		a.warn(odd)

@@ -20,8 +20,7 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// sandbox is what commands are confined by: nil if the machine has nothing, or the
-// settings want nothing. It is looked for once.
+// sandbox returns the sandbox for commands. It is nil if the machine has none, or the settings switch it off.
 func (a *Assembler) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sandbox {
 	if s.Sandbox.Mode == config.SandboxOff {
 		return nil
@@ -32,18 +31,17 @@ func (a *Assembler) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sand
 	return nil
 }
 
-// foundSandbox is what the machine has.
+// MachineSandbox returns the sandbox of this machine. It is looked for once.
 func (a *Assembler) MachineSandbox(ctx context.Context) *sandbox.Sandbox {
 	a.looked.Do(func() { a.box = sandbox.Find(ctx, nil) })
 	return a.box
 }
 
-// confine runs a command in the sandbox. The command may change the project, the temporary
-// directory and the directories that the settings name, except for the files that steer
-// Belay and git. A command of zone 0, and every command in read-only mode, may not change
-// the project. A command has the network if the floor understood that it uses it. A command
-// that the floor understood to change the machine runs outside the sandbox, because whoever
-// approved it approved that; a command that was not understood as a whole stays inside.
+// confine runs a command in the sandbox. The command may change the project, the temporary directory and the
+// directories that the settings name, except for the files that control Belay and git. A command of zone 0, and every
+// command in read-only mode, may not change the project. A command has network access if the floor found that it needs
+// it. A command that changes the machine runs outside the sandbox, because its approval covered that. A command that
+// the floor did not understand completely stays inside.
 func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
 	if f.box == nil {
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
@@ -87,7 +85,7 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 	return nil
 }
 
-// confinement says in words how a command would run, or nothing for other tools.
+// Confinement describes how a command would run. It is empty for other tools.
 func (f *Floor) Confinement(e *permit.Explanation) string {
 	switch {
 	case e.Tool != "shell":
@@ -105,9 +103,8 @@ func (f *Floor) Confinement(e *permit.Explanation) string {
 	}
 }
 
-// outside reports whether a command that was judged so runs outside the sandbox: it was
-// understood to change what the sandbox would not let it change. What it may change
-// there anyway, because the settings say so, is no reason to leave.
+// outside reports whether a command runs outside the sandbox: it changes files that the sandbox would not let it
+// change. Files that it may change inside, because of the settings, do not count.
 func (f *Floor) outside(e *permit.Explanation) bool {
 	var policy *sandbox.Policy
 	return e.Outside(func(path string) bool {
@@ -119,7 +116,7 @@ func (f *Floor) outside(e *permit.Explanation) bool {
 	})
 }
 
-// below reports whether a path without links in it is one of some others, or below one.
+// below reports whether a path, with links resolved, is one of the others or is below one of them.
 func below(path string, others []string) bool {
 	path = filepath.FromSlash(path)
 	return slices.ContainsFunc(others, func(other string) bool {
@@ -131,7 +128,7 @@ func below(path string, others []string) bool {
 	})
 }
 
-// policy is what a command may do that was judged so.
+// policy returns what the sandbox lets a command do, after the floor has checked it.
 func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
 	s := f.settings
 	p := sandbox.Policy{
@@ -150,9 +147,9 @@ func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
 	return p
 }
 
-// steering are the files of the project that steer Belay, git and other agents. A
-// repository that is not there cannot be made either, unless that is what was asked for:
-// git runs what its settings say, and many a prompt runs git.
+// steering returns the files of the project that control Belay, git and other agents. If there is no git repository, a
+// command may not create one, unless that is its purpose: git runs programs that its settings name, and many shell
+// prompts run git.
 func steering(project string, e *permit.Explanation) []string {
 	var paths []string
 	for _, name := range []string{".belay", config.Name, ".claude"} {
@@ -180,10 +177,10 @@ func steering(project string, e *permit.Explanation) []string {
 	return paths
 }
 
-// mostModules bounds the paths that are protected for the sake of submodules.
+// mostModules limits how many paths are protected because of submodules.
 const mostModules = 400
 
-// steeringGit are the files of a repository that git runs, or that say what it runs.
+// steeringGit returns the files of a repository that git runs, or that name what git runs.
 func steeringGit(dir string) []string {
 	var paths []string
 	for _, name := range []string{"hooks", "config", "config.worktree", "info/attributes"} {
@@ -192,14 +189,15 @@ func steeringGit(dir string) []string {
 	return paths
 }
 
+// makesRepository reports whether a command creates a git repository.
 func makesRepository(f permit.Finding) bool {
 	return f.Kind == permit.KindCommand && (f.Subject == "git init" || strings.HasPrefix(f.Subject, "git init ") || strings.HasPrefix(f.Subject, "git clone "))
 }
 
-// storeVariables point package tools at stores of the project's own for what they fetch:
-// a package that runs code when it is installed must not change what builds outside the
-// sandbox use. A store is made by the first command that fetches into it, and used by all
-// confined commands from then on. Until then builds read the user's store.
+// storeVariables returns variables that make package tools download into directories of the project's own. A package
+// that runs code during installation then cannot change what builds outside the sandbox use. The first command that
+// downloads creates the directory, and all confined commands use it from then on. Until then builds read the user's
+// packages.
 func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	root, err := os.OpenRoot(cache) // confined commands may have put links there
 	if err != nil {
@@ -230,7 +228,7 @@ func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	return env, nil
 }
 
-// fetches reports whether a program was understood to fetch something.
+// fetches reports whether a command runs a program that downloads something.
 func fetches(e *permit.Explanation, program string) bool {
 	return slices.ContainsFunc(e.Findings, func(f permit.Finding) bool {
 		name, _, _ := strings.Cut(f.Subject, " ")
@@ -238,8 +236,8 @@ func fetches(e *permit.Explanation, program string) bool {
 	})
 }
 
-// makeStore reports whether there is a store, and makes it if it is wanted. A new store of
-// crates gets the user's settings of cargo, which say where crates come from.
+// makeStore reports whether a directory for packages exists, and creates it if it is wanted. A new one for crates gets
+// the user's cargo settings, which name the registry.
 func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 	if _, err := cache.Lstat(name); err == nil || !wanted {
 		return err == nil, nil
@@ -263,7 +261,7 @@ func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 	return true, nil
 }
 
-// userModules is where the user's own builds keep modules of Go.
+// userModules returns the directory where the user's own builds keep Go modules.
 func userModules() string {
 	if modules := os.Getenv("GOMODCACHE"); modules != "" {
 		return modules
@@ -279,7 +277,7 @@ func userModules() string {
 	return filepath.Join(path, "pkg", "mod")
 }
 
-// cacheVariables point what keeps caches at a directory of its own.
+// cacheVariables returns variables that make build tools keep their caches in a directory.
 func cacheVariables(dir string) []string {
 	return []string{
 		"XDG_CACHE_HOME=" + dir,
@@ -291,9 +289,8 @@ func cacheVariables(dir string) []string {
 	}
 }
 
-// privateCache makes the directory for the caches of confined commands. What they
-// build stays among them: a cache that is shared with the user would carry it out of
-// the sandbox.
+// privateCache creates the directory for the caches of confined commands. A cache that the user's builds share would
+// carry files out of the sandbox.
 func privateCache(project string) (string, error) {
 	sum := sha256.Sum256([]byte(project))
 	name := fmt.Sprintf("belay-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
@@ -311,7 +308,7 @@ func privateCache(project string) (string, error) {
 	return dir, nil
 }
 
-// sandboxed says in words what confines commands.
+// Sandboxed describes what confines commands.
 func (f *Floor) Sandboxed() string {
 	switch {
 	case f.settings.Sandbox.Mode == config.SandboxOff:

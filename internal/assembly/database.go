@@ -13,8 +13,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// sessionStore is a store as commands use it: a file of one machine, or a database that
-// several share.
+// A Store keeps sessions, in a file on one machine or in a database that several machines share.
 type Store interface {
 	belay.JournalStore
 	belay.ListStore
@@ -30,7 +29,7 @@ var (
 	_ Store = (*postgres.Store)(nil)
 )
 
-// openDatabase opens a store on a server.
+// OpenDatabase opens a store on a database server.
 func (a *Assembler) OpenDatabase(ctx context.Context, settings *config.Loaded, opts *postgres.Options) (*postgres.Store, error) {
 	if err := MakeHome(settings.Home()); err != nil {
 		return nil, err
@@ -53,8 +52,8 @@ func (a *Assembler) OpenDatabase(ctx context.Context, settings *config.Loaded, o
 	return store, nil
 }
 
-// remarks tells what a store on a server has to say, such as that it is lost or back, in
-// a line each: once, until it says something else.
+// remarks is a log handler that reports what a store on a server logs, such as a lost connection. It reports a line
+// once until another one follows.
 type remarks struct {
 	from *Assembler
 
@@ -62,10 +61,10 @@ type remarks struct {
 	last string
 }
 
-// Enabled reports whether the level is worth a line.
+// Enabled reports whether the level is high enough to be reported.
 func (r *remarks) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-// Handle writes a line.
+// Handle reports a line.
 func (r *remarks) Handle(_ context.Context, said slog.Record) error {
 	line := said.Message
 	said.Attrs(func(attr slog.Attr) bool {
@@ -83,8 +82,8 @@ func (r *remarks) Handle(_ context.Context, said slog.Record) error {
 	return nil
 }
 
-// WithAttrs and WithGroup leave it as it is: nobody needs them here.
+// WithAttrs returns the handler itself, because no store adds attributes.
 func (r *remarks) WithAttrs([]slog.Attr) slog.Handler { return r }
 
-// WithGroup does likewise.
+// WithGroup returns the handler itself.
 func (r *remarks) WithGroup(string) slog.Handler { return r }

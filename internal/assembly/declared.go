@@ -22,7 +22,7 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// agentDirs are where agents are declared, in rising precedence.
+// agentDirs returns the directories with declared agents, in rising precedence.
 func agentDirs(s *config.Loaded) []string {
 	var dirs []string
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
@@ -38,8 +38,8 @@ func agentDirs(s *config.Loaded) []string {
 	return dirs
 }
 
-// openAgents reads the agents that are declared, by name. One of the project stands in
-// front of one of the user's.
+// Agents reads the declared agents of the machine, the user and the project, sorted by name. An agent of the project
+// replaces one of the user with the same name.
 func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	byName := make(map[string]*subagent.Declaration)
 	var problems []subagent.Problem
@@ -68,7 +68,7 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	return all, problems
 }
 
-// withSpaces adds the agents of loaded spaces, which an agent that runs gets with its spaces.
+// AddSpaceAgents adds the agents of loaded spaces. A running agent gets them together with the rest of each space.
 func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
 	all := slices.Clone(declared)
 	for _, s := range spaces {
@@ -81,7 +81,7 @@ func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*
 	return all
 }
 
-// unusable says why an agent that is declared soundly cannot be had here, or nothing.
+// unusable returns why a valid declaration cannot be used here, or nothing.
 func unusable(d *subagent.Declaration) string {
 	if _, err := permit.ModeOf(d.Mode); d.Mode != "" && err != nil {
 		return fmt.Sprintf("agent %q: there is no mode %q%s: there are %s", d.Name, d.Mode, near.Hint(d.Mode, config.ModeNames()), strings.Join(config.ModeNames(), ", "))
@@ -89,7 +89,7 @@ func unusable(d *subagent.Declaration) string {
 	return ""
 }
 
-// declaredAgents are what agents are made of that are declared in files.
+// declaredAgents makes agents of declarations.
 type declaredAgents struct {
 	settings *config.Loaded
 	model    belay.Model
@@ -102,8 +102,7 @@ type declaredAgents struct {
 	failed   func(hook.Scope, hook.Problem) // see hook.RuntimeOptions
 }
 
-// ownHooks is an extension with the hooks that an agent declares. It is an error if they
-// cannot be had.
+// ownHooks returns an extension with the hooks that an agent declares. It fails if they cannot run.
 func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, error) {
 	var place *space.Space
 	if b.places != nil {
@@ -122,7 +121,7 @@ func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, e
 	return []belay.Extension{own}, nil
 }
 
-// subagents makes subagents of the declarations.
+// subagents makes subagents of declarations.
 func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.Subagent {
 	var all []subagent.Subagent
 	for _, d := range declared {
@@ -140,8 +139,7 @@ func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.
 	return all
 }
 
-// build makes an agent of a declaration. What its parent may not do it may not do
-// either, whatever its file says.
+// build makes an agent of a declaration. A subagent may not do what its parent may not do, even if its file says so.
 func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own ...belay.Extension) (*belay.Agent, error) {
 	if why := unusable(d); why != "" {
 		return nil, fmt.Errorf("%s: %s", d.Path, why)
@@ -177,7 +175,8 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	return belay.New(model, opts)
 }
 
-// find finds a model by its name. A script is found from any directory then.
+// find returns the model with a name. The path of a script becomes absolute, so that it is found from any directory
+// later.
 func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, error) { //nolint:ireturn // see openModel
 	if script, ok := strings.CutPrefix(name, config.Scripted+"/"); ok {
 		path, err := filepath.Abs(script)
@@ -196,8 +195,8 @@ func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, erro
 	return &calledModel{Model: model, name: name}, nil
 }
 
-// toolScope names the tools that a declared agent may use, and whoever it hands tasks to;
-// nil means all. What it reads of skills is its own.
+// toolScope returns the tools that a declared agent and its subagents may use. Nil means all. Reading skills is always
+// allowed.
 func toolScope(d *subagent.Declaration) []string {
 	if d.Tools == nil {
 		return nil
@@ -205,11 +204,11 @@ func toolScope(d *subagent.Declaration) []string {
 	return append([]string{skill.ReadTool, skill.InvokeTool}, d.Tools...)
 }
 
-// ofServer reports whether a tool is one of an MCP server, by its name. Which of them there
-// are shows when the servers are ready.
+// OfServer reports whether a name is that of an MCP server's tool. Whether the tool exists is known when the server is
+// ready.
 func OfServer(tool string) bool { return strings.Contains(tool, "__") }
 
-// chosenTools are those of the tools that a declaration names.
+// chosenTools returns the tools that a declaration names.
 func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, error) {
 	if d.Tools == nil {
 		return b.tools, nil
@@ -232,8 +231,7 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, err
 	return tools, nil
 }
 
-// resources restricts a declared agent, and the agents below it, to the skills that its file
-// names.
+// resources restricts a declared agent and its subagents to the skills that its file names.
 func resources(d *subagent.Declaration) map[string][]string {
 	if d.Skills == nil {
 		return nil
@@ -241,6 +239,7 @@ func resources(d *subagent.Declaration) map[string][]string {
 	return map[string][]string{"skills": d.Skills}
 }
 
+// ReportAgentProblems reports problems of declared agents, with a label in front.
 func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems []subagent.Problem) {
 	for i := range problems {
 		p := problems[i]
@@ -249,8 +248,8 @@ func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems 
 	}
 }
 
-// usableAgents are the declared agents that work can be handed to. What is wrong with the
-// others is told; of those that are declared for another agent, in a line.
+// usableAgents returns the declared agents that can be used as subagents. It reports the problems of the others, and
+// only the number of those that were written for another agent.
 func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	check, err := NewAgentCheck(ctx, s)
@@ -289,18 +288,18 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 	return declared, nil
 }
 
-// fails are the mistakes that an agent cannot be made with: of its model and its tools.
-// Without a skill it does less, and the tighter mode holds.
+// fails returns the mistakes that prevent an agent from being made: those of its model and its tools. A missing skill
+// does not prevent it, and of two modes the stricter one counts.
 func (c *agentCheck) fails(d *subagent.Declaration) []subagent.Problem {
 	made := *d
 	made.Skills, made.Mode = nil, ""
 	return c.Mistakes(&made)
 }
 
-// errNoAgent says that there is no agent of a name.
+// ErrNoAgent is the error for a name that no agent has.
 var ErrNoAgent = errors.New("there is no such agent")
 
-// declaration finds a declared agent by its name.
+// FindAgent returns the declared agent with a name.
 func FindAgent(s *config.Loaded, name string) (*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	var names []string

@@ -22,9 +22,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// floor judges calls in the mode of their turn; see package permit. It remembers
-// what it found about each call, so that a command is confined by what was judged,
-// and not by what the file system makes of it later.
+// A Floor checks calls in the mode of their turn; see package permit. It remembers its findings about each call. A
+// command is confined by these findings, even if files have changed since.
 type Floor struct {
 	*permit.Floor
 
@@ -38,15 +37,14 @@ type Floor struct {
 
 var _ belay.PatternAuthorizer = (*Floor)(nil)
 
-// judgedCall names a call with its final input.
+// judgedCall identifies a call with its final input.
 type judgedCall struct{ session, turn, id, input string }
 
-// mostJudged is how many calls are remembered. One that was forgotten is confined
-// most tightly.
+// mostJudged is how many calls are remembered. A call that was forgotten gets the strictest confinement.
 const mostJudged = 1_000
 
-// newFloor makes the floor of the project, with what the settings say and the machine
-// can do. Results that are too long are in spill, where they can be read.
+// NewFloor makes the floor of the project from the settings and the sandbox of the machine. The directory spill holds
+// long results, which tools may read.
 func (a *Assembler) NewFloor(ctx context.Context, s *config.Loaded, spill string) (*Floor, error) {
 	f := &Floor{settings: s, box: a.sandbox(ctx, s), judged: make(map[judgedCall]judgements)}
 	a.DefaultMode(ctx, s)
@@ -67,16 +65,15 @@ func (a *Assembler) NewFloor(ctx context.Context, s *config.Loaded, spill string
 	return f, nil
 }
 
-// defaultMode sets the mode where nobody has: build if a sandbox holds what ordinary work
-// runs, and standard otherwise.
+// DefaultMode sets the mode if no setting does: build if there is a sandbox, and standard otherwise.
 func (a *Assembler) DefaultMode(ctx context.Context, s *config.Loaded) {
 	if s.From("mode").Kind == "default" && a.sandbox(ctx, s) != nil {
 		s.Mode = permit.Build.Name
 	}
 }
 
-// withProfiles adds what the tools of skills and subagents do: they hand out text that
-// the project has, and the calls of a child are judged one by one.
+// withProfiles adds the profiles of tools for skills, subagents, memory and questions. They need no approval: skills
+// return text of the project, and each call of a subagent is checked by itself.
 func withProfiles(tools map[string]permit.Profile) map[string]permit.Profile {
 	all := map[string]permit.Profile{skill.ReadTool: {}, skill.InvokeTool: {}, subagent.InvokeTool: {}, subagent.DelegateTool: {}}
 	for _, tool := range []string{memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool} {
@@ -87,7 +84,7 @@ func withProfiles(tools map[string]permit.Profile) map[string]permit.Profile {
 	return all
 }
 
-// ownFiles are those of Belay that need not be in the project.
+// ownFiles returns files of Belay that may be outside of the project.
 func ownFiles(s *config.Loaded) []string {
 	var own []string
 	if s.UserDir != "" {
@@ -109,8 +106,8 @@ func ownFiles(s *config.Loaded) []string {
 	return own
 }
 
-// present are those directories that are there. A user's settings are for all
-// projects, and not all have the same beside them.
+// Existing returns the directories that exist. The settings of a user are for all projects, and may name directories
+// that only some of them have.
 func Existing(dirs []string) []string {
 	var there []string
 	for _, dir := range dirs {
@@ -121,10 +118,10 @@ func Existing(dirs []string) []string {
 	return there
 }
 
-// spillDir is where results are kept that are too long.
+// SpillDir returns the directory for long results.
 func SpillDir(s *config.Loaded) string { return filepath.Join(s.Home(), "spill") }
 
-// Authorize judges a call in the mode of its turn.
+// Authorize checks a call in the mode of its turn.
 func (f *Floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.Of(call.Policy()).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
@@ -136,12 +133,12 @@ func (f *Floor) Covers(ctx context.Context, pattern string, call belay.ToolCall)
 	return f.Of(call.Policy()).Covers(ctx, pattern, call)
 }
 
-// of is the floor in the mode of a turn.
+// Of returns the floor in the mode of a turn.
 func (f *Floor) Of(turn belay.PolicySettings) *permit.Floor {
 	return f.In(ModeOfTurn(f.settings, turn))
 }
 
-// inMode is the floor for an agent that has a mode of its own, where that is tighter.
+// inMode returns the floor for an agent with a mode of its own. It can only be stricter.
 func (f *Floor) inMode(name string) belay.Authorizer { //nolint:ireturn // it is the floor, or a tighter one
 	mode, err := permit.ModeOf(name)
 	if name == "" || err != nil {
@@ -150,26 +147,25 @@ func (f *Floor) inMode(name string) belay.Authorizer { //nolint:ireturn // it is
 	return &tighterFloor{f, mode}
 }
 
-// tighterFloor is a floor for an agent that may do less by itself.
+// tighterFloor is the floor for an agent with a stricter mode.
 type tighterFloor struct {
 	*Floor
 
 	mode permit.Mode
 }
 
-// Authorize judges a call in the tighter of the two modes.
+// Authorize checks a call in the stricter of the two modes.
 func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
 	e := f.In(ModeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
-// judgements are what was found about a call: the last time, which is what a person is
-// shown, and the strictest of all times, which is how the call is confined. A link that
-// appeared after an approval does not let the call out of the sandbox.
+// judgements are the findings about a call: the last ones, which a person sees, and the strictest ones, which decide
+// how the call is confined. A link that appears after an approval does not let the call out of the sandbox.
 type judgements struct{ last, strictest *permit.Explanation }
 
-// remember keeps what was found about a call.
+// remember stores the findings about a call.
 func (f *Floor) remember(c judgedCall, e *permit.Explanation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +184,7 @@ func (f *Floor) remember(c judgedCall, e *permit.Explanation) {
 	}
 }
 
-// recall returns what was found about a call. It is empty if that was forgotten.
+// recall returns the findings about a call. They are empty if the call was forgotten.
 func (f *Floor) recall(c judgedCall) judgements {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -219,7 +215,7 @@ func (f *Floor) Advise(ctx context.Context, q belay.Question) Advice {
 	}
 }
 
-// covered returns why a pattern does not cover a call.
+// CheckPattern returns why a pattern does not cover a call.
 func CheckPattern(ctx context.Context, f *permit.Floor, pattern, tool string, input json.RawMessage) error {
 	if err := f.CheckPattern(pattern); err != nil {
 		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "permit: "))
@@ -242,7 +238,7 @@ func CheckPattern(ctx context.Context, f *permit.Floor, pattern, tool string, in
 	return nil
 }
 
-// callOf makes a call of a tool and its input, as a floor takes it.
+// callOf makes a call from a tool and its input, as the floor takes it.
 func callOf(tool string, input json.RawMessage) (belay.ToolCall, error) {
 	data, err := json.Marshal(struct {
 		ID    string          `json:"id"`
@@ -255,7 +251,7 @@ func callOf(tool string, input json.RawMessage) (belay.ToolCall, error) {
 	return belay.ToolPre.DecodeInput(hook.Scope{}, data)
 }
 
-// relaxed says in a line what of the floor does not hold, or nothing.
+// relaxed says in one line which protections are switched off, or nothing.
 func (f *Floor) relaxed() string {
 	var parts []string
 	for _, p := range f.Relaxed() {

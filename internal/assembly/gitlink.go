@@ -12,19 +12,18 @@ import (
 	"strings"
 )
 
-// heldSuffix is added to the name of what was taken out of git's way.
+// heldSuffix is added to the names of files that are moved away from git.
 const heldSuffix = ".held-by-belay"
 
-// repository watches over what makes the user's git look somewhere else for its
-// settings, which say what git runs: it cannot be kept from being made in a sandbox
-// without getting in git's own way.
+// repository watches for files that make git read its settings, which name programs to run, from another place. A
+// sandbox cannot prevent such files without breaking git itself.
 type repository struct {
 	project   string
 	links     []string // the directories that the index has as repositories
 	elsewhere bool     // the repository itself lies elsewhere, as in a worktree
 }
 
-// seeRepository looks at the project's repository as it is before a command.
+// seeRepository looks at the project's repository before a command runs.
 func seeRepository(project string) *repository {
 	r := &repository{project: project, links: gitlinks(filepath.Join(project, ".git", "index"))}
 	_, err := os.Lstat(filepath.Join(project, ".git", "commondir"))
@@ -32,7 +31,7 @@ func seeRepository(project string) *repository {
 	return r
 }
 
-// steering are the settings of the repositories inside the project.
+// steering returns the settings of the repositories inside the project.
 func (r *repository) steering() []string {
 	var paths []string
 	for _, link := range r.links {
@@ -44,7 +43,7 @@ func (r *repository) steering() []string {
 	return paths
 }
 
-// settle takes out of git's way what a command has put there, and says so.
+// settle moves away what a command has created, and says so.
 func (r *repository) settle() string {
 	var held []string
 	hold := func(path string) {
@@ -84,13 +83,14 @@ func (r *repository) settle() string {
 	return fmt.Sprintf("it made git look for settings, which say what git runs, in another place: %s got the ending %s; tell the user", strings.Join(held, ", "), heldSuffix)
 }
 
+// exists reports whether a path exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// gitlinks are the paths that an index has as repositories of their own. One that
-// cannot be read has none: git cannot read it either.
+// gitlinks returns the paths that a git index lists as repositories. An index that cannot be read has none, because git
+// cannot read it either.
 func gitlinks(index string) []string {
 	data, err := os.ReadFile(index)
 	if err != nil || len(data) < 12 || string(data[:4]) != "DIRC" {
@@ -134,8 +134,8 @@ func gitlinks(index string) []string {
 	return links
 }
 
-// indexName reads the name of an entry, and how many bytes it takes; -1 if it cannot
-// be read. In version 4 it builds on the one before.
+// indexName reads the name of an entry of a git index, and how many bytes it takes, or -1 if it cannot be read. In
+// version 4 a name builds on the one before.
 func indexName(data []byte, before string, version uint32) (string, int) {
 	taken := 0
 	if version == 4 {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// hookLog is the name of the file that hooks log to, beside the store.
+// hookLog is the name of the log file of declared hooks, beside the store.
 const hookLog = "hooks.log"
 
 // hookLogger returns the logger of declared hooks. Without a logger of the program they log to a file, because nobody
@@ -32,6 +32,7 @@ type lateFile struct {
 	mu   sync.Mutex
 }
 
+// Write appends to the file, and creates it first if needed.
 func (f *lateFile) Write(line []byte) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// keyGuard keeps calls away from the files that hold keys, wherever they are: no mode,
-// rule or approval lets one be read or changed. It finds what can be told of a call; from
-// a program that nobody has read the sandbox hides them, if it can.
+// keyGuard returns guards for the files that hold keys: no mode, rule or approval lets a call read or change one. They
+// see what the floor finds in a call. Programs that the floor cannot look into are kept away by the sandbox, if there
+// is one.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	files := keyFiles(s)
 	if len(files) == 0 {
@@ -46,8 +46,7 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	return []permit.Guard{{ID: "belay.keys", Check: check}}, nil
 }
 
-// keyFiles are the files that hold keys of providers, by the names that the settings
-// have for them and by those that these lead to.
+// keyFiles returns the files that hold keys of providers, as the settings name them and with links resolved.
 func keyFiles(s *config.Loaded) []string {
 	var files []string
 	for _, name := range s.ProviderNames() {

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// later are the files of the project that git and other programs run by themselves. What git
-// does next in a rebase can be changed by git alone.
+// later returns the files of the project that git and other programs run by themselves. Only git may change the plan of
+// a rebase.
 func (f *Floor) later(e *permit.Explanation) []string {
 	paths := f.RunsLater()
 	if !slices.ContainsFunc(e.Findings, continuesRebase) {
@@ -17,7 +17,7 @@ func (f *Floor) later(e *permit.Explanation) []string {
 	return paths
 }
 
-// continuesRebase reports whether git itself goes on with a rebase, or begins one.
+// continuesRebase reports whether a command is one of git that continues or begins a rebase.
 func continuesRebase(f permit.Finding) bool {
 	words := strings.Fields(f.Subject)
 	return f.Kind == permit.KindCommand && len(words) > 1 && words[0] == "git" &&

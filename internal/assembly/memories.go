@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/memory"
 )
 
-// useMemory gives the agent its memories, if the settings say so.
+// useMemory returns the extension for memory, if the settings switch it on.
 func (a *Assembler) useMemory(ctx context.Context, w *Assembled) ([]belay.Extension, error) {
 	s := w.Settings
 	if s.Memory.Mode == config.MemoryOff {
@@ -34,7 +34,7 @@ func (a *Assembler) useMemory(ctx context.Context, w *Assembled) ([]belay.Extens
 	return []belay.Extension{extension}, nil
 }
 
-// openMemory opens the file that the settings name, and makes it if there is none.
+// OpenMemory opens the memory file that the settings name, and creates it if there is none.
 func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	if s.Memory.File == "" {
 		return nil, mistake("there is no place for memories: set memory.file in the user's %s, or %s", config.Name, config.Variable("memory.file"))
@@ -45,12 +45,12 @@ func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	return memory.Open(ctx, s.Memory.File, nil)
 }
 
-// settling is how long a command waits at its end for what its turns are to be
-// remembered by. What is not done then, the next command does.
+// settling is how long Close waits for turns to be added to the memory. What is not done by then is done the next time
+// an agent runs.
 const settling = 5 * time.Second
 
-// settleMemory has what was said remembered before the command ends, so that the next one
-// recalls it.
+// settleMemory returns a function that waits until the turns are added to the memory, so that the next program can
+// recall them.
 func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error {
 	began := time.Now()
 	return func() error {
@@ -81,7 +81,7 @@ func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error
 	}
 }
 
-// tellProposed says how many memories wait to be accepted, if they do here.
+// tellProposed reports how many memories of this project wait to be accepted.
 func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	if w.Memories == nil || w.Settings.Memory.Mode != config.MemoryPropose {
 		return
@@ -106,7 +106,7 @@ func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	}
 }
 
-// extracting reports whether a turn since then is still to be gone through.
+// extracting reports whether a turn since a time is still to be added to the memory.
 func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) (bool, error) {
 	open := make(map[string]bool)
 	var over []string
@@ -126,7 +126,7 @@ func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) 
 	return len(open) > 0, nil
 }
 
-// recalledIn reports whether a memory is one for this project.
+// RecalledIn reports whether a memory is recalled in this project.
 func RecalledIn(s *config.Loaded, m *memory.Memory) bool {
 	return m.Scope.Kind != memory.Project || m.Scope.Name == s.Project
 }

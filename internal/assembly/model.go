@@ -14,11 +14,10 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// noModel is the one line for whoever has neither a key nor a model.
+// noModel is the message for a user who has neither a key nor a model.
 const noModel = "there is no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or have a local server and name its model, with BELAY_MODEL=ollama/NAME or `belay run --model ollama/NAME`; or try `belay demo`, which needs neither"
 
-// openModel makes the model that the settings name, or else the one that the first
-// key stands for.
+// OpenModel returns the model that the settings name, or else the default model of the first provider with a key.
 func OpenModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
 	if _, err := ChooseModel(settings); err != nil {
 		return nil, err
@@ -26,9 +25,8 @@ func OpenModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn 
 	return FindModel(settings, FullModelName(settings))
 }
 
-// findModel makes the model of a name, provider/name, as the settings reach it. It
-// sends nothing. Without a key for a provider that wants one there is no model. A
-// script is looked for from the working directory.
+// FindModel returns the model with a name, PROVIDER/NAME, as the settings describe it. It sends nothing. It fails if
+// the provider needs a key and there is none. The path of a script is relative to the working directory.
 func FindModel(settings *config.Loaded, name string) (belay.Model, error) { //nolint:ireturn // see openModel
 	p, model, err := settings.ModelOf(name)
 	if err != nil {
@@ -55,8 +53,7 @@ func FindModel(settings *config.Loaded, name string) (belay.Model, error) { //no
 	return called, nil
 }
 
-// noKeyError says that there is no key for a provider that wants one: not on this machine,
-// or not for this user.
+// NoKeyError is the error for a provider that needs a key and has none on this machine, or for this user.
 type NoKeyError struct {
 	settings *config.Loaded
 	provider *config.Provider
@@ -67,7 +64,7 @@ func (e *NoKeyError) Error() string {
 	return fmt.Sprintf("there is no key for %s: set %s, or say in %s, under providers, which key_file of %s holds it", p.Name, strings.Join(p.KeyEnv, " or "), userFile(e.settings), p.Name)
 }
 
-// userFile names the user's own file of settings, and where it is or would be.
+// userFile returns words for the user's settings file, with its path.
 func userFile(s *config.Loaded) string {
 	if s.UserDir == "" {
 		return "the user's " + config.Name
@@ -75,15 +72,14 @@ func userFile(s *config.Loaded) string {
 	return "the user's " + filepath.Join(s.UserDir, config.Name)
 }
 
-// servedModel is a model of a service that can be asked which it has.
+// servedModel is a model of a provider that can list its models.
 type servedModel interface {
 	belay.InfoModel
 	modelLister
 }
 
-// makeModel makes a model of a provider. An empty key means that none is sent: the
-// packages of the vendors would take the one they find in the environment, and send
-// it to any server.
+// MakeModel makes a model of a provider. With an empty key none is sent: the packages of the vendors would otherwise
+// take the key of the environment, and send it to any server.
 func MakeModel(p *config.Provider, model, key string) servedModel { //nolint:ireturn // which model it is, is the user's choice
 	t := p.Of(model)
 	switch p.Kind {
@@ -107,11 +103,11 @@ func MakeModel(p *config.Provider, model, key string) servedModel { //nolint:ire
 	}
 }
 
-// noKey is sent to servers that want none by a protocol that has a place for one.
+// NoKey is sent to servers that need no key, by a protocol that requires one.
 const NoKey = "none"
 
-// chosenModel names the model to ask: the one that is set, or the default of the
-// first provider that has a key, in the order of [config.Loaded.ProviderNames].
+// ChooseModel returns the name of the model to use: the one in the settings, or the default of the first provider with
+// a key, in the order of [config.Loaded.ProviderNames].
 func ChooseModel(settings *config.Loaded) (string, error) {
 	if settings.Model != "" {
 		return settings.Model, nil
@@ -142,7 +138,7 @@ func ChooseModel(settings *config.Loaded) (string, error) {
 	return "", mistake(noModel)
 }
 
-// modelName is the model that would be asked, for showing it.
+// ModelName returns the name of the model to use, for showing it.
 func ModelName(settings *config.Loaded) string {
 	name, err := ChooseModel(settings)
 	if err != nil {
@@ -151,8 +147,8 @@ func ModelName(settings *config.Loaded) string {
 	return name
 }
 
-// scriptPath is the path of a script: one that a file names is seen from that
-// file, one on the command line or in the environment from where the user is.
+// scriptPath returns the path of a script. In a file it is relative to that file, in a flag or a variable to the
+// working directory.
 func scriptPath(settings *config.Loaded, name string) string {
 	kind := settings.From("model").Kind
 	if filepath.IsAbs(name) || kind == "flag" || kind == "environment" {

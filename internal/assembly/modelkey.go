@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// keyOf finds the key of a provider and says where it was. Variables come before
-// the file. There may be none.
+// KeyOf returns the key of a provider, and the variable or the file that it is from. Variables come before the file.
+// The key may be empty.
 func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err error) {
 	for _, variable := range p.KeyEnv {
 		if key = strings.TrimSpace(settings.Environment(variable)); key != "" {
@@ -41,11 +41,11 @@ func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 	return key, where, nil
 }
 
-// assignment is how files for shells and containers set a variable. What follows is not
-// the end of a key in base64.
+// assignment matches a line that sets a variable, as in files for shells and containers. It does not match the end of a
+// key in base64.
 var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
 
-// notAKey says what is wrong with what a key file holds, without repeating it.
+// notAKey says why the content of a key file is not a key, without repeating it.
 func notAKey(text string) string {
 	switch set := assignment.FindStringSubmatch(text); {
 	case text == "":
@@ -59,7 +59,7 @@ func notAKey(text string) string {
 	}
 }
 
-// masked shows enough of a key to tell it from others.
+// MaskKey returns enough of a key to recognise it.
 func MaskKey(key string) string {
 	if len(key) < 16 {
 		return "…"
@@ -67,14 +67,13 @@ func MaskKey(key string) string {
 	return fmt.Sprintf("%s…%s", key[:3], key[len(key)-4:])
 }
 
-// shortestKey is how long a key is at least that is looked for in other variables.
+// shortestKey is the minimum length of a key that is looked for in other variables.
 const shortestKey = 8
 
-// confiner confines a command that is about to run.
+// confiner confines a command before it runs.
 type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
 
-// holdsKey tells the variables that hold the key of a provider, whatever they are called:
-// the user may have called one otherwise.
+// holdsKey returns a function that reports whether a variable holds the key of a provider, whatever its name is.
 func holdsKey(settings *config.Loaded) func(variable string) bool {
 	names, keys := settings.KeyVariables(), providerKeys(settings)
 	return func(variable string) bool {
@@ -83,7 +82,7 @@ func holdsKey(settings *config.Loaded) func(variable string) bool {
 	}
 }
 
-// providerKeys are the keys that there are.
+// providerKeys returns the keys of all providers.
 func providerKeys(settings *config.Loaded) []string {
 	var keys []string
 	for _, name := range settings.ProviderNames() {
@@ -98,8 +97,8 @@ func providerKeys(settings *config.Loaded) []string {
 	return keys
 }
 
-// withoutKeys takes the keys of all providers out of what a command is given, before
-// it is confined. The toolbox knows secrets by their names alone.
+// withoutKeys removes the keys of all providers from the environment of a command, before it is confined. The toolbox
+// recognises secrets only by the names of their variables.
 func withoutKeys(settings *config.Loaded, confine confiner) confiner {
 	holds := holdsKey(settings)
 	return func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {

@@ -23,15 +23,15 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// places are the directories that have hooks, skills and agents: the machine's, the
-// user's, the project's, and spaces. They were read, and nothing of them runs.
+// Places are the directories with hooks, skills and agents: those of the machine, the user and the project, and the
+// loaded spaces. They have been read, and nothing in them runs yet.
 type Places struct {
 	Host *space.Host
 	All  []*space.Space
 	Err  error // what is wrong with them
 }
 
-// openPlaces reads the directories.
+// OpenPlaces reads the places.
 func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	p := &Places{Host: a.NewHost(ctx, s)}
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
@@ -58,10 +58,10 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	return p
 }
 
-// projectPlace is the directory of the project's own hooks.
+// ProjectPlace returns the directory of the project's hooks.
 func ProjectPlace(s *config.Loaded) string { return filepath.Join(s.Project, ".belay") }
 
-// load reads a directory. One that is not there has nothing, unless it is a space.
+// load reads a directory. A directory that does not exist is skipped, unless it is a space.
 func (p *Places) load(dir string, kind hook.OriginKind) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && kind != hook.OriginSpace {
 		return
@@ -73,7 +73,7 @@ func (p *Places) load(dir string, kind hook.OriginKind) {
 	}
 }
 
-// unfit says which agents of a space cannot be had here.
+// UnfitAgents returns the problems of agents of a space that cannot be used here.
 func UnfitAgents(s *space.Space) error {
 	var problems []error
 	for _, d := range s.Agents {
@@ -84,7 +84,7 @@ func UnfitAgents(s *space.Space) error {
 	return errors.Join(problems...)
 }
 
-// of is the directory that a file is in.
+// Of returns the place that a file is in, or nil.
 func (p *Places) Of(file string) *space.Space {
 	for _, s := range p.All {
 		if actual, err := filepath.EvalSymlinks(file); err == nil {
@@ -96,7 +96,7 @@ func (p *Places) Of(file string) *space.Space {
 	return nil
 }
 
-// newHost makes what says which hooks run.
+// NewHost returns what decides which hooks of the places may run.
 func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
 	opts := &space.Options{
 		NoCommands: !s.Hooks.AllowCommands,
@@ -118,7 +118,7 @@ func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
 	return space.NewHost(opts)
 }
 
-// hookSwitch tells a word of hooks.disable that means all hooks, or none, from an id.
+// HookSwitch reports whether a word of hooks.disable is a switch for all hooks, and not an id, and what it switches.
 func HookSwitch(word string) (all, isSwitch bool) {
 	switch strings.ToLower(word) {
 	case "all", "1", "true", "yes":
@@ -130,19 +130,18 @@ func HookSwitch(word string) (all, isSwitch bool) {
 	}
 }
 
-// hookEnvironment is what hooks may be given of the environment: not the keys of
-// providers, whatever their variables are called.
+// hookEnvironment returns the variables that hooks may get: all but those with keys of providers.
 func (a *Assembler) hookEnvironment(s *config.Loaded) []string {
 	return slices.DeleteFunc(slices.Clone(a.environ()), holdsKey(s))
 }
 
+// OpenTrust opens the records of what the user has trusted.
 func OpenTrust(s *config.Loaded) *space.Trust {
 	return space.OpenTrust(filepath.Join(s.UserDir, "trust"))
 }
 
-// confineHook has the commands of projects and spaces run in the sandbox: they may write
-// in the project and to temporary files, and use the network if that was granted. What the
-// operator has runs as it is.
+// confineHook returns a function that runs the commands of projects and spaces in the sandbox. They may write to the
+// project and to temporary files, and use the network if that was granted. Commands of the operator are not confined.
 func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
 		box := a.sandbox(ctx, s)
@@ -167,8 +166,8 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 	}
 }
 
-// installPlaces installs the contents of the places into an agent, until the returned function is
-// called. Meanwhile changed files are loaded, and people are told what comes of it.
+// installPlaces installs the contents of the places into an agent, until stop is called. Until then it loads files that
+// change, and reports the outcome.
 func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.Agent, skills *skill.Catalog, subagents *subagent.Extension, declared *declaredAgents) (stop func() error, err error) {
 	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var leases []*space.Lease
@@ -208,7 +207,7 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 	return stop, nil
 }
 
-// tellNotes shows which hooks and servers do not run.
+// ReportNotes reports which hooks and servers do not run.
 func (a *Assembler) ReportNotes(notes []space.Note) {
 	for _, n := range notes {
 		a.remark(noteLine(n))

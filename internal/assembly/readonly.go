@@ -11,15 +11,15 @@ import (
 	"github.com/belay-run/belay/sandbox"
 )
 
-// readsOnly reports whether the sandbox keeps the project as it is: the command was judged
-// to change nothing, or the mode lets nothing be changed.
+// readsOnly reports whether the project is read-only in the sandbox: the command changes nothing, or the mode forbids
+// changes.
 func readsOnly(e *permit.Explanation) bool {
 	return e.Zone == permit.ZoneSafe || e.Mode.Ask == permit.ZoneSafe
 }
 
-// keepProject makes the project and its roots read-only in a policy. The project may lie
-// in a directory that can be written, such as the temporary one, and so it is protected too.
-// A sandbox that cannot protect does not get such a directory at all.
+// keepProject makes the project and its roots read-only in a policy. The project may be inside a writable directory,
+// such as the temporary one, so it is protected as well. If the sandbox cannot protect paths, that directory is not
+// writable at all.
 func (f *Floor) keepProject(p *sandbox.Policy) {
 	kept := Existing(append([]string{f.settings.Project}, f.settings.Permit.Roots...))
 	p.Write = slices.DeleteFunc(p.Write, func(dir string) bool {
@@ -30,7 +30,7 @@ func (f *Floor) keepProject(p *sandbox.Policy) {
 	p.Protect = append(p.Protect, kept...)
 }
 
-// direct is a path without links.
+// direct returns a path with links resolved.
 func direct(path string) string {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		return to
@@ -38,14 +38,14 @@ func direct(path string) string {
 	return path
 }
 
-// What confined commands may use if the settings do not say.
+// What a confined command may use if the settings do not say.
 const (
 	defaultMemory    = 4_000_000_000 // if the machine does not say how much it has
 	defaultProcesses = 4096
 	defaultCPUTime   = time.Hour // for each CPU
 )
 
-// boundsOf says how much of the machine a confined command may use.
+// boundsOf returns how much memory, how many processes and how much CPU time a confined command may use.
 func boundsOf(s *config.Loaded) sandbox.Bounds {
 	b := sandbox.Bounds{Memory: s.Sandbox.Memory, Processes: s.Sandbox.Processes, CPUTime: s.Sandbox.CPUTime, Settings: "sandbox."}
 	if b.Memory == 0 {

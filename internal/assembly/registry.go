@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// registeredHere are the spaces that are loaded in the project, each once.
+// registeredHere returns the spaces that are loaded in the project, each once.
 func registeredHere(s *config.Loaded) ([]Registered, error) {
 	all, err := ReadRegistry(s)
 	var here []Registered
@@ -29,8 +29,8 @@ func registeredHere(s *config.Loaded) ([]Registered, error) {
 	return here, err
 }
 
-// spacesHere are the spaces that are loaded in the project, as far as they can be read: what is
-// wrong with them is told by whoever begins an agent.
+// SpacesHere returns the spaces that are loaded in the project and can be read. Problems with the others are reported
+// when an agent is made.
 func SpacesHere(s *config.Loaded) []*space.Space {
 	list, _ := registeredHere(s)
 	var all []*space.Space
@@ -42,7 +42,7 @@ func SpacesHere(s *config.Loaded) []*space.Space {
 	return all
 }
 
-// registered is a space that is loaded with every agent.
+// A Registered is a space that every agent loads, or every agent of one project.
 type Registered struct {
 	Dir string `json:"dir"`
 	// ID is that of its manifest when it was loaded. Older files do not have it.
@@ -51,22 +51,24 @@ type Registered struct {
 	Project string `json:"project,omitempty"`
 }
 
+// In reports whether agents of a project load the space.
 func (r Registered) In(project string) bool {
 	return r.Project == "" || r.Project == project || r.Project == RealDir(project)
 }
 
-// gone reports whether its directory is there no more.
+// Gone reports whether the directory of the space no longer exists.
 func (r Registered) Gone() bool {
 	_, err := os.Stat(r.Dir)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// name is what people call it by.
+// name returns the id of the space, or else its directory.
 func (r Registered) name() string { return cmp.Or(r.ID, r.Dir) }
 
+// registryFile returns the file that lists the loaded spaces.
 func registryFile(s *config.Loaded) string { return filepath.Join(s.UserDir, "spaces.json") }
 
-// readRegistry reads which spaces are loaded.
+// ReadRegistry returns the loaded spaces.
 func ReadRegistry(s *config.Loaded) ([]Registered, error) {
 	if s.UserDir == "" {
 		return nil, nil
@@ -86,7 +88,7 @@ func ReadRegistry(s *config.Loaded) ([]Registered, error) {
 	return list, nil
 }
 
-// writeRegistry keeps which spaces are loaded.
+// WriteRegistry stores the loaded spaces.
 func WriteRegistry(s *config.Loaded, list []Registered) (err error) {
 	if s.UserDir == "" {
 		return errors.New("spaces: there is no directory for the user's settings: set HOME")

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// reloads shows what becomes of a place whose files change while an agent runs.
+// reloads reports what happens to a place whose files change while an agent runs.
 type reloads struct {
 	from     *Assembler
 	settings *config.Loaded
@@ -26,7 +26,7 @@ type reloads struct {
 	failed   bool         // the files on the disk cannot be loaded
 }
 
-// told is called after each attempt to load changed files. It goes to the log as well.
+// told is called after each attempt to load changed files. It reports the outcome, and logs it.
 func (r *reloads) told(err error) {
 	log := r.from.hookLogger(r.settings)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *reloads) told(err error) {
 	r.notes = notes
 }
 
-// unloadable says what is wrong with changed files, where, and what is in force meanwhile.
+// unloadable describes the mistakes in changed files, and what is in force until they are corrected.
 func (r *reloads) unloadable(err error) string {
 	problems := space.Problems(err)
 	if len(problems) == 0 {
@@ -64,7 +64,7 @@ func (r *reloads) unloadable(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// placeOf names a place for people.
+// placeOf returns words for a place.
 func placeOf(s *space.Space) string {
 	switch s.Origin.Kind {
 	case hook.OriginProject:
@@ -76,8 +76,8 @@ func placeOf(s *space.Space) string {
 	}
 }
 
-// watchSkills shows which skill files cannot be loaded any more, and which can be again, until ctx is
-// done. The agent itself reads changed files, before its turns. The problems in known were shown.
+// watchSkills reports skill files that can no longer be loaded, and those that can be loaded again, until ctx is done.
+// The agent itself loads changed files before its turns. The problems in known were reported before.
 func (a *Assembler) watchSkills(ctx context.Context, s *config.Loaded, catalog *skill.Catalog, known []skill.Problem) {
 	often := time.NewTicker(time.Second)
 	defer often.Stop()
@@ -91,12 +91,12 @@ func (a *Assembler) watchSkills(ctx context.Context, s *config.Loaded, catalog *
 	}
 }
 
-// unloaded are the problems of files that no skill was made of.
+// unloaded returns the problems of files that could not be loaded.
 func unloaded(catalog *skill.Catalog) []skill.Problem {
 	return slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool { return p.Kind != skill.NotLoaded })
 }
 
-// tellSkills shows how the problems of skills differ from those that are known, and returns them.
+// tellSkills reports how the problems of skills differ from the known ones, and returns them.
 func (a *Assembler) tellSkills(s *config.Loaded, known, now []skill.Problem) []skill.Problem {
 	in := func(list []skill.Problem, p skill.Problem) bool {
 		return slices.ContainsFunc(list, func(o skill.Problem) bool { return o.Error() == p.Error() })

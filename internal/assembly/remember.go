@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// What a turn was begun with is kept with it: whoever goes on with it needs no
-// flags, and a turn that was to change nothing changes nothing later.
+// The mode and the model of a turn are stored with it. It can then be resumed without flags, and a read-only turn stays
+// read-only.
 var (
 	TurnMode     = belay.PolicyFirst[string]("belay.mode")
 	turnModeFrom = belay.PolicyFirst[string]("belay.mode_from") // the kind of its source
@@ -34,9 +34,11 @@ func RememberTurn(s *config.Loaded, model string) hook.Subscription {
 	})
 }
 
+// firstOfAll is a priority before all others.
 const firstOfAll = -1 << 30
 
-// fullModelName names the model so that it is found from any directory.
+// FullModelName returns the name of the model to use. The path of a script is absolute, so that it is found from any
+// directory.
 func FullModelName(s *config.Loaded) string {
 	name, scripted := strings.CutPrefix(ModelName(s), "scripted/")
 	if !scripted {
@@ -49,9 +51,8 @@ func FullModelName(s *config.Loaded) string {
 	return "scripted/" + path
 }
 
-// modeOfTurn is the mode that a turn is taken in. A flag decides. Without one it
-// is what the turn was begun with; settings of today count where they are tighter,
-// unless it was a flag that the turn was begun with.
+// ModeOfTurn returns the mode for a turn. A flag decides. Without one it is the mode that the turn began with. Settings
+// that have changed since apply only if they are stricter, and only if the turn did not begin with a flag.
 func ModeOfTurn(s *config.Loaded, turn belay.PolicySettings) permit.Mode {
 	today, err := permit.ModeOf(s.Mode)
 	if err != nil {

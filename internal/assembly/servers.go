@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// readMCP reads the files of MCP servers that the command line names. Those of the machine,
-// the user, the project and of spaces are among the places.
+// ReadMCP reads the MCP files of the program. Those of the machine, the user, the project and the spaces are part of
+// the places.
 func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
 	var problems []error
 	named := make(map[string]bool)
@@ -38,8 +38,8 @@ func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.Fau
 	return servers, warnings, nil
 }
 
-// mcpServers are the servers of the places that are wanted, as far as they may run, and
-// those of the command line. Which do not run, notes tell.
+// MCPServers returns the servers of the wanted places that may run, and those of the program. The notes say which
+// servers may not run.
 func (a *Assembler) MCPServers(p *Places, wanted func(*space.Space) bool) ([]mcptool.Server, []space.Note, error) {
 	var all []mcptool.Server
 	var notes []space.Note
@@ -57,7 +57,7 @@ func (a *Assembler) MCPServers(p *Places, wanted func(*space.Space) bool) ([]mcp
 	return append(all, named...), notes, err
 }
 
-// openMCP starts MCP servers.
+// OpenMCP starts MCP servers.
 func (a *Assembler) OpenMCP(ctx context.Context, s *config.Loaded, servers []mcptool.Server, wait time.Duration) (*mcptool.Extension, error) {
 	e, err := mcptool.New(ctx, servers, &mcptool.Options{Dir: s.Project, Environ: a.environ(), Logger: a.logger(), Wait: wait, Transport: transportOf(s)})
 	if err != nil {
@@ -66,8 +66,8 @@ func (a *Assembler) OpenMCP(ctx context.Context, s *config.Loaded, servers []mcp
 	return e, nil
 }
 
-// useMCP gives an agent the servers of the operator. Those of the project and of spaces are
-// installed with the rest of them.
+// useMCP starts the MCP servers of the operator. Those of the project and of spaces are installed with the rest of
+// their places.
 func (a *Assembler) useMCP(ctx context.Context, w *Assembled) error {
 	servers, _, err := a.MCPServers(w.Places, ofOperator)
 	if err != nil {
@@ -80,10 +80,10 @@ func (a *Assembler) useMCP(ctx context.Context, w *Assembled) error {
 	return nil
 }
 
-// ofOperator reports whether a place is the machine's or the user's.
+// ofOperator reports whether a place belongs to the machine or the user.
 func ofOperator(s *space.Space) bool { return s.Origin.Kind == hook.OriginOperator }
 
-// tellServers says which servers are not ready, and which of their tools are left out.
+// tellServers reports which servers are not ready, and which of their tools are left out.
 func (a *Assembler) tellServers(e *mcptool.Extension) {
 	for _, status := range e.Servers() {
 		for _, line := range Shortcomings(&status) {
@@ -92,7 +92,7 @@ func (a *Assembler) tellServers(e *mcptool.Extension) {
 	}
 }
 
-// required fails if a server is not ready that must be.
+// required fails if a required server is not ready.
 func required(e *mcptool.Extension) error {
 	if err := e.Missing(); err != nil {
 		return &Error{Err: err, Hint: "see: belay mcp check; `required` is set in the file that declares it"}
@@ -100,7 +100,7 @@ func required(e *mcptool.Extension) error {
 	return nil
 }
 
-// shortcomings are what an agent does not have of a server, in words.
+// Shortcomings describes what an agent does not get from a server.
 func Shortcomings(s *mcptool.Status) []string {
 	var lines []string
 	if line := NotReady(s); line != "" {
@@ -115,7 +115,7 @@ func Shortcomings(s *mcptool.Status) []string {
 	return lines
 }
 
-// notReady says how a server is that has no tools to offer yet, or nothing.
+// NotReady describes a server that has no tools yet. It is empty if the server is ready or disabled.
 func NotReady(s *mcptool.Status) string {
 	switch {
 	case s.State == mcptool.StateReady, s.State == mcptool.StateDisabled:

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// shownPath returns a path as the reader of a listing would type it.
+// ShownPath returns a path as the reader of a listing would type it.
 func ShownPath(s *config.Loaded, file string) string {
 	for _, dir := range []string{s.Project, RealDir(s.Project)} {
 		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
@@ -22,7 +22,7 @@ func ShownPath(s *config.Loaded, file string) string {
 	return file
 }
 
-// realDir returns a directory with all links followed.
+// RealDir returns a directory with links resolved.
 func RealDir(dir string) string {
 	if actual, err := filepath.EvalSymlinks(dir); err == nil {
 		return actual
@@ -30,7 +30,7 @@ func RealDir(dir string) string {
 	return dir
 }
 
-// relativePath returns a path as seen from the project.
+// RelativePath returns a path as seen from the project.
 func RelativePath(s *config.Loaded, path string) string {
 	if rel, err := filepath.Rel(s.Project, path); err == nil && filepath.IsLocal(rel) {
 		return rel

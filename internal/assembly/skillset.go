@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// skillDirs are where skills are looked for, in rising precedence: the user's, and the
-// project's. Skills that a project has for another agent are skills too.
+// SkillDirs returns the directories with skills, in rising precedence: those of the user, then those of the project.
+// Skills that a project has for another agent are used too.
 func SkillDirs(s *config.Loaded) []string {
 	var dirs []string
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
@@ -30,8 +30,8 @@ func SkillDirs(s *config.Loaded) []string {
 	return dirs
 }
 
-// staysInside reports whether a directory of the project is in the project, with all
-// links followed: a stranger's checkout may have one that leads anywhere.
+// staysInside reports whether a directory of the project is inside the project, with links resolved. A checkout of a
+// stranger may have a link that leads anywhere.
 func staysInside(project, dir string) bool {
 	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func staysInside(project, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// openSkills reads the skills that there are.
+// OwnSkills reads the skills of the machine, the user and the project.
 func OwnSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	var sources []skill.Source
 	for _, dir := range SkillDirs(s) {
@@ -54,7 +54,7 @@ func OwnSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	return skill.NewCatalog(ctx, sources...)
 }
 
-// openAllSkills reads the skills of spaces too, which an agent that runs gets with its spaces.
+// AllSkills reads the skills of spaces as well. A running agent gets them with the rest of each space.
 func AllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	catalog := OwnSkills(ctx, s)
 	for _, one := range SpacesHere(s) {
@@ -65,8 +65,8 @@ func AllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	return catalog
 }
 
-// tellUnused tells of the skills that an agent here does not have, or not as it may seem:
-// what cannot be loaded, what another stands in front of, and whose name is a directive's.
+// tellUnused reports skills that the agent does not have, or that cannot be typed: files that cannot be loaded, skills
+// that another one replaces, and names that a directive has.
 func (a *Assembler) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
 	unused := slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool {
 		return p.Kind != skill.NotLoaded && p.Kind != skill.Shadowed
@@ -74,7 +74,7 @@ func (a *Assembler) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
 	a.ReportSkillProblems(s, append(unused, a.Clashes(catalog)...))
 }
 
-// clashes returns the skills that cannot be typed with a slash, because a directive has the same name.
+// Clashes returns the skills that cannot be typed with a slash, because a directive has the same name.
 func (a *Assembler) Clashes(catalog *skill.Catalog) []skill.Problem {
 	var taken []string
 	for _, d := range toolbox.Directives() {
@@ -94,7 +94,7 @@ func (a *Assembler) Clashes(catalog *skill.Catalog) []skill.Problem {
 	return found
 }
 
-// tellProblems tells people what is wrong with skills.
+// ReportSkillProblems reports problems of skills.
 func (a *Assembler) ReportSkillProblems(s *config.Loaded, problems []skill.Problem) {
 	for i := range problems {
 		p := problems[i]
@@ -103,6 +103,7 @@ func (a *Assembler) ReportSkillProblems(s *config.Loaded, problems []skill.Probl
 	}
 }
 
+// SkillNames returns the names of all skills.
 func SkillNames(c *skill.Catalog) []string {
 	var names []string
 	for _, s := range c.List() {

@@ -12,9 +12,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// openTools makes the tools that the settings name, in the project's directory.
-// Results that are too long are spilled into a directory that they can read. The
-// floor has commands confined.
+// openTools makes the stock tools that the settings name, for the project's directory. They may read long results in
+// the directory spill. The floor confines commands.
 func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []belay.Tool, closeTools func() error, err error) {
 	var roots []*os.Root
 	closeTools = func() error {
@@ -49,8 +48,8 @@ func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []bel
 	return tools, closeTools, nil
 }
 
-// shellProgram is what runs commands: bash if there is one, else sh. The floor is given
-// the same, because some texts mean one thing to bash and another to sh.
+// shellProgram returns the shell for commands: bash if there is one, else sh. The floor gets the same name, because
+// some text means one thing to bash and another to sh.
 func shellProgram() string {
 	if _, err := exec.LookPath("bash"); err == nil {
 		return "bash"
@@ -58,7 +57,7 @@ func shellProgram() string {
 	return "sh"
 }
 
-// unknownTools says which tools the settings name and there are not.
+// UnknownTools returns an error for each tool of the settings that does not exist.
 func UnknownTools(settings *config.Loaded, names []string) error {
 	names = append(slices.Clone(names), toolbox.AskUserTool) // which an extension brings
 	var problems []error
@@ -70,7 +69,7 @@ func UnknownTools(settings *config.Loaded, names []string) error {
 	return errors.Join(problems...)
 }
 
-// declaredTools are the tools of the toolbox, as models are told of them.
+// DeclaredTools returns the declarations of the stock tools.
 func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	root, err := os.OpenRoot(settings.Project)
 	if err != nil {
@@ -84,8 +83,7 @@ func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	return all, nil
 }
 
-// questions are the extension by which the model can ask the user, unless the settings
-// leave its tool out.
+// questions returns the extension that lets the model ask the user, unless the settings leave its tool out.
 func questions(s *config.Loaded) []belay.Extension {
 	if s.Tools != nil && !slices.Contains(s.Tools, toolbox.AskUserTool) {
 		return nil

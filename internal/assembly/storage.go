@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// openStore opens the store: in a file, which is made if there is none, or in a
-// database. What was settled of what a process left behind is told in a line.
+// OpenStore opens the store: a file, which is created if there is none, or a database. It reports what it recovered
+// from a process that ended without closing the store.
 func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Store, error) { //nolint:ireturn // which one it is, the settings say
 	if config.IsDSN(settings.Store) {
 		return a.OpenDatabase(ctx, settings, nil)
@@ -38,8 +38,8 @@ func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Sto
 	return store, nil
 }
 
-// unwritable adds to an error about a place that cannot be written what to do: sessions
-// can be kept elsewhere, and those that are there can be read in a copy.
+// unwritable adds advice to an error about a file that cannot be written: keep sessions elsewhere, and read a copy of
+// the existing ones.
 func unwritable(settings *config.Loaded, err error) error {
 	if !errors.Is(err, sqlite.ErrReadOnly) && !ReadOnlyPlace(err) {
 		return err
@@ -51,20 +51,20 @@ func unwritable(settings *config.Loaded, err error) error {
 	return &Error{Err: err, Hint: hint, Mistake: IsMistake(err)}
 }
 
-// readOnlyPlace reports whether an error says that a place cannot be written.
+// ReadOnlyPlace reports whether an error says that a file or a directory cannot be written.
 func ReadOnlyPlace(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// What a store is called that is no file: by another scheme than ours, or in the words
-// of libpq. Paths have been made absolute, and their slashes single, by then.
+// Names of stores that are not files: a URL with another scheme, and connection settings in the words of libpq. The
+// paths are absolute here, and double slashes are single.
 var (
 	schemed = regexp.MustCompile(`(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]`)
 	worded  = regexp.MustCompile(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
 )
 
-// checkStore refuses what is more likely a database than a file. What it says holds
-// nothing of it: there may be a password.
+// CheckStore refuses names that look like a database and not like a file. The error does not repeat the name, because
+// it may contain a password.
 func CheckStore(settings *config.Loaded) error {
 	if _, err := os.Stat(settings.Store); err == nil || config.IsDSN(settings.Store) {
 		return nil
@@ -79,8 +79,8 @@ func CheckStore(settings *config.Loaded) error {
 	return nil
 }
 
-// storeDir makes the project's own directory for the store. Any other must be
-// there: it is more likely a mistyped path than a wish.
+// StoreDir creates the project's own directory for the store. Any other directory must exist, because a wrong path is
+// more likely than a new one.
 func StoreDir(settings *config.Loaded) error {
 	if dir := filepath.Dir(settings.Store); dir == filepath.Join(settings.Project, ".belay") {
 		return MakeHome(dir)
@@ -88,7 +88,7 @@ func StoreDir(settings *config.Loaded) error {
 	return MissingStoreDir(settings)
 }
 
-// missingStoreDir says that the directory of a store is not there, if it must be.
+// MissingStoreDir returns an error if the directory of the store must exist and does not.
 func MissingStoreDir(settings *config.Loaded) error {
 	dir := filepath.Dir(settings.Store)
 	if config.IsDSN(settings.Store) || dir == filepath.Join(settings.Project, ".belay") {
@@ -100,11 +100,12 @@ func MissingStoreDir(settings *config.Loaded) error {
 	return nil // what is wrong with it shows when the store is opened
 }
 
-// keptOut keeps what was said out of version control, and lets in what a team shares.
+// keptOut is the .gitignore of the project's directory. It keeps conversations out of version control, and lets in what
+// a team shares.
 const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
 
-// makeHome makes the directory of a store. Unless somebody has decided otherwise, it
-// keeps itself out of version control: it holds what was said.
+// MakeHome creates the directory of a store. If it has no .gitignore, it gets one that keeps conversations out of
+// version control.
 func MakeHome(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a place for the store: %w", err)
@@ -120,7 +121,7 @@ func MakeHome(dir string) error {
 	return nil
 }
 
-// recovered says in a line what was settled, or nothing.
+// recovered says in one line what was recovered, or nothing.
 func recovered(r sqlite.Recovery) string {
 	var parts []string
 	if len(r.Sessions) > 0 {

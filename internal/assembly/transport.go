@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/internal/netguard"
 )
 
-// transportOf carries the requests of webhooks and to MCP servers as the settings say, or is
-// nil if they say nothing.
+// transportOf returns the transport for webhooks and MCP servers that the settings describe, or nil if they say
+// nothing.
 func transportOf(s *config.Loaded) http.RoundTripper {
 	if len(s.Network.PrivateHosts) == 0 && !s.Network.Proxy {
 		return nil

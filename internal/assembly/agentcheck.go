@@ -86,7 +86,7 @@ func (c *agentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	own, err := permit.ModeOf(d.Mode)
 	general, other := permit.ModeOf(c.settings.Mode)
 	if d.Mode != "" && err == nil && other == nil && own.Tighter(general) != own {
-		wrongf("mode: %s lets it do more than %s does, which the settings say: an agent's mode only tightens, so %s holds", own.Name, general.Name, own.Tighter(general).Name)
+		wrongf("mode: %s allows more than %s, the mode of the settings: an agent's mode can only be stricter, so %s is used", own.Name, general.Name, own.Tighter(general).Name)
 	}
 	return found
 }
@@ -118,10 +118,10 @@ var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "
 func adapt(d *subagent.Declaration) []string {
 	var said []string
 	if len(d.Ignored) > 0 {
-		said = append(said, strings.Join(d.Ignored, ", ")+": they say nothing here")
+		said = append(said, strings.Join(d.Ignored, ", ")+": they have no effect here")
 	}
 	if slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, d.Model) {
-		said = append(said, fmt.Sprintf("model: %s is a name of Claude Code: the model of the main agent is asked", d.Model))
+		said = append(said, fmt.Sprintf("model: %s is a name of Claude Code: the model of the main agent is used", d.Model))
 		d.Model = ""
 	}
 	if d.Tools == nil {
@@ -132,7 +132,7 @@ func adapt(d *subagent.Declaration) []string {
 		ours, known := ForeignNames[strings.ToLower(name)]
 		switch {
 		case slices.Contains(absent, strings.ToLower(name)):
-			said = append(said, fmt.Sprintf("tools: %s is not here: it does without", name))
+			said = append(said, fmt.Sprintf("tools: there is no %s here: the agent works without it", name))
 			continue
 		case !known:
 			ours = name
@@ -178,6 +178,6 @@ func HooksUnread(d *subagent.Declaration) *subagent.Problem {
 		return nil
 	}
 	return &subagent.Problem{Path: d.Path, Line: d.Hooks.Line, Message: fmt.Sprintf(
-		"hooks: %s of agent %q would not run, so the agent is not used: a project's agents have hooks in .belay/agents alone: move the file there, or take its hooks out",
+		"hooks: %s of agent %q would not run, so the agent is not used: in a project, only agents in .belay/agents can have hooks: move the file there, or remove its hooks",
 		visible.Counted(len(d.Hooks.List), "hook"), d.Name)}
 }

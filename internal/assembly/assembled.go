@@ -101,7 +101,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	w.OnClose(closeTools)
 	w.Tools, w.Skills = tools, OwnSkills(ctx, s)
 	if w.Places = a.OpenPlaces(ctx, s); w.Places.Err != nil {
-		return mistake("hooks, spaces or agents have mistakes, and what cannot be read may be a gate:\n%w", w.Places.Err)
+		return mistake("hooks, spaces or agents have mistakes, and one that cannot be read may be a gate:\n%w", w.Places.Err)
 	}
 	a.ReportUnheeded(s, w.Places)
 	if err := a.useMCP(ctx, w); err != nil {
@@ -209,7 +209,7 @@ func (a *Assembler) warnUnpriced(w *Assembled, model belay.Model) {
 	if where := w.Settings.From(path); where.Kind != "default" {
 		from += " (" + where.String() + ")"
 	}
-	a.warn(fmt.Sprintf("%s: there is no price for %s, so it bounds nothing unless its answers say what they cost: set price under providers in %s, or bound tokens with budget.turn_tokens", from, ModelName(w.Settings), userFile(w.Settings)))
+	a.warn(fmt.Sprintf("%s: there is no price for %s, so the budget has no effect unless the provider reports costs: set price under providers in %s, or limit tokens with budget.turn_tokens", from, ModelName(w.Settings), userFile(w.Settings)))
 }
 
 // tighter returns the smaller of two limits. Zero means no limit.

@@ -93,7 +93,7 @@ func (m *calledModel) advised(err error) error {
 	case strings.Contains(said, "model"):
 		advised.Err = fmt.Errorf("%w; `belay models %s --check` lists the models that it has", failure.Err, m.at.Name)
 	case m.at.Kind == config.KindOpenAI && m.at.Default == "": // it is not OpenAI's own address
-		advised.Err = fmt.Errorf("%w; a server that does not know the Responses API has kind: openai-chat under providers.%s in the user's %s", failure.Err, m.at.Name, config.Name)
+		advised.Err = fmt.Errorf("%w; if the server does not have the Responses API, set kind: openai-chat under providers.%s in the user's %s", failure.Err, m.at.Name, config.Name)
 	default:
 		advised.Err = fmt.Errorf("%w; is %s its address? `belay models %s --check` asks it", failure.Err, m.at.URL, m.at.Name)
 	}
@@ -103,7 +103,7 @@ func (m *calledModel) advised(err error) error {
 // paidWith says which key was sent.
 func (m *calledModel) paidWith() string {
 	if m.key == "" {
-		return fmt.Sprintf("no key was sent: say key_env or key_file under providers.%s in the user's %s", m.at.Name, config.Name)
+		return fmt.Sprintf("no key was sent: set key_env or key_file under providers.%s in the user's %s", m.at.Name, config.Name)
 	}
 	return fmt.Sprintf("the key was %s from %s", m.key, m.keyFrom)
 }
@@ -124,7 +124,7 @@ func (m *calledModel) Reach(ctx context.Context) error {
 	failure, said := errors.AsType[*belay.ModelError](err)
 	switch {
 	case err == nil && !m.isAmong(names):
-		return fmt.Errorf("%s, at %s, has no model %q%s: `belay models %s --check` lists those that it has; one that it does not list is named under providers.%s.models in the user's %s",
+		return fmt.Errorf("%s, at %s, has no model %q%s: `belay models %s --check` lists its models; if it has the model and does not list it, add it under providers.%s.models in the user's %s",
 			m.at.Name, m.at.URL, m.model, near.Hint(m.model, names), m.at.Name, m.at.Name, config.Name)
 	case err == nil:
 		return nil
@@ -135,9 +135,9 @@ func (m *calledModel) Reach(ctx context.Context) error {
 	case !Answered(failure):
 		return fmt.Errorf("%s does not answer at %s: %s", m.at.Name, m.at.URL, FailureReason(failure))
 	case failure.Kind == belay.ModelAuth && m.key == "":
-		return fmt.Errorf("%s, at %s, wants a key: say key_env or key_file under providers.%s in the user's %s", m.at.Name, m.at.URL, m.at.Name, config.Name)
+		return fmt.Errorf("%s, at %s, needs a key: set key_env or key_file under providers.%s in the user's %s", m.at.Name, m.at.URL, m.at.Name, config.Name)
 	case failure.Kind == belay.ModelAuth:
-		return fmt.Errorf("%s does not take the key %s from %s: %s", m.at.Name, m.key, m.keyFrom, FailureReason(failure))
+		return fmt.Errorf("%s refuses the key %s from %s: %s", m.at.Name, m.key, m.keyFrom, FailureReason(failure))
 	default:
 		return nil // it answers, and lists nothing
 	}

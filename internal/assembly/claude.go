@@ -26,7 +26,7 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 	}
 	for _, file := range claudeSettings(s) {
 		if keys, _ := claudeKeys(file); len(keys) > 0 {
-			odd = append(odd, fmt.Sprintf("%s: the %s in it are for Claude Code, and do not hold here: write hooks into .belay/hooks (`belay hooks new ID`) and rules into permit.rules of belay.yaml; see %s",
+			odd = append(odd, fmt.Sprintf("%s: its %s are for Claude Code, and have no effect here: write hooks into .belay/hooks (`belay hooks new ID`) and rules into permit.rules of belay.yaml; see %s",
 				ShownPath(s, file), strings.Join(keys, " and "), otherAgent))
 		}
 	}
@@ -92,11 +92,11 @@ func Unused(s *config.Loaded) []string {
 	odd := adapted(s)
 	for _, file := range claudeSettings(s) {
 		if _, allows := claudeKeys(file); allows {
-			odd = append(odd, fmt.Sprintf("%s: what its permissions allow is not allowed here by that: write rules into permit.rules of your own belay.yaml; see %s", ShownPath(s, file), otherAgent))
+			odd = append(odd, fmt.Sprintf("%s: its permissions have no effect here: write rules into permit.rules of your own belay.yaml; see %s", ShownPath(s, file), otherAgent))
 		}
 	}
 	if info, err := os.Stat(filepath.Join(s.Project, "CLAUDE.md")); err == nil && info.Mode().IsRegular() {
-		odd = append(odd, "CLAUDE.md: it is not read: what the agent is to know goes into instructions of belay.yaml; see "+otherAgent)
+		odd = append(odd, "CLAUDE.md: it is not read: put what the agent should know into instructions of belay.yaml; see "+otherAgent)
 	}
 	commands := 0
 	_ = filepath.WalkDir(filepath.Join(s.Project, ".claude", "commands"), func(path string, e fs.DirEntry, err error) error {

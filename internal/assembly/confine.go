@@ -77,7 +77,7 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 	run.Env = append(append(run.Env, cacheVariables(cache)...), stores...)
 	run.Note = "it ran in a sandbox: only the project and temporary files can be changed"
 	if readsOnly(e) {
-		run.Note = "it ran in a sandbox: the project is read-only there, because the command was understood to read only; temporary files can be changed"
+		run.Note = "it ran in a sandbox: the project is read-only there, because the command only reads; temporary files can be changed"
 	}
 	if !policy.Network {
 		run.Note += ", and there is no network"

@@ -30,7 +30,7 @@ func TestChosenModel(t *testing.T) {
 		{"then OpenRouter", "", every[:1], "openrouter/anthropic/claude-sonnet-4.5", ""},
 		{"then other accounts", "providers: {second: {kind: openai, key_env: SECOND_KEY}}\n", []string{"SECOND_KEY=k"}, "second/gpt-5.2", ""},
 		{"one whose address is another has no default", "providers: {anthropic: {url: \"http://127.0.0.1:1\", key_env: ANTHROPIC_API_KEY}}\n", every, "openai/gpt-5.2", ""},
-		{"a key of white space is none", "", []string{"ANTHROPIC_API_KEY= "}, "", "there is no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY"},
+		{"a key of white space is none", "", []string{"ANTHROPIC_API_KEY= "}, "", "there is no model: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY"},
 		{"a server alone does not say which model", "providers: {ollama: {window: 8192}}\n", nil, "", "set BELAY_MODEL=ollama/NAME"},
 		{"a key file that cannot be read is an error", "providers: {openai: {key_file: nowhere}}\n", nil, "", "belay.yaml:1: open "},
 	} {
@@ -68,7 +68,7 @@ providers:
 		}
 	}
 	for name, want := range map[string]string{
-		"openai/gpt-5.2":     "there is no key for openai: set OPENAI_API_KEY, or say in the user's /",
+		"openai/gpt-5.2":     "there is no key for openai: set OPENAI_API_KEY, or name the file with the key in the user's /",
 		"gemini/m":           "set GOOGLE_API_KEY or GEMINI_API_KEY",
 		"opnai/gpt-5.2":      `"opnai" is no provider of models (did you mean "openai"?)`,
 		"claude-sonnet-4-5":  `did you mean "anthropic/claude-sonnet-4-5"`,

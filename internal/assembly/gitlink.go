@@ -80,7 +80,7 @@ func (r *repository) settle() string {
 	if len(held) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("it made git look for settings, which say what git runs, in another place: %s got the ending %s; tell the user", strings.Join(held, ", "), heldSuffix)
+	return fmt.Sprintf("it made git read its settings, which name programs to run, from another place: %s now ends in %s; tell the user", strings.Join(held, ", "), heldSuffix)
 }
 
 // exists reports whether a path exists.

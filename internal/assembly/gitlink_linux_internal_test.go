@@ -49,7 +49,7 @@ git add sub && git -C sub config core.fsmonitor 'touch PWNED;false'`, "sub/.git"
 			r.git(t, "add", "a.txt", "old")
 			r.git(t, "commit", "-qm", "a")
 			_, result := r.run("./x.sh")
-			if test.held != "" && !strings.Contains(result.Text, test.held+" got the ending") {
+			if test.held != "" && !strings.Contains(result.Text, test.held+" now ends in") {
 				t.Errorf("the model is told %q", result.Text)
 			}
 			r.git(t, "status", "-s")

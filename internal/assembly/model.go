@@ -15,7 +15,7 @@ import (
 )
 
 // noModel is the message for a user who has neither a key nor a model.
-const noModel = "there is no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or have a local server and name its model, with BELAY_MODEL=ollama/NAME or `belay run --model ollama/NAME`; or try `belay demo`, which needs neither"
+const noModel = "there is no model: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or start a local server and name its model, with BELAY_MODEL=ollama/NAME or `belay run --model ollama/NAME`; or try `belay demo`, which needs neither"
 
 // OpenModel returns the model that the settings name, or else the default model of the first provider with a key.
 func OpenModel(settings *config.Loaded) (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
@@ -61,7 +61,7 @@ type NoKeyError struct {
 
 func (e *NoKeyError) Error() string {
 	p := e.provider
-	return fmt.Sprintf("there is no key for %s: set %s, or say in %s, under providers, which key_file of %s holds it", p.Name, strings.Join(p.KeyEnv, " or "), userFile(e.settings), p.Name)
+	return fmt.Sprintf("there is no key for %s: set %s, or name the file with the key in %s, under providers: key_file of %s", p.Name, strings.Join(p.KeyEnv, " or "), userFile(e.settings), p.Name)
 }
 
 // userFile returns words for the user's settings file, with its path.

@@ -42,7 +42,7 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	if dir := ProjectPlace(s); staysInside(s.Project, dir) {
 		p.load(dir, hook.OriginProject)
 	} else {
-		p.Err = fmt.Errorf("%s: it leads out of the project, so its hooks are not there: put them into the project", dir)
+		p.Err = fmt.Errorf("%s: it is a link out of the project, so its hooks are not loaded: put them into the project", dir)
 	}
 	registered, err := registeredHere(s)
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	}
 	for _, r := range registered {
 		if r.Gone() {
-			p.Err = errors.Join(p.Err, fmt.Errorf("space %s: %s is gone, and it may have had a gate: put it back, or run `belay space unload %s`", r.name(), r.Dir, r.name()))
+			p.Err = errors.Join(p.Err, fmt.Errorf("space %s: %s no longer exists, and it may have had a gate: put it back, or run `belay space unload %s`", r.name(), r.Dir, r.name()))
 			continue
 		}
 		p.load(r.Dir, hook.OriginSpace)
@@ -147,7 +147,7 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 		box := a.sandbox(ctx, s)
 		if box == nil {
 			if s.Sandbox.Mode == config.SandboxRequire {
-				return fmt.Errorf("%s wants commands confined, and this machine has no sandbox", s.From("sandbox.mode"))
+				return fmt.Errorf("%s requires a sandbox for commands, and this machine has none", s.From("sandbox.mode"))
 			}
 			return nil
 		}
@@ -221,7 +221,7 @@ func noteLine(n space.Note) string {
 	case n.Closed:
 		what = "is closed"
 	case n.Limited:
-		what = "may not say all"
+		what = "is limited"
 	}
 	kind := "hook"
 	if n.Phase == "" {

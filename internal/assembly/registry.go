@@ -83,7 +83,7 @@ func ReadRegistry(s *config.Loaded) ([]Registered, error) {
 	}
 	var list []Registered
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: it is damaged, so nobody knows which spaces there are: mend it, or remove it and load them again: %w", file, err)
+		return nil, fmt.Errorf("%s: the list of spaces is damaged: correct it, or remove it and load the spaces again: %w", file, err)
 	}
 	return list, nil
 }

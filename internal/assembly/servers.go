@@ -110,7 +110,7 @@ func Shortcomings(s *mcptool.Status) []string {
 		lines = append(lines, fmt.Sprintf("mcp server %s: left out: %s", visible.OneLine(s.Server.Name), visible.OneLine(left.Error())))
 	}
 	for _, pattern := range s.Unmatched {
-		lines = append(lines, fmt.Sprintf("mcp server %s: tools: it has none that %q matches", visible.OneLine(s.Server.Name), pattern))
+		lines = append(lines, fmt.Sprintf("mcp server %s: tools: none of its tools matches %q", visible.OneLine(s.Server.Name), pattern))
 	}
 	return lines
 }
@@ -123,6 +123,6 @@ func NotReady(s *mcptool.Status) string {
 	case s.Err != nil:
 		return fmt.Sprintf("mcp server %s is not available: %s", visible.OneLine(s.Server.Name), visible.OneLine(s.Err.Error()))
 	default:
-		return fmt.Sprintf("mcp server %s is still starting: its tools come when it is ready", visible.OneLine(s.Server.Name))
+		return fmt.Sprintf("mcp server %s is still starting: its tools are added when it is ready", visible.OneLine(s.Server.Name))
 	}
 }

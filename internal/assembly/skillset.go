@@ -86,7 +86,7 @@ func (a *Assembler) Clashes(catalog *skill.Catalog) []skill.Problem {
 			if s.Name == name && !s.ModelOnly && !slices.ContainsFunc(found, func(p skill.Problem) bool { return p.Skill == s.Name }) {
 				found = append(found, skill.Problem{
 					Kind: skill.Shadowed, Path: s.Path, Skill: s.Name,
-					Message: fmt.Sprintf("/%s is a directive, so that the skill cannot be named as /%s: give it another name", name, name),
+					Message: fmt.Sprintf("/%s is a directive, so the skill cannot be typed as /%s: give it another name", name, name),
 				})
 			}
 		}

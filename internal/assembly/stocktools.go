@@ -26,7 +26,7 @@ func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []bel
 	for _, dir := range append([]string{settings.Project, spill}, Existing(settings.Permit.Roots)...) {
 		root, err := os.OpenRoot(dir)
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("open what the tools work on: %w", err), closeTools())
+			return nil, nil, errors.Join(fmt.Errorf("open the directories of the tools: %w", err), closeTools())
 		}
 		roots = append(roots, root)
 	}

@@ -44,9 +44,9 @@ func unwritable(settings *config.Loaded, err error) error {
 	if !errors.Is(err, sqlite.ErrReadOnly) && !ReadOnlyPlace(err) {
 		return err
 	}
-	hint := "keep sessions elsewhere: --store FILE, in a place that you may write"
+	hint := "keep sessions elsewhere: --store FILE, in a directory that you may write to"
 	if _, missing := os.Stat(settings.Store); missing == nil {
-		hint = "looking at it needs to write beside it: copy " + settings.Store + " (with its -wal, if there is one) to where you may write, and name the copy with --store FILE"
+		hint = "reading it needs to write beside it: copy " + settings.Store + " (with its -wal, if there is one) to a directory that you may write to, and name the copy with --store FILE"
 	}
 	return &Error{Err: err, Hint: hint, Mistake: IsMistake(err)}
 }
@@ -74,7 +74,7 @@ func CheckStore(settings *config.Loaded) error {
 		return mistake("%s: there is no store of kind %s: %s", settings.From("store"), found[1], how)
 	}
 	if worded.MatchString(settings.Store) {
-		return mistake("%s: these are words for a database, and no file: %s", settings.From("store"), how)
+		return mistake("%s: these are connection settings of a database, not a file: %s", settings.From("store"), how)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func MakeHome(dir string) error {
 func recovered(r sqlite.Recovery) string {
 	var parts []string
 	if len(r.Sessions) > 0 {
-		parts = append(parts, visible.Counted(len(r.Sessions), "session")+" let go")
+		parts = append(parts, visible.Counted(len(r.Sessions), "session")+" released")
 	}
 	if len(r.Runs) > 0 {
 		parts = append(parts, visible.Counted(len(r.Runs), "record")+" marked interrupted")
@@ -133,7 +133,7 @@ func recovered(r sqlite.Recovery) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	line := "recovered what a process left that is gone: " + strings.Join(parts, ", ")
+	line := "recovered from a process that ended unexpectedly: " + strings.Join(parts, ", ")
 	if len(r.Open) > 0 {
 		line += "; a turn was under way in " + strings.Join(r.Open, ", ") + ": belay resume " + r.Open[0]
 	}

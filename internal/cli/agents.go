@@ -13,8 +13,8 @@ import (
 func (a *app) agentsCommand() *cobra.Command {
 	agents := parent(&cobra.Command{
 		Use:   "agents",
-		Short: "List the agents that are declared in files, and have one do a task",
-		Long: "An agent is declared in a file, in the directory agents of the user's settings or in .belay/agents of the project: as\nYAML, JSON or Markdown with name, description, model, prompt, tools, skills, mode and budget. Other agents hand tasks to\n" +
+		Short: "List the agents that are declared in files, and run one",
+		Long: "An agent is declared in a file, in the directory agents of the user's settings or in .belay/agents of the project: as\nYAML, JSON or Markdown with name, description, model, prompt, tools, skills, mode and budget. Other agents delegate tasks to\n" +
 			"it with the tool invoke_subagent.",
 		Example: `  belay agents list
   belay agents run reviewer "look at the last commit"`,
@@ -53,7 +53,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the agents that are declared",
-		Long:    "Lists the agents that are declared, those of loaded spaces too, and what is wrong with the files of others.",
+		Long:    "Lists the declared agents, including those of loaded spaces, and the mistakes in their files.",
 		Example: "  belay agents list",
 		Args:    arguments(0, 0, "agents list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -107,8 +107,8 @@ func (a *app) runAgentCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:     `run NAME "PROMPT"`,
-		Short:   "Have a declared agent do a task",
-		Long:    "Takes a turn of an agent that is declared in a file, as `belay run` does of the agent that the settings describe.",
+		Short:   "Run a declared agent",
+		Long:    "Runs a turn of an agent that is declared in a file, as `belay run` does with the agent that the settings describe.",
 		Example: `  belay agents run reviewer "look at the last commit"`,
 		Args:    arguments(2, 2, "name the agent, and give the task as one argument, in quotes"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -14,9 +14,9 @@ func TestDecidingSaysWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	const (
 		resume = "go on:   belay resume s\n"
-		asker  = "the process that asks goes on with the turn; see: belay watch s\n"
-		serves = "a worker goes on with the turn; see: belay watch s\n"
-		either = "a worker goes on with the turn if it was submitted; see: belay watch s\nif not, go on:   belay resume s\n"
+		asker  = "the process that asks continues the turn; see: belay watch s\n"
+		serves = "a worker continues the turn; see: belay watch s\n"
+		either = "a worker continues the turn if it was submitted; see: belay watch s\nif not, go on:   belay resume s\n"
 	)
 	due := func(session string) []belay.DueTurn {
 		return []belay.DueTurn{{Session: session, Agent: assembly.MainAgent}}

@@ -101,8 +101,8 @@ func TestModelsAreCheckedBeforeTheyAreKept(t *testing.T) {
 		{"one that is near", "ollama/qwen4", `has no model "qwen4"`},
 		{"another size of one", "ollama/llama3.3:8b", `has no model "llama3.3:8b"`},
 		{"a server that is not there", "gone/any", "gone does not answer at http://127.0.0.1:1: nothing listens at 127.0.0.1:1: is the server started?"},
-		{"a key that is wanted", "locked/any", "wants a key: say key_env or key_file under providers.locked"},
-		{"a key that is refused", "wrong/any", "wrong does not take the key sk-…cdef from WORK_LOGIN: "},
+		{"a key that is wanted", "locked/any", "needs a key: set key_env or key_file under providers.locked"},
+		{"a key that is refused", "wrong/any", "wrong refuses the key sk-…cdef from WORK_LOGIN: "},
 	} {
 		code := d.run("run", d.model(), "/model "+test.model)
 		if test.problem == "" && code != exitOK || test.problem != "" && (code == exitOK || !strings.Contains(d.err.String(), test.problem)) {
@@ -125,7 +125,7 @@ func TestFailuresAdvise(t *testing.T) {
 		{"a model that there is not", config.KindChat, `{"error":{"message":"model \"m\" not found, try pulling it first"}}`, 404, "; `belay models work --check` lists the models that it has"},
 		{"one that OpenRouter does not have", config.KindChat, `{"error":{"message":"m is not a valid model ID"}}`, 400, "; `belay models work --check` lists the models that it has"},
 		{"one that Claude does not have", config.KindAnthropic, `{"type":"error","error":{"type":"not_found_error","message":"model: m"}}`, 404, "; `belay models work --check` lists the models that it has"},
-		{"a server that does not know Responses", config.KindOpenAI, `404 page not found`, 404, "; a server that does not know the Responses API has kind: openai-chat under providers.work in the user's belay.yaml"},
+		{"a server that does not know Responses", config.KindOpenAI, `404 page not found`, 404, "; if the server does not have the Responses API, set kind: openai-chat under providers.work in the user's belay.yaml"},
 		{"an address where nothing is", config.KindChat, `404 page not found`, 404, "; is http://127.0.0.1:"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

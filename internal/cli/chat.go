@@ -18,19 +18,19 @@ func (a *app) chatCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the agent in the terminal",
-		Long: `Opens a conversation: text is streamed and laid out, calls and hooks show as lines, approvals are asked where they
-come up. Without a flag it is a new session; what was typed before can be called up again.`,
+		Long: `Opens a conversation: text is streamed and formatted, calls and hooks show as lines, and approvals are asked where they
+come up. Without a flag it is a new session. The arrow keys bring back what you typed before.`,
 		Example: `  belay chat
   belay chat --continue
   belay chat --session 20261115-k3f9x --mode strict`,
-		Args: arguments(0, 0, "chat takes flags only: type the task when it has begun"),
+		Args: arguments(0, 0, "chat takes flags only: type the task after it has started"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return chatError(a.chat(cmd, &o))
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.goOn, "continue", "c", false, "go on with the last session")
-	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
 	o.settingFlags(cmd)
 	exclusive(cmd, "continue", "session", "as")

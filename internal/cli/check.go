@@ -22,11 +22,11 @@ import (
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Look for mistakes in everything that would be loaded, without running anything",
-		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and tells every mistake with file
+		Short: "Check everything that would be loaded, without running anything",
+		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and prints every mistake with file
 and line, as ` + "`belay run`, `belay agents list` and `belay skills check`" + ` would find it. Nothing runs. Hooks that would not run
-because nobody trusts them yet are no mistake, and are told; so are names of tools that hooks have and there are not, programs
-and keys that are not on this machine, and what .claude has for another agent and cannot be used here.`,
+because nobody has trusted them yet are warnings, not mistakes. So are tool names in hooks that match no tool, programs
+and keys that are missing on this machine, and files in .claude that cannot be used here.`,
 		Example: "  belay check",
 		Args:    arguments(0, 0, "check takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -242,7 +242,7 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "config [KEY]",
 		Short: "Show the settings that are in force, and where each is from",
 		Long: `Shows the settings that are in force and where each is from: the machine's file, the user's, the project's, a variable or a
-flag. Those that nobody set are shown with --all.`,
+flag. --all also shows the defaults.`,
 		Example: `  belay config
   belay config mode
   belay config --all`,
@@ -259,7 +259,7 @@ flag. Those that nobody set are shown with --all.`,
 			return a.showConfig(settings, args, all, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "show those that nobody set too")
+	cmd.Flags().BoolVar(&all, "all", false, "show the defaults too")
 	jsonFlag(cmd, &asJSON, "print one JSON object for each setting")
 	return cmd
 }
@@ -305,7 +305,7 @@ func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) erro
 		out.add(line, path, visible.All(short(oneLine(text), 60)), line.From.String())
 	}
 	if out.rows() == 0 && !asJSON {
-		fmt.Fprintln(a.out, "nothing is set: `belay config --all` shows what holds then")
+		fmt.Fprintln(a.out, "nothing is set: `belay config --all` shows the defaults")
 		return nil
 	}
 	return out.end("")

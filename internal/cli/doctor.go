@@ -65,9 +65,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what is here: keys, settings, store, sandbox; and say what is missing",
-		Long: `Looks at the keys and the model, the settings in force and where they came from, the store and whether it is sound,
-the floor and the sandbox, and what else is of use. Says for each what is missing how to get it. Exit code 0: a task could be run.`,
+		Short: "Check keys, settings, store and sandbox, and say what is missing",
+		Long: `Checks the keys and the model, the settings in force and their sources, the store and its integrity,
+the floor and the sandbox, and other useful programs. Says how to get what is missing. Exit code 0: a task can be run.`,
 		Example: `  belay doctor
   belay doctor --json | jq '.findings[] | select(.status != "ok")'`,
 		Args: arguments(0, 0, "doctor takes none"),
@@ -168,7 +168,7 @@ func modelFinding(ctx context.Context, s *config.Loaded) finding {
 
 // providersFinding says which providers could be asked. It asks none of them.
 func providersFinding(s *config.Loaded) finding {
-	f := finding{Name: "providers", Status: found, Remedy: "`belay models` lists their models, `belay models --check` asks whether they are there"}
+	f := finding{Name: "providers", Status: found, Remedy: "`belay models` lists their models, `belay models --check` checks whether they answer"}
 	offers, err := listOffers(s, nil)
 	if err != nil {
 		f.Status, f.Detail = broken, err.Error()
@@ -265,12 +265,12 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 		f.Essential = mode == config.SandboxRequire
 	}
 	if mode == config.SandboxOff {
-		f.Status, f.Detail = note, fmt.Sprintf("off (%s): commands of the shell are not confined, and one zone higher", settings.From("sandbox.mode"))
+		f.Status, f.Detail = note, fmt.Sprintf("off (%s): shell commands are not confined, and one zone higher", settings.From("sandbox.mode"))
 		return f
 	}
 	d := a.assembler().MachineSandbox(ctx).Describe()
 	if d.Kind != sandbox.None {
-		f.Detail = fmt.Sprintf("%s (%s): commands of the shell are confined", d.Kind, d.Means)
+		f.Detail = fmt.Sprintf("%s (%s): shell commands are confined", d.Kind, d.Means)
 		var lacks []string
 		for _, limit := range d.Lacks {
 			lacks = append(lacks, limit.Text())
@@ -280,9 +280,9 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 		}
 		return f
 	}
-	f.Status, f.Detail = note, "none: commands of the shell are not confined, and one zone higher"
+	f.Status, f.Detail = note, "none: shell commands are not confined, and one zone higher"
 	if f.Essential {
-		f.Status, f.Detail = missing, fmt.Sprintf("none, and %s wants one: commands of the shell are refused", settings.From("sandbox.mode"))
+		f.Status, f.Detail = missing, fmt.Sprintf("none, and %s requires one: shell commands are refused", settings.From("sandbox.mode"))
 	}
 	f.Remedy = "there is none for " + runtime.GOOS
 	if runtime.GOOS == "linux" {
@@ -308,7 +308,7 @@ func floorFinding(s *config.Loaded) finding {
 		for _, dir := range dirs {
 			if len(assembly.Existing([]string{dir})) == 0 {
 				f.Status = note
-				f.Detail += fmt.Sprintf("; %s is not there and left out (%s)", dir, s.From(list))
+				f.Detail += fmt.Sprintf("; %s does not exist and is left out (%s)", dir, s.From(list))
 			}
 		}
 	}
@@ -336,7 +336,7 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	places := a.assembler().OpenPlaces(ctx, s)
 	_, _, err := a.assembler().ReadMCP()
 	if err := errors.Join(places.Err, err); err != nil {
-		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` tells all of it, with file and line"
+		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` prints all of it, with file and line"
 		return f
 	}
 	hooks := 0
@@ -346,7 +346,7 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 			hooks += len(p.AgentHooks(d.Name))
 		}
 	}
-	f.Detail = visible.Counted(hooks, "declared hook") + "; `belay hooks list` tells which run"
+	f.Detail = visible.Counted(hooks, "declared hook") + "; `belay hooks list` shows which run"
 	return f
 }
 
@@ -496,7 +496,7 @@ func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err erro
 		return err
 	}
 	if len(health.Problems) > 0 {
-		return fmt.Errorf("it is damaged: %s; `belay store check` tells more", health.Problems[0])
+		return fmt.Errorf("it is damaged: %s; `belay store check` says more", health.Problems[0])
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolEr
 	}
 	return &exitError{
 		code: exitFailed,
-		err:  fmt.Errorf("session %s: the turn waits as it did: calls that are to run are of tools that are not here: %s", session, strings.Join(reasons, "; ")),
-		hint: "go on when they are: belay resume " + session + a.mcpFlags() + ", or give the turn up: belay resume " + session + " --abandon",
+		err:  fmt.Errorf("session %s: the turn cannot be resumed here, because tools that it calls are missing: %s", session, strings.Join(reasons, "; ")),
+		hint: "resume it when they are available: belay resume " + session + a.mcpFlags() + ", or abandon the turn: belay resume " + session + " --abandon",
 	}
 }
 
@@ -136,7 +136,7 @@ func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
 	case had != now.Name:
 		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn was %s, now %s (%s)", had, now.Name, settings.From("mode"))))
 	case had != settings.Mode:
-		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mode: %s, as the turn was begun", had)))
+		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mode: %s, as when the turn began", had)))
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ func (a *app) approvalsGrants() *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:   "grants",
-		Short: "List what was allowed for more than one call",
-		Long: `Lists what people allowed for a session or for calls that a pattern covers, with who asked and who allowed it. A grant
+		Short: "List approvals that cover more than one call",
+		Long: `Lists approvals for a session, or for calls that a pattern covers, with who asked and who approved. A grant
 ends with its session, or when it is revoked.`,
 		Example: `  belay approvals grants
   belay approvals grants --session 20261115-k3f9x --json`,
@@ -98,8 +98,8 @@ func (a *app) listGrants(ctx context.Context, store belay.ListStore, session str
 func (a *app) approvalsRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke GRANT",
-		Short:   "Take back what was allowed for more than one call",
-		Long:    "Takes a grant back, so that such calls are asked about again. What has run has run. A GRANT goes by the id of the approval it was given with.",
+		Short:   "Take back an approval that covers more than one call",
+		Long:    "Takes a grant back, so that such calls need approval again. Calls that have run are not undone. A GRANT has the id of its approval.",
 		Example: "  belay approvals revoke ap-2k",
 		Args:    arguments(1, 1, "name the GRANT: `belay approvals grants` lists them"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

@@ -47,7 +47,7 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 	}
 	v := &seen{settings: settings, places: a.assembler().OpenPlaces(ctx, settings)}
 	if v.places.Err != nil {
-		return nil, &exitError{code: exitFailed, err: v.places.Err, hint: "mend these first: `belay check` looks at everything"}
+		return nil, &exitError{code: exitFailed, err: v.places.Err, hint: "correct these first: `belay check` checks everything"}
 	}
 	if v.runtime, err = hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.Host.Grants, Queue: noQueue{}}); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ type noQueue struct{}
 
 // Enqueue refuses.
 func (noQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
-	return errors.New("background work is not taken on here: take a turn")
+	return errors.New("background work does not run here: run a turn")
 }
 
 // as has a declared agent's turns looked at: its own hooks are added to the others, and
@@ -174,7 +174,7 @@ func (v *seen) as(ctx context.Context, name string) error {
 }
 
 // inTurnsOf says what --agent means where the hooks of a turn are looked at.
-const inTurnsOf = "in the turns of this declared agent, with the hooks that it declares itself"
+const inTurnsOf = "in the turns of this declared agent, with its own hooks"
 
 // agentFlag is a flag that names a declared agent.
 func (a *app) agentFlag(cmd *cobra.Command, name *string, what string) {
@@ -228,10 +228,10 @@ func (a *app) listHooksCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the hooks of this place, and which of them run",
+		Short: "List the hooks here, and which of them run",
 		Long: `Lists the hooks that an agent has here: those of the command line itself, of the machine's and the user's settings, of the
-project and of spaces, and those that agents declare, which are there in their turns alone. One that is closed is a gate
-that denies whatever it matches, because it may not run; the reason is told below.`,
+project and of spaces, and those that agents declare, which run only in their turns. A closed hook is a gate
+that denies everything it matches, because it may not run. The reason is printed below.`,
 		Example: "  belay hooks list",
 		Args:    arguments(0, 0, "list takes none"),
 		RunE: a.looking(func(_ context.Context, v *seen, _ []string) error {

@@ -27,8 +27,8 @@ func (a *app) tryHookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try ID --input FILE",
 		Short: "Run one hook on an input, and show exactly what would happen",
-		Long: `Runs one hook of this place on an input, by itself, as a turn would: with its timeout, its environment and its sandbox, and
-only if it may run. FILE has the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" says what it is made of.`,
+		Long: `Runs one hook on an input, by itself, as a turn would: with its timeout, its environment and its sandbox, and
+only if it may run. FILE has the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" prints its schema.`,
 		Example: `  belay hooks try project/no-prod --input call.json
   echo '{"tool": "write", "input": {"path": "/srv/prod/x"}}' | belay hooks try project/no-prod --input -`,
 		Args:              arguments(1, 1, "name one hook: `belay hooks list` lists them"),
@@ -47,7 +47,7 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 	}
 	cmd.Flags().StringVar(&input, "input", "", "a file with the phase's input as JSON, or - for standard input")
 	cmd.Flags().StringVar(&phase, "phase", "", "the phase, if the hook has several")
-	a.agentFlag(cmd, &agent, "the one that this declared agent declares, if others have its id")
+	a.agentFlag(cmd, &agent, "the hook of this declared agent, if others have the same id")
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	complete(cmd, "phase", phaseNames())
 	return cmd
@@ -113,7 +113,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	var err error
 	switch file {
 	case "":
-		return nil, usage("give the input that it is to judge: --input FILE, or --input - for standard input; `belay hooks schema PHASE` says what fits")
+		return nil, usage("give the input: --input FILE, or --input - for standard input; `belay hooks schema PHASE` says what fits")
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(a.in, 8<<20))
 	default:
@@ -233,7 +233,7 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 		fmt.Fprintf(a.out, "%s%s  %s\n", e.ID, ofAgent(owners[e.ID]), what)
 	}
 	if len(x.Entries) == 0 {
-		fmt.Fprintln(a.out, "nobody is asked")
+		fmt.Fprintln(a.out, "no hook runs")
 	}
 	for _, d := range x.Diagnostics {
 		fmt.Fprintf(a.out, "%s %s\n", d.Level, visible.All(oneLine(diagnosed(d))))
@@ -266,7 +266,7 @@ func (v *seen) ofOthers(phase string) []hook.Explained {
 	var all []hook.Explained
 	for _, h := range v.ofAgents {
 		if v.agent == "" && h.sub.Phase().Name() == phase {
-			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("agent %s declares it, and has it in its own turns alone: --agent %s", h.agent, h.agent)})
+			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("agent %s declares it, and it runs only in that agent's turns: --agent %s", h.agent, h.agent)})
 		}
 	}
 	return all
@@ -277,9 +277,9 @@ func (a *app) explainHooksCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain --tool TOOL --input JSON",
-		Short: "Ask the hooks about a call, and tell what each says and what wins",
-		Long: `Asks every hook of this place about a call of a tool, or with --phase about the input of another phase, and tells who was
-asked in which order, what each said, what won, and who was not asked and why. The hooks that an agent declares are asked with
+		Short: "Ask the hooks about a call, and show what each answers and what wins",
+		Long: `Asks every hook here about a call of a tool, or with --phase about the input of another phase, and shows which were
+asked in which order, what each answered, what won, and which were not asked and why. The hooks that an agent declares are asked with
 --agent, as in its turns. The hooks really run; the tool does not.`,
 		Example: `  belay hooks explain --tool write --input '{"path": "/srv/prod/notes.md"}'
   belay hooks explain --tool write --input '{"path": "notes.md"}' --agent reviewer
@@ -323,7 +323,7 @@ asked in which order, what each said, what won, and who was not asked and why. T
 			}
 			a.tellExplanation(v, x)
 			if tool != "" {
-				fmt.Fprintln(a.out, a.onOut.dim("what the floor says: belay permit explain --tool "+tool+" --input '…'"))
+				fmt.Fprintln(a.out, a.onOut.dim("what the floor decides: belay permit explain --tool "+tool+" --input '…'"))
 			}
 			return nil
 		}),

@@ -139,7 +139,7 @@ func interpreters(d *declare.Declaration) string {
 			program = words[1]
 		}
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Sprintf("%s is not on this machine, which %s wants, so the hook will fail", program, filepath.Base(script))
+			return fmt.Sprintf("%s, which %s needs, is not on this machine, so the hook will fail", program, filepath.Base(script))
 		}
 	}
 	return ""

@@ -23,7 +23,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	servers := parent(&cobra.Command{
 		Use:   "mcp",
 		Short: "List and check MCP servers",
-		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. What it may do by itself the floor says, as for every tool: see permit.tools in belay.yaml.",
+		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. The floor decides what it may do by itself, as for every tool: see permit.tools in belay.yaml.",
 		Example: `  belay mcp list
   belay mcp check --mcp servers.json
   belay run --mcp servers.json "look at the open tickets"`,
@@ -64,7 +64,7 @@ func (a *app) listMCPCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Start the MCP servers and list their tools",
-		Long: "Starts the MCP servers that an agent here has, and lists their tools, each with the least zone of its calls: what the\nfloor makes of it without looking at an input. A tool that its server calls destructive is asked about, whatever its\n" +
+		Long: "Starts the MCP servers that an agent here has, and lists their tools, each with the lowest zone of its calls,\nwithout an input. A tool that its server calls destructive needs approval in every\n" +
 			"zone.",
 		Example: "  belay mcp list",
 		Args:    arguments(0, 0, "mcp list takes none"),
@@ -194,7 +194,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the files that declare MCP servers, and start each server once",
-		Long: "Checks the files that declare MCP servers, tells each mistake with file and line and what was read over, and starts\neach server once. The exit code is 2 if a file has a mistake, and 1 if a server does not start or has tools that an\n" +
+		Long: "Checks the files that declare MCP servers, prints each mistake with file and line and what was ignored, and starts\neach server once. The exit code is 2 if a file has a mistake, and 1 if a server does not start or has tools that an\n" +
 			"agent cannot have.",
 		Example: "  belay mcp check",
 		Args:    arguments(0, 0, "mcp check takes none"),

@@ -23,9 +23,9 @@ func (a *app) memoryCommand() *cobra.Command {
 	cmd := parent(&cobra.Command{
 		Use:   "memory",
 		Short: "List, show, search, accept and forget what was remembered",
-		Long: `What is worth knowing in later sessions is remembered if memory.mode is set, in the user's belay.yaml or as
-BELAY_MEMORY_MODE: read recalls and adds nothing, propose has what is new wait until it is accepted, on keeps it at once.
-Memories are the user's: they are in one file for all projects, beside the user's settings unless memory.file says otherwise.
+		Long: `Facts for later sessions are remembered if memory.mode is set, in the user's belay.yaml or as
+BELAY_MEMORY_MODE: read recalls and adds nothing, propose adds memories that wait until you accept them, on adds them at once.
+Memories belong to the user: they are in one file for all projects, beside the user's settings unless memory.file says otherwise.
 Those of another project are not recalled.`,
 		Example: `  belay memory list
   belay memory search "staging server"
@@ -84,8 +84,8 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what is remembered, the newest first",
-		Long:  "Lists what is remembered of the user and of this project, and what waits to be accepted.",
+		Short: "List memories, the newest first",
+		Long:  "Lists the memories of the user and of this project, and those that wait to be accepted.",
 		Example: `  belay memory list
   belay memory list --state proposed
   belay memory list --all --json`,
@@ -108,7 +108,7 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&states, "state", nil, "in this state: "+strings.Join(memoryStates(), ", ")+"; may be given again")
-	cmd.Flags().BoolVar(&everywhere, "all", false, "those of other projects too")
+	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "list so many; 0 for all")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	complete(cmd, "state", memoryStates())
@@ -193,7 +193,7 @@ func (a *app) showMemoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show ID",
 		Short:             "Print a memory, and where it is from",
-		Long:              "Prints a memory in full, with its tags, the session and the turn that it is from, and when it was last told.",
+		Long:              "Prints a memory in full, with its tags, its session and turn, and when it was last recalled.",
 		Example:           "  belay memory show m-k3f9x",
 		Args:              arguments(1, 1, "name one memory: `belay memory list` lists them"),
 		ValidArgsFunction: a.completeMemories,
@@ -243,14 +243,14 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   `search "TEXT"`,
-		Short: "Tell what a text brings to mind, the best first",
-		Long:  "Looks through what is remembered of the user and of this project as a turn does: by the words of the text, of which\nrare ones count more. Nothing in it is syntax. What waits to be accepted is not found.",
+		Short: "Search memories for a text, the best match first",
+		Long:  "Searches the memories of the user and of this project as a turn does: by the words of the text. Rare words\ncount more. There is no query syntax. Memories that wait to be accepted are not found.",
 		Example: `  belay memory search "which server is staging?"
   belay memory search --all --json zeus`,
 		Args: arguments(1, 1, "give the text as one argument, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {
-				return usage("--limit: want 1 or more")
+				return usage("--limit: it must be 1 or more")
 			}
 			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
 				q := memory.Query{Text: args[0], Limit: limit}
@@ -265,13 +265,13 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 				for i := range found {
 					out.memory(found[i], &found[i].Memory)
 				}
-				return out.end("nothing comes to mind")
+				return out.end("no memory matches")
 			})
 			return a.noneYet(err)
 		},
 	}
-	cmd.Flags().BoolVar(&everywhere, "all", false, "those of other projects and agents too")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "tell so many at most")
+	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects and agents")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "print at most so many")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
@@ -280,7 +280,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 	var asJSON, every bool
 	cmd := &cobra.Command{
 		Use:   "accept ID...",
-		Short: "Have what was proposed remembered",
+		Short: "Accept proposed memories",
 		Long:  "Makes proposals active, so that they are recalled. To turn one down, forget it.",
 		Example: `  belay memory accept m-k3f9x
   belay memory accept --all`,
@@ -305,7 +305,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&every, "all", false, "all that wait, of the user and of this project")
+	cmd.Flags().BoolVar(&every, "all", false, "all proposals of the user and of this project")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
@@ -314,8 +314,8 @@ func (a *app) forgetMemoriesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "forget ID...",
-		Short:             "Forget for good, or turn down what was proposed",
-		Long:              "Removes the text of memories and all that they are found by, from the file and from its log. What is left is that there\nwas one, and when. Sessions and backups keep what was said in them.",
+		Short:             "Delete memories, or turn down proposals",
+		Long:              "Removes the text of memories and their search index from the file and from its log. Only the fact that there\nwas a memory, and when, is left. Sessions and backups are not changed.",
 		Example:           "  belay memory forget m-k3f9x m-9adxq",
 		Args:              arguments(1, 1000, "name memories: `belay memory list` lists them"),
 		ValidArgsFunction: a.completeMemories,

@@ -25,7 +25,7 @@ func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
 		return nil
 	}
 	if err := settings.Recall("model", "session "+info.ID, kept); err != nil {
-		return usage("it keeps a model that there is no more, and there is no other: %w; name one with --model PROVIDER/NAME", err)
+		return usage("the model of the session no longer exists, and there is no other: %w; name one with --model PROVIDER/NAME", err)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func TestRefusedKeysAreNamed(t *testing.T) {
 			for provider, want := range map[string]string{
 				"variable": "no such key; the key was sk-…cdef from WORK_LOGIN",
 				"file":     "no such key; the key was sk-…cdef from " + file,
-				"none":     "no such key; no key was sent: say key_env or key_file under providers.none",
+				"none":     "no such key; no key was sent: set key_env or key_file under providers.none",
 			} {
 				if code := d.run("run", "--model", provider+"/m", "hello"); code != exitFailed || !strings.Contains(d.err.String(), want) {
 					t.Errorf("exit code %d, want %q: %s", code, want, &d.err)

@@ -62,9 +62,9 @@ func (a *app) modelsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [PROVIDER]",
 		Short: "List providers of models: key, address, models, window and price",
-		Long: `Lists the providers that are built in or set, whether there is a key for each, and the models of those that can be
-asked, with window and price. Nothing is sent, unless --check asks each of them for its models: that shows whether it is
-there and takes the key, and costs nothing. With --check, exit code 1 means that one which is set, or named, cannot be asked.`,
+		Long: `Lists the providers that are built in or configured, whether there is a key for each, and the models of those that can be
+used, with window and price. Nothing is sent, unless --check asks each of them for its models: that shows whether it
+answers and accepts the key, and costs nothing. With --check, exit code 1 means that a configured or named provider cannot be used.`,
 		Example: `  belay models
   # are they there, do they take the key, which models do they have
   belay models --check
@@ -204,8 +204,8 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 		o.Status = failed
 		o.Detail += ", no answer: " + assembly.FailureReason(failure)
 	case failure.Kind == belay.ModelAuth && key == "":
-		o.Status, o.Detail = failed, o.Detail+", and it wants one: "+assembly.FailureReason(failure)
-		o.Remedy = fmt.Sprintf("say key_env or key_file under providers.%s in the user's %s; a vendor's own variable is read for the vendor's own address only", o.Name, config.Name)
+		o.Status, o.Detail = failed, o.Detail+", and it needs one: "+assembly.FailureReason(failure)
+		o.Remedy = fmt.Sprintf("set key_env or key_file under providers.%s in the user's %s; a vendor's own variable is used only for the vendor's own address", o.Name, config.Name)
 	case failure.Kind == belay.ModelAuth:
 		o.Status, o.Detail = failed, o.Detail+", and it is refused: "+assembly.FailureReason(failure)
 	default:
@@ -310,10 +310,10 @@ func (a *app) showOffers(o *offers, checked, all bool) error {
 	fmt.Fprintln(a.out)
 	last := "a task goes to " + s.bold(o.Model)
 	if o.Problem != "" {
-		last = s.red("a task goes nowhere") + ": " + o.Problem
+		last = s.red("a task cannot run") + ": " + o.Problem
 	}
 	if !checked {
-		last += s.dim("\nwhether they are there: belay models --check")
+		last += s.dim("\ncheck whether they answer: belay models --check")
 	}
 	_, err := fmt.Fprintln(a.out, last)
 	return err

@@ -18,7 +18,7 @@ func (a *app) permitRules() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "List what holds here: rules, guards, protections, zones and modes",
+		Short: "List the rules, guards, protections, zones and modes in force",
 		Long: `Lists the rules and guards of the user's file and the project's, the built-in protections with those that are relaxed,
 the zones and the modes, with where each came from. Guards and protections come first, then rules (deny before ask before
 allow), then the mode.`,

@@ -42,13 +42,13 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [TASK]",
 		Short: "Give the agent a task and watch it work",
-		Long: `Takes a turn: the agent works on the task in the project's directory until it is done.
+		Long: `Runs a turn: the agent works on the task in the project's directory until it is done.
 The model's text goes to standard output, tool calls and remarks to standard error.
-Calls that need a person's word are asked about at the terminal; without one the turn parks.
-Ctrl-C ends the turn in order, a second one ends the process. Exit codes: 0 done, 1 error, 2 usage,
+Calls that need approval are asked about at the terminal. Without a terminal the turn parks.
+Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done, 1 error, 2 usage,
 3 blocked or refused, 4 parked, 5 out of steps or budget, 6 stuck, 130 interrupted.`,
 		Example: `  belay run "tidy the changelog"
-  # go on with the last session, or with a turn that was interrupted
+  # continue the last session, or a turn that was interrupted
   belay run --continue "now do the same for the readme"
   belay run --continue
   # a task from a file, events for a program
@@ -60,8 +60,8 @@ Ctrl-C ends the turn in order, a second one ends the process. Exit codes: 0 done
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, &o, args) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.goOn, "continue", "c", false, "go on with the last session; without a task, with its interrupted turn")
-	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session; without a task, resume its interrupted turn")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
 	jsonFlag(cmd, &o.json, "print events as JSON lines")
 	o.settingFlags(cmd)
@@ -83,10 +83,10 @@ func (o *runOptions) settingFlags(cmd *cobra.Command) {
 }
 
 var settingFlags = []struct{ path, name, usage string }{
-	{"model", "model", "ask this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
+	{"model", "model", "use this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
 	{"mode", "mode", "how far it may go by itself: " + strings.Join(config.ModeNames(), ", ")},
-	{"limits.steps", "max-steps", "end the turn after so many model calls"},
-	{"budget.turn_cost", "budget", "end the turn when it has cost so many dollars"},
+	{"limits.steps", "max-steps", "end the turn after this many model calls"},
+	{"budget.turn_cost", "budget", "end the turn when it has cost this many dollars"},
 	{"instructions", "system", "these instructions instead of the configured ones"},
 }
 
@@ -174,18 +174,18 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 	case task == "" && open == nil:
 		return nil, nothingOpen(info)
 	case task == "":
-		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: going on with turn %s, after %s: %s", info.ID, open.ID, visible.Counted(open.Step, "step"), short(oneLine(open.Text), 60))))
+		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: resuming turn %s, after %s: %s", info.ID, open.ID, visible.Counted(open.Step, "step"), short(oneLine(open.Text), 60))))
 		if err := a.awaitCalled(ctx, w); err != nil {
 			return nil, err
 		}
 		return session.Resume(ctx), nil
 	case open != nil && open.Parked:
 		return nil, &exitError{
-			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide what it waits for and resume it", info.ID),
+			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide its approvals and resume it", info.ID),
 			hint: "belay approvals list, then: belay resume " + info.ID,
 		}
 	case open != nil:
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the turn before this one was interrupted after %s; it is ended as aborted", info.ID, visible.Counted(open.Step, "step"))))
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the previous turn was interrupted after %s; it now ends as aborted", info.ID, visible.Counted(open.Step, "step"))))
 	}
 	return session.Run(ctx, task), nil
 }
@@ -197,7 +197,7 @@ func heldElsewhere(info *belay.SessionInfo) error {
 // nothingOpen says that there is no turn to go on with.
 func nothingOpen(info *belay.SessionInfo) error {
 	return &exitError{
-		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn is over, so there is nothing to go on with: give a task", info.ID),
+		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn has ended, so there is nothing to resume: give a task", info.ID),
 		hint: fmt.Sprintf(`such as: belay run --session %s "go on"`, info.ID),
 	}
 }
@@ -212,7 +212,7 @@ func (a *app) free(ctx context.Context, store belay.ListStore, id string) error 
 			return err
 		}
 		if info.ID == id {
-			return usage("there is a session %q already: --session goes on with it", id)
+			return usage("there is a session %q already: --session continues it", id)
 		}
 	}
 	return nil
@@ -333,7 +333,7 @@ func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOpt
 			end.Turn, end.session, end.took = event.End, event.Session, event.Time.Sub(began)
 		}
 		if err := a.show(&event, p, o.json); err != nil {
-			return end, fmt.Errorf("nobody reads the output any more, so the turn was ended: %w", err)
+			return end, fmt.Errorf("the output was closed, so the turn was ended: %w", err)
 		}
 	}
 	return end, nil
@@ -394,7 +394,7 @@ func (a *app) ending(end *ended) string {
 	case belay.EndRefused:
 		line = "the model refused"
 	case belay.EndStuck:
-		line = "the turn ended because it went in circles"
+		line = "the turn ended because the agent repeated itself"
 	case belay.EndParked:
 		line = "the turn is parked: " + waitsFor(end)
 	case belay.EndAborted:
@@ -445,7 +445,7 @@ func (a *app) afterwards(end *ended) []string {
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
 		switch end.left {
 		case leftOpen:
-			return []string{"the end of the turn was not stored; go on with it: belay resume " + end.session + a.mcpFlags()}
+			return []string{"the end of the turn was not stored; resume it: belay resume " + end.session + a.mcpFlags()}
 		case leftNothing:
 			return []string{"nothing of the turn was stored: run it again"}
 		case leftEnded:

@@ -36,7 +36,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Use:   "sessions",
 		Short: "List the sessions, the last changed first",
 		Long: `Lists the sessions of the project's store: id, state, turns, cost, when it changed, and its first words.
-The state is running, parked or interrupted while a turn is open, waiting if nobody has begun the first one, and else how the
+The state is running, parked or interrupted while a turn is open, waiting if the first turn has not begun, and otherwise how the
 last one ended.`,
 		Example: `  belay sessions
   belay sessions --open
@@ -54,7 +54,7 @@ last one ended.`,
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "only those with a turn that is running, parked or interrupted")
-	cmd.Flags().BoolVar(&children, "children", false, "those of subagents too")
+	cmd.Flags().BoolVar(&children, "children", false, "include those of subagents")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "list so many; 0 for all")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd

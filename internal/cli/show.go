@@ -136,7 +136,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	switch open := info.State.Turn; {
 	case open == nil:
 	case info.Held:
-		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is under way in another process", open.ID)))
+		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is running in another process", open.ID)))
 	default:
 		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; go on: belay resume %s", open.ID, stateOf(info), parentOf(info.ID))))
 	}
@@ -173,7 +173,7 @@ func (t *transcript) standing(c *belay.Call) string {
 	case c.State == belay.CallStarted && t.held:
 		return t.s.green("running")
 	case c.State == belay.CallStarted:
-		return t.s.yellow("was begun and has no result: whether it had an effect is not known")
+		return t.s.yellow("has begun and has no result: it may have had an effect")
 	default:
 		return "not begun"
 	}

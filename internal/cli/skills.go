@@ -38,8 +38,8 @@ func (a *app) skillsCommand() *cobra.Command {
 	skills := parent(&cobra.Command{
 		Use:   "skills",
 		Short: "List, show, check and match skills",
-		Long: "A skill teaches an agent something, in a file: a directory with a SKILL.md, or a Markdown or YAML file. They are\nlooked for in the user's directory of settings, and in .claude/skills and .belay/skills of the project, which stand in\n" +
-			"front of it, and in loaded spaces. Type /NAME in a message to have one in front of it.",
+		Long: "A skill teaches an agent something, in a file: a directory with a SKILL.md, or a Markdown or YAML file. They are\nread from the user's directory of settings, from .claude/skills and .belay/skills of the project, which come\n" +
+			"first, and from loaded spaces. Type /NAME in a message to add a skill to it.",
 		Example: `  belay skills list
   belay skills check --strict .belay/skills
   belay skills match "review this change"`,
@@ -76,7 +76,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the skills that an agent here has",
-		Long:    "Lists the skills that an agent here has, where each is from, and what is wrong with the files: what could not be\nloaded, what another stands in front of, and what was tolerated.",
+		Long:    "Lists the skills that an agent here has, where each is from, and the problems of the files: which could not be\nloaded, which another skill replaces, and what was tolerated.",
 		Example: "  belay skills list",
 		Args:    arguments(0, 0, "skills list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -171,9 +171,9 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "check [DIR|FILE]",
-		Short: "Hold skills against the Agent Skills specification",
-		Long: "Holds the skills of a directory, or the skill that it or a file is, against the Agent Skills specification, and tells each\nviolation with file and line. Without --strict the fields that Belay reads beyond it are allowed. Without DIR it\n" +
-			"checks all directories that are looked for skills. The exit code is 1 if something is wrong.",
+		Short: "Check skills against the Agent Skills specification",
+		Long: "Checks the skills of a directory, or one skill, against the Agent Skills specification, and prints each\nviolation with file and line. Without --strict the additional fields of Belay are allowed. Without DIR it\n" +
+			"checks all directories with skills. The exit code is 1 if there is a violation.",
 		Example: "  belay skills check\n  belay skills check --strict ./my-skill",
 		Args:    arguments(0, 1, "name at most one DIR or FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -214,8 +214,8 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:     `match "TASK"`,
-		Short:   "Tell which skills a task makes active, and why",
-		Long:    "Tells which skills a task makes active: which of their triggers matches, and what of the task it matches.",
+		Short:   "Show which skills a task activates, and why",
+		Long:    "Shows which skills a task activates: which of their triggers match, and which words of the task.",
 		Example: `  belay skills match "review this change"`,
 		Args:    arguments(1, 1, "give the task as one word, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -231,7 +231,7 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 				}
 				out.row(oneLine(m.Skill.Name), oneLine(trigger), oneLine(m.Found))
 			}
-			return out.end("no skill is made active by it")
+			return out.end("it activates no skill")
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "main", "as this agent")

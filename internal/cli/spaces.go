@@ -23,7 +23,7 @@ func (a *app) spaceCommand() *cobra.Command {
 		Use:   "space",
 		Short: "Load directories of hooks, skills and agents",
 		Long: `A space is a directory with a manifest.json, hooks/, skills/ and agents/. A loaded space is part of every agent from its
-next start on; what its hooks may run is said by "belay trust".`,
+next start on; "belay trust" decides what its hooks may run.`,
 		Example: `  belay space check ./acme
   belay space load ./acme
   belay trust acme`,
@@ -128,8 +128,8 @@ func (a *app) loadSpaceCommand() *cobra.Command {
 	var here bool
 	cmd := &cobra.Command{
 		Use:   "load DIR",
-		Short: "Have a space be part of every agent",
-		Long: `Has the space in DIR be part of every agent from its next start on, or with --here only of those in this project. It is
+		Short: "Load a space into every agent",
+		Long: `Loads the space in DIR into every agent from its next start on, or with --here only into those of this project. It is
 checked first. The directory stays where it is.`,
 		Example: "  belay space load ./acme",
 		Args:    arguments(1, 1, "name the DIR of the space"),
@@ -140,7 +140,7 @@ checked first. The directory stays where it is.`,
 			}
 			loaded, err := a.installable(cmd.Context(), settings, args[0])
 			if err != nil {
-				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: mend these first"}
+				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: correct these first"}
 			}
 			entry := assembly.Registered{Dir: loaded.Dir, ID: loaded.Manifest.ID}
 			if here {
@@ -226,9 +226,9 @@ func (a *app) unloadSpaceCommand() *cobra.Command {
 	var here bool
 	cmd := &cobra.Command{
 		Use:   "unload SPACE",
-		Short: "Have a space be part of no agent any more",
-		Long: `Has a space, named by its id or its directory, be part of no agent any more, or with --here of none in this project, if it was
-loaded for it alone. Agents that run keep it until they end.`,
+		Short: "Unload a space",
+		Long: `Unloads a space, named by its id or its directory, from all agents, or with --here from those of this project, if it was
+loaded only for this project. Running agents keep it until they end.`,
 		Example: "  belay space unload acme",
 		Args:    arguments(1, 1, "name the SPACE: `belay space list` lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -277,8 +277,8 @@ func (a *app) unregister(s *config.Loaded, word string, here bool) error {
 func (a *app) checkSpaceCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check DIR...",
-		Short:   "Look for mistakes in spaces, without running anything",
-		Long:    "Reads spaces as they would be loaded and tells every mistake with file and line. Nothing runs.",
+		Short:   "Check spaces, without running anything",
+		Long:    "Reads spaces as they would be loaded and prints every mistake with file and line. Nothing runs.",
 		Example: "  belay space check ./acme",
 		Args:    arguments(1, 100, "name the DIR of a space"),
 		RunE: func(cmd *cobra.Command, args []string) error {

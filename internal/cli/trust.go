@@ -29,11 +29,11 @@ func (a *app) trustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust [DIR|SPACE]",
 		Short: "Look at the hooks of a project or a space, and trust them as they are",
-		Long: `A project's hooks, and those of a space, run programs only once a person has trusted the directory that declares them: that
-of the project if none is named. What is trusted is every file in it, as it is: when one changes, gates are closed and other
+		Long: `A project's hooks, and those of a space, run programs only after a person has trusted their directory: that
+of the project if none is named. Trust covers every file in it, as it is now: when one changes, gates are closed and other
 hooks do not run until it is trusted again.
 
-With --grant they may also do, by name, what trust alone does not give: ` + strings.Join(space.GrantNames(), ", ") + `.`,
+With --grant they may also do what trust alone does not allow: ` + strings.Join(space.GrantNames(), ", ") + `.`,
 		Example: `  belay trust --diff
   belay trust
   belay trust --grant rewrite_input
@@ -69,11 +69,11 @@ With --grant they may also do, by name, what trust alone does not give: ` + stri
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&showDiff, "diff", false, "show what is different from what was trusted, and trust nothing")
+	flags.BoolVar(&showDiff, "diff", false, "show what has changed since it was trusted, and trust nothing")
 	flags.StringSliceVar(&grants, "grant", nil, "let it do this as well, by name")
 	flags.BoolVar(&forget, "forget", false, "take trust back")
 	flags.BoolVar(&list, "list", false, "list what is trusted")
-	flags.BoolVarP(&yes, "yes", "y", false, "do not ask: it was looked at")
+	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	jsonFlag(cmd, &asJSON, "with --list, print one JSON object for each")
 	complete(cmd, "grant", space.GrantNames())
 	exclusive(cmd, "diff", "forget", "list", "grant")
@@ -98,7 +98,7 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 	}
 	loaded, err := space.Load(dir, kind)
 	if err != nil && strict {
-		return nil, &exitError{code: exitFailed, err: err, hint: "mend these first: what cannot be read cannot be trusted"}
+		return nil, &exitError{code: exitFailed, err: err, hint: "correct these first: a file that cannot be read cannot be trusted"}
 	}
 	return loaded, nil
 }
@@ -148,7 +148,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	}
 	if record != nil {
 		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
-			a.remarkf("it had the grants %s, and has them no more unless they are given again: --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
+			a.remarkf("it had the grants %s, and loses them unless you give them again: --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
 		}
 	}
 	if record != nil && len(changes) == 0 && loaded.Hash == record.Hash && slices.Equal(record.Grants, slices.Compact(slices.Sorted(slices.Values(grants)))) {
@@ -163,11 +163,11 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		fmt.Fprintf(a.out, "  %s %s\n", changeWord(c), visible.All(c.Name))
 	}
 	if missing := slices.DeleteFunc(loaded.Needs(), func(name string) bool { return slices.Contains(grants, name) }); len(missing) > 0 {
-		a.remarkf("some of its hooks need a grant, and until they have it gates deny and others do not run: --grant %s", strings.Join(missing, ","))
+		a.remarkf("some of its hooks need a grant. Until then gates deny and other hooks do not run: --grant %s", strings.Join(missing, ","))
 	}
 	if !yes {
 		if !a.inTerminal {
-			return usage("nobody is here to say yes: look at it with --diff, and add --yes")
+			return usage("there is no terminal to ask at: look at it with --diff, and add --yes")
 		}
 		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 		line, err := a.readLine(ctx)

@@ -84,7 +84,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 	}
 	w.session = &info
 	if isChild(info.ID) {
-		return nil, usage("session %s is a subagent's, which has no turns but those that its parent gives it: go on with `belay resume %s`", info.ID, parentOf(info.ID))
+		return nil, usage("session %s is a subagent's, which runs only the turns of its parent: go on with `belay resume %s`", info.ID, parentOf(info.ID))
 	}
 	if o.taskless && info.Held { // this needs no model
 		return nil, heldElsewhere(&info)

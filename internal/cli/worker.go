@@ -35,11 +35,11 @@ func (a *app) workerCommand() *cobra.Command {
 	var o workerOptions
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Take the turns that were submitted, and do background jobs",
-		Long: `Takes turns from the store and does its background jobs until it is told to stop. Any number of workers share a store: a file
-on one machine, or a PostgreSQL database on many. Calls that need a person's word park their turn; deciding makes it due again.
-SIGTERM or Ctrl-C: turns under way are handed over at the end of their steps, for other workers or the next one, and those that
-take longer than --grace where they stand. What a worker was at that was killed is taken up by others within --takeover.`,
+		Short: "Run submitted turns and background jobs",
+		Long: `Runs turns from the store and its background jobs until it is stopped. Any number of workers share a store: a file
+on one machine, or a PostgreSQL database on many. Calls that need approval park their turn; after the decision it is due again.
+SIGTERM or Ctrl-C: running turns are handed over at the end of their steps, to other workers or the next one. Steps that
+take longer than --grace are cut. Other workers take over the turns of a killed worker within --takeover.`,
 		Example: `  belay worker
   belay --store postgres://belay@db.example/belay worker --turns 8 --per-model anthropic/claude-sonnet-4-5=4
   belay submit "tidy the changelog" && belay worker --once`,
@@ -56,8 +56,8 @@ func (o *workerOptions) flags(cmd *cobra.Command) {
 	flags.IntVar(&o.turns, "turns", 8, "take so many turns at once")
 	flags.StringSliceVar(&o.perAgent, "per-agent", nil, "of an agent no more than so many: NAME=COUNT, * for all others")
 	flags.StringSliceVar(&o.perModel, "per-model", nil, "of a model no more than so many: PROVIDER/NAME=COUNT, * for all others")
-	flags.DurationVar(&o.grace, "grace", 30*time.Second, "how long a step may go on when the worker is told to stop")
-	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take up what this worker was at if it is killed; for a database")
+	flags.DurationVar(&o.grace, "grace", 30*time.Second, "how long a step may continue when the worker is stopped")
+	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take over the turns of this worker if it is killed; for a database")
 	flags.BoolVar(&o.once, "once", false, "end when no turn is due and no job is left")
 	jsonFlag(cmd, &o.json, "print each turn as a JSON line")
 	o.run.settingFlags(cmd)
@@ -75,7 +75,7 @@ func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	case o.grace <= 0:
 		return nil, usage("--grace: it is %s: write a time of more than 0, such as 30s", o.grace)
 	case o.takeover < leastTakeover:
-		return nil, usage("--takeover: it is %s: write %s or more: a worker that others do not hear of for so long is taken for dead", o.takeover, leastTakeover)
+		return nil, usage("--takeover: it is %s: write %s or more: a worker that is silent for this long counts as dead", o.takeover, leastTakeover)
 	}
 	perAgent, err := bounds("per-agent", o.perAgent, func(name string) error { return anAgent(s, name) })
 	if err != nil {
@@ -124,7 +124,7 @@ func anAgent(s *config.Loaded, name string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * stands for all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
+	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe,and * means all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
 }
 
 // serve takes turns until it is told to stop.
@@ -139,7 +139,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return err
 	}
 	if cmd.Flags().Changed("takeover") && !config.IsDSN(settings.Store) {
-		a.remarkf("%s", a.onErr.dim("--takeover is for a database: what a worker held that is gone is taken up at once where the store is a file"))
+		a.remarkf("%s", a.onErr.dim("--takeover is for a database: if the store is a file, the turns of a dead worker are taken over at once"))
 	}
 	if _, err := assembly.OpenModel(settings); err != nil { // without a model no store is made
 		return err
@@ -326,9 +326,9 @@ func (a *app) submitCommand() *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
 		Use:   "submit TASK",
-		Short: "Leave a task for a worker, and go",
-		Long: `Stores the task in the store, for whichever "belay worker" takes it, and prints the session's id. The worker's settings say how far it
-may go, and its directory is the one that is worked in. A session takes one turn at a time, in the order in which its tasks came.`,
+		Short: "Submit a task to a worker",
+		Long: `Puts the task into the store, for any "belay worker", and prints the session's id. The worker's settings say how far it
+may go, and the agent works in the worker's directory. A session runs one turn at a time, in the order of its tasks.`,
 		Example: `  belay submit "tidy the changelog"
   belay submit --session 20261115-k3f9x "now do the same for the readme"
   belay watch "$(belay submit 'list the open ends')" --end`,
@@ -336,10 +336,10 @@ may go, and its directory is the one that is worked in. A session takes one turn
 		RunE: func(cmd *cobra.Command, args []string) error { return a.submit(cmd.Context(), &o, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
-	flags.StringVar(&o.agent, "agent", "", "have this declared agent take it; without it, the one that the settings describe")
-	flags.StringVar(&o.model, "model", "", "have this model answer: PROVIDER/NAME; without it, the worker's own")
+	flags.StringVar(&o.agent, "agent", "", "run this declared agent; without it, the one that the settings describe")
+	flags.StringVar(&o.model, "model", "", "use this model: PROVIDER/NAME; without it, the worker's own")
 	jsonFlag(cmd, &o.json, "print one JSON object")
 	exclusive(cmd, "session", "as")
 	return cmd
@@ -379,7 +379,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 			return err
 		}
 		if isChild(info.ID) {
-			return usage("session %s is a subagent's, which has no turns but those that its parent gives it", info.ID)
+			return usage("session %s is a subagent's, which runs only the turns of its parent", info.ID)
 		}
 		id = info.ID
 		if o.agent == "" && info.State.Agent != "" {
@@ -412,7 +412,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 	a.remarkf("%s", a.onErr.dim("submitted; see: belay watch "+id))
 	load, err := store.Load(ctx)
 	if err == nil && !working(&load) {
-		a.remarkf("%s", a.onErr.yellow("no worker is running: `belay worker`, in the directory that it is to work in, starts one"))
+		a.remarkf("%s", a.onErr.yellow("no worker is running: `belay worker`, in the directory where it should work, starts one"))
 	}
 	return err
 }

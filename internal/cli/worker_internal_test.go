@@ -51,7 +51,7 @@ steps:
 `, "make-it.sh": "echo made > made.txt\n"})
 	d.environ = []string{"BELAY_STORE=" + dsn + "&password=planted-password", "BELAY_MODE=standard"} // the server asks for no password, and the mode about the script
 	d.must("store", "migrate")
-	contains(t, d.out.String(), "the tables are made: version ")
+	contains(t, d.out.String(), "the tables were created: version ")
 	_, version, _ := strings.Cut(d.out.String(), "version ")
 	d.must("store", "migrate")
 	contains(t, d.out.String(), "up to date: version "+version)

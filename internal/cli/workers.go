@@ -20,8 +20,8 @@ func (a *app) workersCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "Show who holds what, and how much waits",
-		Long: `Lists the processes that have the store open, with the turns each has claimed, and tells how many turns and jobs wait and for how
+		Short: "Show the workers, and how much waits",
+		Long: `Lists the processes that have the store open, with the turns each has claimed, and shows how many turns and jobs wait and for how
 long the oldest.`,
 		Example: `  belay workers
   belay workers --json | jq .turns.waiting`,
@@ -139,9 +139,9 @@ func (a *app) watchCommand() *cobra.Command {
 	var asJSON, full, end bool
 	cmd := &cobra.Command{
 		Use:   "watch SESSION",
-		Short: "Follow a session, whichever process takes its turns",
-		Long: `Shows the messages of a session and those that come, as they are stored, until it is interrupted. A connection that is lost is made
-again and nothing is left out. What the model says before its response is whole is not shown: that is told where the turn is taken.`,
+		Short: "Follow a session, whichever process runs its turns",
+		Long: `Shows the messages of a session and those that come, as they are stored, until it is interrupted. A lost connection is restored,
+and nothing is left out. Text that the model is still streaming is not shown; the process that runs the turn shows it.`,
 		Example: `  belay watch 20261115-k3f9x
   belay watch 20261115-k3f9x --from 12 --json
   belay watch 20261115-k3f9x --end`,
@@ -157,9 +157,9 @@ again and nothing is left out. What the model says before its response is whole 
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
-	cmd.Flags().BoolVar(&end, "end", false, "leave when no turn is under way or queued, with its exit code, or when it parks")
+	cmd.Flags().BoolVar(&end, "end", false, "exit when no turn is running or queued, with its exit code, or when it parks")
 	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
-	jsonFlag(cmd, &asJSON, "print one message a line as JSON, and with --end a last line with how it stands")
+	jsonFlag(cmd, &asJSON, "print one message a line as JSON, and with --end a last line with its state")
 	return cmd
 }
 

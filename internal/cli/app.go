@@ -104,7 +104,7 @@ func colourful() bool {
 // remarkf writes a line to standard error.
 func (a *app) remarkf(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
 
-// logger tells what the runtime does, if that was asked for.
+// logger returns the logger of the runtime. Without --debug it discards everything.
 func (a *app) logger() *slog.Logger {
 	if !a.debug {
 		return slog.New(slog.DiscardHandler)
@@ -112,8 +112,7 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// onInterrupt has f called at the first interrupt, until the returned function
-// is called.
+// onInterrupt calls f at the first interrupt, until the returned function is called.
 func (a *app) onInterrupt(f func()) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -330,7 +330,7 @@ func (a *app) decide(ctx context.Context, store assembly.Store, word string, d b
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// decideOn stores the decision of an approval, and says how to go on.
+// decideOn stores the decision on an approval, and says how the turn continues.
 func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *belay.Approval, d belay.Decision) error {
 	session := parentOf(approval.Session)
 	before, err := store.Load(ctx)
@@ -387,9 +387,9 @@ func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, e
 	return false, nil
 }
 
-// tellGoOn says how a turn goes on whose last question was decided between two looks at
-// the store: by itself, if it is on the list of a worker that lives, or if a process held
-// its session and asks.
+// tellGoOn says how a turn continues after its last question was decided. It continues by itself if it is on the list
+// of a running worker, or if the process that asks still holds the session. The store is looked at before and after the
+// decision.
 func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 	resume, watch := "go on:   belay resume "+session, "belay watch "+session
 	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {

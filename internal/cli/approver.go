@@ -19,7 +19,7 @@ type approver struct {
 
 var _ belay.Approver = approver{}
 
-// mostShown is how many lines of an input are shown to whoever decides.
+// mostShown is how many lines of an input a person sees before the decision.
 const mostShown = 40
 
 // Approve shows what the call would do and waits for an answer.

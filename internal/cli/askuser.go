@@ -80,7 +80,7 @@ func (a *app) answer(ctx context.Context, store assembly.Store, word, said strin
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// asksInWords reports whether an approval is a question that wants words for an answer.
+// asksInWords reports whether an approval is a question that needs an answer in words.
 func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approval) (toolbox.UserQuestion, bool) {
 	if approval.Tool != toolbox.AskUserTool {
 		return toolbox.UserQuestion{}, false
@@ -92,7 +92,7 @@ func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approva
 	return toolbox.ReadQuestion(belay.Question{Approval: *approval, Input: input})
 }
 
-// wantsAnswer says how a question is answered that somebody wants to approve.
+// wantsAnswer returns the error for approving a question, with how to answer it.
 func wantsAnswer(approval *belay.Approval) error {
 	return usage("approval %s is a question, and approving does not answer it: belay approvals answer %s TEXT", approval.ID, approval.ID)
 }

@@ -83,8 +83,8 @@ func (a *app) checkSettings(s *config.Loaded) error {
 	return errors.Join(append(problems, err)...)
 }
 
-// checkAgents finds what shows only when agents are made. What another agent has, in
-// .claude, is told and no mistake; nor is it one that there is no key on this machine.
+// checkAgents finds mistakes that show only when agents are made. Files in .claude, and missing keys on this machine,
+// are warnings and not mistakes.
 func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent.Declaration) error {
 	check, err := assembly.NewAgentCheck(ctx, s)
 	if err != nil {
@@ -158,7 +158,7 @@ func within(dir, file string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// warn tells something that is odd and no mistake.
+// warn prints a warning.
 func (a *app) warn(odd string) {
 	a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
 }
@@ -217,7 +217,7 @@ func checkOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Dec
 	return own.Close(ctx)
 }
 
-// checkOrder sees whether the hooks go together, and tells which of them do not run.
+// checkOrder checks whether the hooks can be ordered, and prints which of them do not run.
 func (a *app) checkOrder(ctx context.Context) error {
 	v, err := a.seeHooks(ctx)
 	if err != nil {

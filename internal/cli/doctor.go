@@ -45,7 +45,7 @@ const (
 	note    = "note"
 )
 
-// report is what doctor found, as --json tells it.
+// report is the result of doctor, as --json prints it.
 type report struct {
 	OK       bool             `json:"ok"`
 	Project  string           `json:"project,omitempty"`
@@ -350,8 +350,7 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// unheededFinding says what looks like hooks or rules, or is for another agent, and is not
-// read.
+// unheededFinding reports files that look like hooks or rules, or belong to another agent, and are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
 	odd := append(assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s)), assembly.Unused(s)...)
 	if len(odd) == 0 {
@@ -441,8 +440,7 @@ func (a *app) wrapped(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// shownValue is a setting as it is printed: what it points to, durations in
-// words.
+// shownValue returns a setting as it is printed. Pointers are followed, and durations are text.
 func shownValue(pointer any) any {
 	switch v := reflect.ValueOf(pointer).Elem().Interface().(type) {
 	case time.Duration:

@@ -20,8 +20,7 @@ const (
 	exitAborted = 130 // it was interrupted
 )
 
-// exitError is how a command ends that does not end well. Without an error it
-// has told all there is to tell.
+// exitError ends a command with an exit code. If it has no error, everything has been printed.
 type exitError struct {
 	code int
 	err  error

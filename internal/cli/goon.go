@@ -118,8 +118,8 @@ func lacking(err error) (*belay.MissingToolError, bool) {
 	return errors.AsType[*belay.MissingToolError](err)
 }
 
-// goOnAs has the settings name the model that an open turn was begun with, unless
-// a flag names one, and says what changes for the turn.
+// goOnAs makes the settings use the model that an open turn began with, unless a flag names one. It prints what changes
+// for the turn.
 func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
 	open := info.State.Turn
 	if open == nil {

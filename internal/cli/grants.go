@@ -46,7 +46,7 @@ ends with its session, or when it is revoked.`,
 	return cmd
 }
 
-// sessionGrant is a grant with its session, as --json tells it.
+// sessionGrant is a grant with its session, as --json prints it.
 type sessionGrant struct {
 	Session string `json:"session"`
 	belay.Grant
@@ -181,8 +181,7 @@ func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *bela
 	return f, in, nil
 }
 
-// advised says what an approval's call would do, and which pattern stands for calls
-// like it.
+// advised returns what the call of an approval would do, and which pattern covers similar calls.
 func (a *app) advised(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) ([][2]string, error) {
 	f, in, err := a.floorOf(ctx, store, approval)
 	if err != nil {

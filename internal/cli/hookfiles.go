@@ -105,7 +105,8 @@ func (v *seen) close(ctx context.Context) error {
 // notes are about the hooks that do not run.
 type notes map[string]space.Note
 
-// noteKey tells hooks apart: agents' own may have the id of another.
+// noteKey returns a key for a hook. The id alone is not enough, because agents may declare hooks with the ids of
+// others.
 func noteKey(phase, id, file string, line int) string {
 	return fmt.Sprintf("%s %s %s:%d", phase, id, file, line)
 }

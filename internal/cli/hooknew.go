@@ -217,7 +217,7 @@ func (h *newHook) call() (map[string]any, error) {
 	return call, nil
 }
 
-// says tells what an exit code of 2, or its like, means at the phase.
+// says returns what exit code 2, and its equivalent in JSON, means at the phase.
 func (h *newHook) says() (exit, object string) {
 	wire, err := belay.Wire(h.phase)
 	switch {

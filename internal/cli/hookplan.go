@@ -75,7 +75,7 @@ place in the agent's own turns, which --agent draws. Nothing runs.`,
 	return cmd
 }
 
-// tellPlans tells the order of phases; with some, of those alone that have hooks.
+// tellPlans prints the order of phases. With some it skips phases without hooks.
 func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
 	check, err := newHookCheck(v.settings)
 	if err != nil {

@@ -176,7 +176,7 @@ func calledTool(input json.RawMessage) string {
 	return call.Tool
 }
 
-// tellTool tells that there is no tool of a name.
+// tellTool warns that no tool has a name.
 func (a *app) tellTool(v *seen, name string) error {
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -203,7 +203,7 @@ func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent strin
 	return x, nil
 }
 
-// tellExplanation tells who was asked, what each said, and what comes of it.
+// tellExplanation prints who was asked, what each answered, and the outcome.
 func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 	owners := make(map[string]string)
 	for _, sub := range v.runtime.Subscriptions() {

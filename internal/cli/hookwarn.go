@@ -72,7 +72,7 @@ func (c *hookCheck) tools(m hook.Match) []string {
 	return odd
 }
 
-// all is what is odd about the hooks of a place, and what is not heeded there.
+// all returns the warnings about the hooks of a place, and about files that are not read.
 func (c *hookCheck) all(v *seen) []string {
 	odd, ids := append(assembly.Unheeded(v.settings, v.places), assembly.Unused(v.settings)...), []string(nil)
 	for _, line := range v.lines(c) {

@@ -75,7 +75,7 @@ func (a *app) signals() (context.Context, func()) {
 	}
 }
 
-// interrupted tells whoever wants to know.
+// interrupted calls the function that waits for an interrupt.
 func (a *app) interrupted() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,7 +113,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// told is an error without the name of the program, which stands before it.
+// told returns the text of an error without the program's name, which is printed before it.
 func told(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "belay: "), ": belay: ", ": ")
 }

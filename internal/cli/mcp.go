@@ -109,7 +109,7 @@ func mcpLineOf(ctx context.Context, floor *assembly.Floor, s *mcptool.Status) *m
 	return line
 }
 
-// hints are the annotations of a tool in words.
+// hints describes the annotations of a tool.
 func (t *mcpToolLine) hints() string {
 	switch {
 	case t.Destructive:

@@ -47,7 +47,7 @@ func (e *noMemoriesError) Error() string {
 	return text
 }
 
-// noneYet has it told that nothing was remembered yet, which is no error to whoever looks.
+// noneYet prints that there are no memories yet. For commands that only look, this is not an error.
 func (a *app) noneYet(err error) error {
 	if none := (*noMemoriesError)(nil); errors.As(err, &none) {
 		a.remarkf("%s", none)

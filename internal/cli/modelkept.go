@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
-// heedKept has the settings name the model that a session keeps where they have none
-// that can be asked. It tells that a flag comes before what is kept.
+// heedKept makes the settings use the model of a session, if they name no model that can be used. It prints a remark if
+// a flag overrules the model of the session.
 func (a *app) heedKept(settings *config.Loaded, info *belay.SessionInfo) error {
 	kept := info.State.Model
 	switch {

@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// offers is what there is to ask, as --json tells it.
+// offers are the providers and their models, as --json prints them.
 type offers struct {
 	// Model is what a task is given to if no model is named; empty if there is none.
 	Model string `json:"model"`
@@ -255,7 +255,7 @@ func sorted(p *config.Provider, names []string) []string {
 	return names
 }
 
-// infos tells window and price of models, as the settings have them.
+// infos returns window and price of models, as the settings have them.
 func infos(p *config.Provider, names []string) []belay.ModelInfo {
 	var all []belay.ModelInfo
 	for _, name := range names {

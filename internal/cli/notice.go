@@ -35,7 +35,7 @@ func (a *app) remarkNotice(n notice) {
 	a.remarkf("%s", text)
 }
 
-// onNotice has notices shown by f, until the returned function is called.
+// onNotice makes f show notices, until the returned function is called.
 func (a *app) onNotice(f func(notice)) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -96,8 +96,7 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
 }
 
-// findOpen finds the last changed session with a turn to go on with, and else the
-// last changed one.
+// findOpen returns the last changed session with an open turn, or else the last changed one.
 func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, error) {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: true}) {
 		if err != nil {

@@ -124,7 +124,7 @@ func asUsage(err error) error {
 	return usage("%w", err)
 }
 
-// explained is an explanation as --json tells it.
+// explained is an explanation as --json prints it.
 type explained struct {
 	*permit.Explanation
 

@@ -44,7 +44,7 @@ allow), then the mode.`,
 	return cmd
 }
 
-// inForce is what holds in a project, as --json tells it.
+// inForce is what applies in a project, as --json prints it.
 type inForce struct {
 	Project     string            `json:"project"`
 	Mode        permit.Mode       `json:"mode"`

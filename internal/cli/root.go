@@ -90,7 +90,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf("%s", text), hint: "see: " + cmd.CommandPath() + " --help"}
 }
 
-// arguments wants between least and most arguments, and says which are missing.
+// arguments returns a check that a command has between least and most arguments.
 func arguments(least, most int, wanted string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {

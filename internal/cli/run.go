@@ -128,7 +128,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	})
 }
 
-// task is what the user wants done; empty to go on with a turn.
+// task returns the task of the user. It is empty if a turn is to be resumed.
 func (a *app) task(o *runOptions, args []string) (string, error) {
 	switch {
 	case len(args) == 0 && (o.goOn || o.session != ""):
@@ -194,7 +194,7 @@ func heldElsewhere(info *belay.SessionInfo) error {
 	return fmt.Errorf("session %s: another process is taking a turn in it: wait, or stop that process", info.ID)
 }
 
-// nothingOpen says that there is no turn to go on with.
+// nothingOpen returns the error for a session without a turn to resume.
 func nothingOpen(info *belay.SessionInfo) error {
 	return &exitError{
 		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn has ended, so there is nothing to resume: give a task", info.ID),
@@ -267,7 +267,7 @@ func modelFlag(s *config.Loaded) string {
 	return " --model " + quoted(s.Model)
 }
 
-// ended is a turn that is over, with what its events told about it.
+// ended is a turn that has ended, with what its events said about it.
 type ended struct {
 	*belay.Turn
 	session string
@@ -456,8 +456,8 @@ func (a *app) afterwards(end *ended) []string {
 	}
 }
 
-// tellHint tells of a name at the beginning of a message that nobody answers to, if one
-// that is known is like it. The message goes to the model as it is.
+// tellHint prints a hint if a message begins with a /name that does not exist and is similar to one that does. The
+// message goes to the model unchanged.
 func (a *app) tellHint(w *work, text string) {
 	var names []string
 	for _, n := range w.Agent.TypedNames() {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// listed is a session as `belay sessions --json` tells it.
+// listed is a session as `belay sessions --json` prints it.
 type listed struct {
 	ID      string      `json:"id"`
 	Title   string      `json:"title"`
@@ -114,7 +114,7 @@ func titleOf(ctx context.Context, store belay.Store, id string) string {
 	return ""
 }
 
-// stateOf is where a session stands, in a word.
+// stateOf returns the state of a session, in one word.
 func stateOf(info belay.SessionInfo) string {
 	switch turn := info.State.Turn; {
 	case turn == nil && info.State.Last == belay.EndTurn:

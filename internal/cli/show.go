@@ -161,7 +161,7 @@ func (t *transcript) unanswered(ctx context.Context, store assembly.Store, last 
 	return t.err
 }
 
-// standing says how a call stands.
+// standing returns the state of a call.
 func (t *transcript) standing(c *belay.Call) string {
 	switch {
 	case c.Result != nil && c.Result.IsError:

@@ -210,8 +210,7 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 	return loaded, lease.Unload(context.WithoutCancel(ctx))
 }
 
-// skillMistakes joins what of a space's skills cannot be loaded, but for the files that were
-// told already.
+// skillMistakes joins the problems of a space's skills, except for files that were reported before.
 func skillMistakes(s *space.Space, told map[string]bool) error {
 	var problems []error
 	for _, p := range s.SkillProblems() {

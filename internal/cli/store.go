@@ -212,8 +212,8 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 	return err
 }
 
-// rehearsal prunes a copy of the store. What is in use counts as idle in a copy, so
-// that a session somebody has open is taken out of what it tells.
+// rehearsal prunes a copy of the store. In a copy no session is in use, so sessions that are in use in the store are
+// removed from the result.
 func rehearsal(store *sqlite.Store) func(context.Context, sqlite.Retention) (sqlite.Pruned, error) {
 	return func(ctx context.Context, keep sqlite.Retention) (did sqlite.Pruned, err error) {
 		dir, err := os.MkdirTemp("", "belay-prune-*")

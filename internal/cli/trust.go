@@ -211,7 +211,7 @@ func prefixedID(place *space.Space, d *declare.Declaration) string {
 	return d.ID
 }
 
-// tellPrograms tells what would run.
+// tellPrograms prints the programs that would run.
 func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 	for _, d := range loaded.Programs() {
 		what := strings.Join(d.Argv, " ")
@@ -310,7 +310,7 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 	return out.end("nothing is trusted")
 }
 
-// stateOfTrust says how a directory is that somebody has trusted.
+// stateOfTrust returns the state of a trusted directory.
 func stateOfTrust(host *space.Host, r *space.Record) string {
 	if _, err := os.Stat(r.Dir); err != nil {
 		return "is gone"

@@ -127,7 +127,7 @@ func anAgent(s *config.Loaded, name string) error {
 	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe,and * means all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
 }
 
-// serve takes turns until it is told to stop.
+// serve runs turns until the worker is stopped.
 func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	ctx := cmd.Context()
 	settings, err := a.overruled(cmd, &o.run)
@@ -271,7 +271,7 @@ func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftT
 	}
 }
 
-// takenLine is a turn as --json tells it.
+// takenLine is a turn as --json prints it.
 type takenLine struct {
 	Session string          `json:"session"`
 	Agent   string          `json:"agent"`
@@ -283,7 +283,7 @@ type takenLine struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// tellTaken tells of a turn that was taken.
+// tellTaken prints a turn that the worker has run.
 func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	if errors.Is(taken.Err, belay.ErrNoTurn) {
 		return // there was nothing to do

@@ -34,7 +34,7 @@ long the oldest.`,
 	return cmd
 }
 
-// workload is what `belay workers --json` tells.
+// workload is what `belay workers --json` prints.
 type workload struct {
 	Turns belay.Load      `json:"turns"`
 	Jobs  hook.QueueStats `json:"jobs"`
@@ -92,7 +92,7 @@ func (a *app) workers(ctx context.Context, store assembly.Store, asJSON bool) er
 	return t.write(a.out, nil)
 }
 
-// putOff tells of a turn that could not be taken.
+// putOff describes a turn that could not be run yet.
 func putOff(turn *belay.DueTurn) string {
 	line := fmt.Sprintf("%s  %s", turn.Session, turn.Agent)
 	if wait := time.Until(turn.Again); !turn.Again.IsZero() && wait < time.Hour {
@@ -163,7 +163,7 @@ and nothing is left out. Text that the model is still streaming is not shown; th
 	return cmd
 }
 
-// watcher shows a session as it goes on.
+// watcher shows a session while it continues.
 type watcher struct {
 	app         *app
 	transcript  *transcript
@@ -203,7 +203,7 @@ func (w *watcher) show(m *belay.Message) error {
 	return w.transcript.err
 }
 
-// state tells how the session stands, and whether that is all.
+// state shows the state of the session, and reports whether watching is over.
 func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.SessionInfo) (over bool, err error) {
 	// What is queued is looked at before the session: a turn that is taken up in between
 	// is seen in one of them.
@@ -238,7 +238,7 @@ func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.Se
 	return true, w.over(info, code)
 }
 
-// tell tells how the session stands, if that is another than before.
+// tell prints the state of the session, if it has changed.
 func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.SessionInfo, queued int) error {
 	lines := []string{fmt.Sprintf("session %s: %s", info.ID, stateOf(info))}
 	switch turn := info.State.Turn; {
@@ -267,7 +267,7 @@ func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.Ses
 	return nil
 }
 
-// watchEnd is how a session stood when watching ended, as --json tells it.
+// watchEnd is the state of a session when watching ended, as --json prints it.
 type watchEnd struct {
 	Session string        `json:"session"`
 	State   string        `json:"state"`

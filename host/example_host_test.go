@@ -44,6 +44,7 @@ func Example() {
 		fmt.Print(event.Text)
 	}
 	// docs:end host
+
 	// Output:
 	// write true
 	// write false

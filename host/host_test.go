@@ -103,7 +103,7 @@ func TestDeclaredAgentsAreMadeByName(t *testing.T) {
 	if second, err := h.Agent(t.Context(), "reviewer"); err != nil || second != first {
 		t.Errorf("the agent is made twice, %v", err)
 	}
-	if _, err := h.Agent(t.Context(), "reviewr"); err == nil || !strings.Contains(err.Error(), `did you mean "reviewer"?`) {
+	if _, err := h.Agent(t.Context(), "reviewers"); err == nil || !strings.Contains(err.Error(), `did you mean "reviewer"?`) {
 		t.Errorf("the error is %v, want the name that is meant", err)
 	}
 }

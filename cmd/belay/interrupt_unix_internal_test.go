@@ -110,7 +110,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		if code != 0 || out != "I have looked.\n" {
 			t.Errorf("exit code %d, %q", code, out)
 		}
-		for _, want := range []string{"recovered from a process that ended unexpectedly: 1 session released; a turn was under way in first: belay resume first\n", "going on with turn 1-", "after 1 step: a task"} {
+		for _, want := range []string{"recovered from a process that ended unexpectedly: 1 session released; a turn was under way in first: belay resume first\n", "resuming turn 1-", "after 1 step: a task"} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("standard error has no %q:\n%s", want, errs)
 			}
@@ -193,7 +193,7 @@ func TestBrokenPipeEndsTheTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "nobody reads the output any more") {
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "the output was closed") {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	if state := stateOf(t, dir); state != "aborted" {

@@ -35,21 +35,21 @@ func unknownTool(wanted string, names []string) string {
 	return fmt.Sprintf("there is no tool %q%s: there are %s", wanted, near.Hint(wanted, names), strings.Join(names, ", "))
 }
 
-// agentCheck finds mistakes of declared agents that show only when the agent is made.
-type agentCheck struct {
+// An AgentCheck finds mistakes of declared agents that show only when the agent is made.
+type AgentCheck struct {
 	settings *config.Loaded
 	tools    []string
 	skills   *skill.Catalog
 }
 
 // NewAgentCheck returns a check against the tools and the skills of the project.
-func NewAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
+func NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
 		return nil, fmt.Errorf("look for the tools: %w", err)
 	}
 	defer func() { _ = root.Close() }() // nothing is done with the tools
-	c := &agentCheck{settings: s, skills: AllSkills(ctx, s)}
+	c := &AgentCheck{settings: s, skills: AllSkills(ctx, s)}
 	for _, tool := range toolbox.All(root, nil) {
 		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
 			c.tools = append(c.tools, name)
@@ -60,7 +60,7 @@ func NewAgentCheck(ctx context.Context, s *config.Loaded) (*agentCheck, error) {
 }
 
 // Mistakes returns the mistakes of a declared agent. Making it would fail, or it would not do what its file says.
-func (c *agentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
+func (c *AgentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	var found []subagent.Problem
 	wrongf := func(format string, args ...any) {
 		found = append(found, subagent.Problem{Path: d.Path, Message: fmt.Sprintf(format, args...)})
@@ -92,7 +92,7 @@ func (c *agentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 }
 
 // hasSkill reports whether a name or an id is that of a skill, or a pattern that matches one.
-func (c *agentCheck) hasSkill(name string) bool {
+func (c *AgentCheck) hasSkill(name string) bool {
 	if _, ok := c.skills.Lookup(name); ok {
 		return true
 	}

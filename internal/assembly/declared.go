@@ -290,7 +290,7 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 
 // fails returns the mistakes that prevent an agent from being made: those of its model and its tools. A missing skill
 // does not prevent it, and of two modes the stricter one counts.
-func (c *agentCheck) fails(d *subagent.Declaration) []subagent.Problem {
+func (c *AgentCheck) fails(d *subagent.Declaration) []subagent.Problem {
 	made := *d
 	made.Skills, made.Mode = nil, ""
 	return c.Mistakes(&made)

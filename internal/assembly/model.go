@@ -72,15 +72,15 @@ func userFile(s *config.Loaded) string {
 	return "the user's " + filepath.Join(s.UserDir, config.Name)
 }
 
-// servedModel is a model of a provider that can list its models.
-type servedModel interface {
+// A ServedModel is a model of a provider that can list its models.
+type ServedModel interface {
 	belay.InfoModel
 	modelLister
 }
 
 // MakeModel makes a model of a provider. With an empty key none is sent: the packages of the vendors would otherwise
 // take the key of the environment, and send it to any server.
-func MakeModel(p *config.Provider, model, key string) servedModel { //nolint:ireturn // which model it is, is the user's choice
+func MakeModel(p *config.Provider, model, key string) ServedModel { //nolint:ireturn // which model it is, is the user's choice
 	t := p.Of(model)
 	switch p.Kind {
 	case config.KindAnthropic:

@@ -14,9 +14,9 @@ func TestStoreIsNoFile(t *testing.T) {
 	for store, says := range map[string]string{
 		"mysql://u:planted-password@h/x":                   "no store of kind mysql",
 		"sqlite:///belay.db":                               "no store of kind sqlite",
-		"host=127.0.0.1 port=5 password=planted-password":  "words for a database",
-		"dbname = belay password = 'planted-password'":     "words for a database",
-		"user=u sslmode=disable password=planted-password": "words for a database",
+		"host=127.0.0.1 port=5 password=planted-password":  "connection settings of a database",
+		"dbname = belay password = 'planted-password'":     "connection settings of a database",
+		"user=u sslmode=disable password=planted-password": "connection settings of a database",
 	} {
 		for _, command := range [][]string{{"sessions"}, {"store", "migrate"}, {"submit", "hello"}} {
 			d := newDesk(t, nil)

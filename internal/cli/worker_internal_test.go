@@ -198,7 +198,7 @@ func TestWorkerRefusesBadFlags(t *testing.T) {
 		{"less than none", "--grace: it is -1s", []string{"--grace", "-1s"}},
 		{"a time without a unit", `invalid argument "30" for "--grace"`, []string{"--grace", "30"}},
 		{"no takeover", "--takeover: it is 0s: write 1s or more", []string{"--takeover", "0s"}},
-		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker that others do not hear of", []string{"--takeover", "5ms"}},
+		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker that is silent for this long counts as dead", []string{"--takeover", "5ms"}},
 		{"a bound without a count", `--per-agent: "main" is not NAME=COUNT`, []string{"--per-agent", "main"}},
 		{"a bound without a name", `--per-agent: "=2" is not NAME=COUNT`, []string{"--per-agent", "=2"}},
 		{"a bound of nothing", `--per-agent: "main=0" is not NAME=COUNT, with a count from 1 up`, []string{"--per-agent", "main=0"}},

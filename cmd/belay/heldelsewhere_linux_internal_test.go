@@ -34,7 +34,7 @@ func TestDecidingWhatATerminalAsks(t *testing.T) {
 	if code != 0 || !strings.Contains(seen, "Done.") {
 		t.Errorf("exit code %d:\n%s", code, seen)
 	}
-	if want := "allowed: write in session first\nthe process that asks goes on with the turn; see: belay watch first\n"; told != want {
+	if want := "allowed: write in session first\nthe process that asks continues the turn; see: belay watch first\n"; told != want {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	if _, err := os.Stat(dir + "/made.txt"); err != nil {

@@ -75,7 +75,7 @@ func TestSecondInterruptForces(t *testing.T) {
 		t.Errorf("exit code %d, want 130, at once: %s", code, rest)
 	}
 	_, errs, _ := belay(t, dir, "sessions")
-	if !strings.Contains(errs, "recovered what a process left that is gone: 1 session let go") {
+	if !strings.Contains(errs, "recovered from a process that ended unexpectedly: 1 session released") {
 		t.Errorf("nothing is told of what was left behind: %s", errs)
 	}
 	// How far the turn came with its ending is a matter of luck.
@@ -96,7 +96,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		if out, errs, code := belay(t, dir, "run", "--model", "scripted/on.yaml", "--session", "first", "at once"); code != 1 || !strings.Contains(errs, "another process is taking a turn") {
 			t.Errorf("a second process: exit code %d, %q, %s", code, out, errs)
 		}
-		if out, _, code := belay(t, dir, "show", "first"); code != 0 || strings.Contains(out, "belay resume") || !strings.Contains(out, "is under way in another process") {
+		if out, _, code := belay(t, dir, "show", "first"); code != 0 || strings.Contains(out, "belay resume") || !strings.Contains(out, "is running in another process") {
 			t.Errorf("while it is held it cannot be resumed: exit code %d, %s", code, out)
 		}
 		c.signal(os.Kill)
@@ -110,7 +110,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		if code != 0 || out != "I have looked.\n" {
 			t.Errorf("exit code %d, %q", code, out)
 		}
-		for _, want := range []string{"recovered what a process left that is gone: 1 session let go; a turn was under way in first: belay resume first\n", "going on with turn 1-", "after 1 step: a task"} {
+		for _, want := range []string{"recovered from a process that ended unexpectedly: 1 session released; a turn was under way in first: belay resume first\n", "resuming turn 1-", "after 1 step: a task"} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("standard error has no %q:\n%s", want, errs)
 			}
@@ -126,7 +126,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 		if code != 0 || out != "I have looked.\n" {
 			t.Errorf("exit code %d, %q", code, out)
 		}
-		if !strings.Contains(errs, "session first: the turn before this one was interrupted after 1 step; it is ended as aborted") {
+		if !strings.Contains(errs, "session first: the previous turn was interrupted after 1 step; it now ends as aborted") {
 			t.Errorf("nothing is told of the turn before:\n%s", errs)
 		}
 	})
@@ -193,7 +193,7 @@ func TestBrokenPipeEndsTheTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "nobody reads the output any more") {
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "the output was closed") {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	if state := stateOf(t, dir); state != "aborted" {

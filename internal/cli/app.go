@@ -9,10 +9,9 @@ import (
 	"os"
 	"sync"
 
-	"github.com/charmbracelet/x/term"
-
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/sandbox"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/charmbracelet/x/term"
 )
 
 // app is what all commands share: the streams and what is known of them, and
@@ -43,8 +42,34 @@ type app struct {
 	interrupt func()       // told of the first interrupt
 	noticed   func(notice) // shows notices; nil for standard error
 
-	looked sync.Once
-	box    *sandbox.Sandbox // what the machine has, once that was looked for
+	assembling sync.Once
+	assembles  *assembly.Assembler // see assembler
+}
+
+// assembler returns what makes agents, as the flags say.
+func (a *app) assembler() *assembly.Assembler {
+	a.assembling.Do(func() {
+		opts := &assembly.Options{Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Reserved: chatCommands(), Notify: a.showAssembly}
+		if a.debug {
+			opts.Logger = a.logger()
+		}
+		a.assembles = assembly.New(opts)
+	})
+	return a.assembles
+}
+
+// showAssembly shows a notice about the files and services that an agent is made of.
+func (a *app) showAssembly(n assembly.Notice) {
+	switch {
+	case n.Later:
+		a.showNotice(notice{text: n.Text, good: !n.Warning})
+	case n.Label != "":
+		a.remarkf("%s %s", a.onErr.yellow(n.Label+":"), n.Text)
+	case n.Warning:
+		a.remarkf("%s", a.onErr.yellow(n.Text))
+	default:
+		a.remarkf("%s", a.onErr.dim(n.Text))
+	}
 }
 
 // newApp looks at the streams of the process.
@@ -79,7 +104,7 @@ func colourful() bool {
 // remarkf writes a line to standard error.
 func (a *app) remarkf(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
 
-// logger tells what the runtime does, if that was asked for.
+// logger returns the logger of the runtime. Without --debug it discards everything.
 func (a *app) logger() *slog.Logger {
 	if !a.debug {
 		return slog.New(slog.DiscardHandler)
@@ -87,8 +112,7 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// onInterrupt has f called at the first interrupt, until the returned function
-// is called.
+// onInterrupt calls f at the first interrupt, until the returned function is called.
 func (a *app) onInterrupt(f func()) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,20 +10,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
 	approvals := parent(&cobra.Command{
 		Use:   "approvals",
-		Short: "See what waits for a person's word, and give it",
-		Long: `A call that needs a person's word, with nobody at the terminal, parks its turn. These commands list what waits,
-show the call it is about, and decide. "belay resume" then goes on with the turn, or a worker if it was submitted.
-A yes may reach further than one call: "grants" lists what was allowed so, and "revoke" takes it back.`,
+		Short: "List, show and decide pending approvals",
+		Long: `If a call needs approval and nobody is at the terminal, its turn parks. These commands list pending approvals,
+show the call, and decide. Then "belay resume" continues the turn, or a worker does if it was submitted.
+An approval can cover more than one call: "grants" lists such approvals, and "revoke" takes one back.`,
 		Example: `  belay approvals list
   belay approvals show ap-2k
   belay approvals approve ap-2k
@@ -40,13 +40,13 @@ func (a *app) approvalsList() *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what waits for a decision",
-		Long:  "Lists the approvals that nobody has decided, the oldest first. With --all also those that are decided.",
+		Short: "List pending approvals",
+		Long:  "Lists the pending approvals, the oldest first. With --all it also lists those that are decided.",
 		Example: `  belay approvals list
   belay approvals list --all --json`,
 		Args: arguments(0, 0, "list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store sessionStore) error {
+			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.listApprovals(cmd.Context(), store, session, all, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -71,31 +71,16 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 		}
 		filter.Session = info.ID
 	}
-	var t table
 	now := time.Now()
-	t.add("APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
+	out := a.newList(asJSON, "APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
 	listed, err := approvalsInOrder(ctx, store, filter)
 	if err != nil {
 		return err
 	}
 	for _, approval := range listed {
-		if asJSON {
-			if err := a.printJSON(approval); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(approval.ID, a.approvalState(&approval, now), approval.Session, approval.Tool, a.onOut.dim(ago(now, approval.Asked)), short(oneLine(approval.Reason), max(a.width-70, 30)))
+		out.add(approval, approval.ID, a.approvalState(&approval, now), approval.Session, approval.Tool, a.onOut.dim(ago(now, approval.Asked)), short(oneLine(approval.Reason), max(a.width-70, 30)))
 	}
-	switch {
-	case asJSON:
-		return nil
-	case len(t.rows) == 1:
-		a.remarkf("nothing waits for a decision")
-		return nil
-	default:
-		return t.write(a.out, a.onOut.dim)
-	}
+	return out.end("nothing waits for a decision")
 }
 
 // approvalsInOrder are approvals as stores list them, and those of one turn in the order of
@@ -163,7 +148,7 @@ func (a *app) approvalsShow() *cobra.Command {
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.look(ctx, func(store sessionStore) error {
+			return a.look(ctx, func(store assembly.Store) error {
 				approval, err := findApproval(ctx, store, args[0])
 				if err != nil {
 					return err
@@ -239,7 +224,7 @@ func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval
 // findApproval finds an approval by its id, or the beginning of it.
 func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
 	if strings.TrimSpace(word) == "" { // an empty variable, say: every id begins with it
-		return belay.Approval{}, usage("which approval? An id is wanted, and there is an empty word: `belay approvals list` lists them")
+		return belay.Approval{}, usage("the id of the approval is empty: `belay approvals list` lists them")
 	}
 	var found []belay.Approval
 	var ids []string
@@ -275,20 +260,20 @@ func (a *app) approvalsApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve APPROVAL",
 		Short: "Let a call run",
-		Long: `Lets the call run that an approval is about: that call with that input. "belay resume" then goes on with its turn,
-or a worker if it was submitted.
-With --scope session the same asker does not ask about this tool again in this session, and with a pattern not about
-calls that the pattern covers. What is denied stays denied. "belay approvals show" suggests a pattern.`,
+		Long: `Approves one call with exactly this input. Then "belay resume" continues its turn,
+or a worker does if it was submitted.
+With --scope session this tool needs no further approval from the same asker in this session. With a pattern, neither do
+calls that the pattern covers. Denied calls stay denied. "belay approvals show" suggests a pattern.`,
 		Example: `  belay approvals approve ap-2k
   belay approvals approve ap-2k --scope session
   belay approvals approve ap-2k --scope 'shell(git push *)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.decide(cmd.Context(), store, args[0], belay.Decision{Allow: true, Reason: reason, Scope: scopeOf(scope)})
 			})
 		},
 	}
-	cmd.Flags().StringVar(&scope, "scope", "once", "how far the yes reaches: once, session, or a pattern such as 'shell(git push *)'")
+	cmd.Flags().StringVar(&scope, "scope", "once", "what the approval covers: once, session, or a pattern such as 'shell(git push *)'")
 	complete(cmd, "scope", []string{"once", "session"})
 	return a.deciding(cmd, &reason)
 }
@@ -298,10 +283,10 @@ func (a *app) approvalsDeny() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "deny APPROVAL",
 		Short:   "Refuse a call",
-		Long:    "Refuses the call that an approval is about; the model is told the reason. \"belay resume\" then goes on with its turn,\nor a worker if it was submitted.",
+		Long:    "Denies the call. The model gets the reason. Then \"belay resume\" continues the turn, or a worker does if it was submitted.",
 		Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.decide(cmd.Context(), store, args[0], belay.Decision{Reason: reason})
 			})
 		},
@@ -313,7 +298,7 @@ func (a *app) approvalsDeny() *cobra.Command {
 func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 	cmd.Args = arguments(1, 1, "name the APPROVAL: `belay approvals list` lists them")
 	cmd.ValidArgsFunction = a.completeApprovals
-	cmd.Flags().StringVar(reason, "reason", "", "why; the model is told")
+	cmd.Flags().StringVar(reason, "reason", "", "the reason, for the model")
 	return cmd
 }
 
@@ -329,7 +314,7 @@ func scopeOf(word string) belay.ApprovalScope {
 	}
 }
 
-func (a *app) decide(ctx context.Context, store sessionStore, word string, d belay.Decision) error {
+func (a *app) decide(ctx context.Context, store assembly.Store, word string, d belay.Decision) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
 		return err
@@ -345,8 +330,8 @@ func (a *app) decide(ctx context.Context, store sessionStore, word string, d bel
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// decideOn stores the decision of an approval, and says how to go on.
-func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.Approval, d belay.Decision) error {
+// decideOn stores the decision on an approval, and says how the turn continues.
+func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *belay.Approval, d belay.Decision) error {
 	session := parentOf(approval.Session)
 	before, err := store.Load(ctx)
 	if err != nil {
@@ -362,7 +347,7 @@ func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.
 		return fmt.Errorf("approval %s has been decided, by %s: %s", approval.ID, oneLine(stored.Decided.By), settledAs(approval, stored.Decided.Allow))
 	}
 	if errors.Is(err, belay.ErrExpired) {
-		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + session + ": the call is refused, and the model may ask anew"}
+		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + session + ": the call is denied, and the model may ask again"}
 	}
 	if err != nil {
 		return err
@@ -378,7 +363,7 @@ func (a *app) decideOn(ctx context.Context, store sessionStore, approval *belay.
 		}
 	}
 	if waiting > 0 {
-		a.remarkf("%s", a.onErr.yellow(counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
+		a.remarkf("%s", a.onErr.yellow(visible.Counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
 		return nil
 	}
 	after, err := store.Load(ctx)
@@ -402,20 +387,20 @@ func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, e
 	return false, nil
 }
 
-// tellGoOn says how a turn goes on whose last question was decided between two looks at
-// the store: by itself, if it is on the list of a worker that lives, or if a process held
-// its session and asks.
+// tellGoOn says how a turn continues after its last question was decided. It continues by itself if it is on the list
+// of a running worker, or if the process that asks still holds the session. The store is looked at before and after the
+// decision.
 func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 	resume, watch := "go on:   belay resume "+session, "belay watch "+session
 	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {
 	case held && !slices.ContainsFunc(claimed(before), of) && !slices.ContainsFunc(claimed(after), of):
-		a.remarkf("the process that asks goes on with the turn; see: %s", watch)
+		a.remarkf("the process that asks continues the turn; see: %s", watch)
 	case !working(after):
 		a.remarkf("%s", resume)
 	case slices.ContainsFunc(claimed(before), of), slices.ContainsFunc(claimed(after), of), slices.ContainsFunc(before.PutOff, of), after.Parked < before.Parked:
-		a.remarkf("a worker goes on with the turn; see: %s", watch)
+		a.remarkf("a worker continues the turn; see: %s", watch)
 	case before.Waiting > 0: // it may be among those, if it was woken before
-		a.remarkf("a worker goes on with the turn if it was submitted; see: %s", watch)
+		a.remarkf("a worker continues the turn if it was submitted; see: %s", watch)
 		a.remarkf("if not, %s", resume)
 	default:
 		a.remarkf("%s", resume)
@@ -446,7 +431,7 @@ func (a *app) completeApprovals(_ *cobra.Command, args []string, word string) ([
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
 		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
 			if err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 )
 
 // How a decided turn goes on is told by what the store has: a worker takes it only if one
@@ -13,11 +14,13 @@ func TestDecidingSaysWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	const (
 		resume = "go on:   belay resume s\n"
-		asker  = "the process that asks goes on with the turn; see: belay watch s\n"
-		serves = "a worker goes on with the turn; see: belay watch s\n"
-		either = "a worker goes on with the turn if it was submitted; see: belay watch s\nif not, go on:   belay resume s\n"
+		asker  = "the process that asks continues the turn; see: belay watch s\n"
+		serves = "a worker continues the turn; see: belay watch s\n"
+		either = "a worker continues the turn if it was submitted; see: belay watch s\nif not, go on:   belay resume s\n"
 	)
-	due := func(session string) []belay.DueTurn { return []belay.DueTurn{{Session: session, Agent: mainAgent}} }
+	due := func(session string) []belay.DueTurn {
+		return []belay.DueTurn{{Session: session, Agent: assembly.MainAgent}}
+	}
 	worker := belay.HolderLoad{PID: 1, Worker: true}
 	load := func(waiting, parked int, holders ...belay.HolderLoad) belay.Load {
 		return belay.Load{Waiting: waiting, Parked: parked, Holders: holders}

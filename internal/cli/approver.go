@@ -19,12 +19,12 @@ type approver struct {
 
 var _ belay.Approver = approver{}
 
-// mostShown is how many lines of an input are shown to whoever decides.
+// mostShown is how many lines of an input a person sees before the decision.
 const mostShown = 40
 
 // Approve shows what the call would do and waits for an answer.
 func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decision, err error) {
-	advice := v.w.floor.advise(ctx, q)
+	advice := v.w.advise(ctx, q)
 	v.p.asking(func() {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

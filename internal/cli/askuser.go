@@ -6,22 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/toolbox"
+	"github.com/spf13/cobra"
 )
-
-// questions are the extension by which the model can ask the user, unless the settings
-// leave its tool out.
-func questions(s *config.Loaded) []belay.Extension {
-	if s.Tools != nil && !slices.Contains(s.Tools, toolbox.AskUserTool) {
-		return nil
-	}
-	return []belay.Extension{toolbox.AskUser()}
-}
 
 // terminalAsker puts questions to the person at the terminal, one at a time.
 type terminalAsker struct{ p *printer }
@@ -56,14 +46,14 @@ func (a *app) approvalsAnswer() *cobra.Command {
 		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
 		Long: `Answers a question that the model asked with the tool ask_user: in words, or with one of its options, by its words or
-its number. Several words are one answer. "belay resume" then goes on with the turn, or a worker if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
+its number. Several words are one answer. "belay resume" then goes on with the turn, or a worker does if it was submitted. "belay approvals deny" gives no answer, and "show" shows the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,
 		Args:              arguments(2, 1000, "name the APPROVAL, and give the answer: `belay approvals list` lists what waits"),
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.answer(cmd.Context(), store, args[0], strings.Join(args[1:], " "))
 			})
 		},
@@ -71,7 +61,7 @@ its number. Several words are one answer. "belay resume" then goes on with the t
 }
 
 // answer answers a question of the model.
-func (a *app) answer(ctx context.Context, store sessionStore, word, said string) error {
+func (a *app) answer(ctx context.Context, store assembly.Store, word, said string) error {
 	approval, err := findApproval(ctx, store, word)
 	if err != nil {
 		return err
@@ -90,7 +80,7 @@ func (a *app) answer(ctx context.Context, store sessionStore, word, said string)
 	return a.decideOn(ctx, store, &approval, d)
 }
 
-// asksInWords reports whether an approval is a question that wants words for an answer.
+// asksInWords reports whether an approval is a question that needs an answer in words.
 func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approval) (toolbox.UserQuestion, bool) {
 	if approval.Tool != toolbox.AskUserTool {
 		return toolbox.UserQuestion{}, false
@@ -102,9 +92,9 @@ func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approva
 	return toolbox.ReadQuestion(belay.Question{Approval: *approval, Input: input})
 }
 
-// wantsAnswer says how a question is answered that somebody wants to approve.
+// wantsAnswer returns the error for approving a question, with how to answer it.
 func wantsAnswer(approval *belay.Approval) error {
-	return usage("approval %s is a question, and a yes does not answer it: belay approvals answer %s TEXT", approval.ID, approval.ID)
+	return usage("approval %s is a question, and approving does not answer it: belay approvals answer %s TEXT", approval.ID, approval.ID)
 }
 
 // settledAs is a decision in a word.

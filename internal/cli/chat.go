@@ -18,19 +18,19 @@ func (a *app) chatCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the agent in the terminal",
-		Long: `Opens a conversation: text is streamed and laid out, calls and hooks show as lines, approvals are asked where they
-come up. Without a flag it is a new session; what was typed before can be called up again.`,
+		Long: `Opens a conversation: text is streamed and formatted, calls and hooks show as lines, and approvals are asked where they
+come up. Without a flag it is a new session. The arrow keys bring back what you typed before.`,
 		Example: `  belay chat
   belay chat --continue
   belay chat --session 20261115-k3f9x --mode strict`,
-		Args: arguments(0, 0, "chat takes flags only: type the task when it has begun"),
+		Args: arguments(0, 0, "chat takes flags only: type the task after it has started"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return chatError(a.chat(cmd, &o))
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.goOn, "continue", "c", false, "go on with the last session")
-	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
 	o.settingFlags(cmd)
 	exclusive(cmd, "continue", "session", "as")
@@ -67,7 +67,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() { err = errors.Join(err, w.Close()) }()
 	id, err := a.chooseSession(ctx, w, o)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	}
 	c := chat.New(&chat.Options{
 		History: filepath.Join(settings.Home(), "history"),
-		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.tools, Advise: w.floor.advise,
+		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.Tools, Advise: w.advise,
 		Directives: w.typeable(),
 	})
 	person.Approver = c.InOrder(toolbox.Answering(who(), c, c))
@@ -86,7 +86,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 			a.remarkNotice(n)
 		}
 	})()
-	if err := c.Run(ctx, w.agent, id); err != nil {
+	if err := c.Run(ctx, w.Agent, id); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -99,7 +99,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 // typeable are the names that can be typed with a slash in front.
 func (w *work) typeable() []chat.Directive {
 	var all []chat.Directive
-	for _, n := range w.agent.TypedNames() {
+	for _, n := range w.Agent.TypedNames() {
 		for _, name := range append([]string{n.Name}, n.Aliases...) {
 			all = append(all, chat.Directive{Name: name, About: n.Description})
 		}

@@ -9,24 +9,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Look for mistakes in everything that would be loaded, without running anything",
-		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and tells every mistake with file
+		Short: "Check everything that would be loaded, without running anything",
+		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and prints every mistake with file
 and line, as ` + "`belay run`, `belay agents list` and `belay skills check`" + ` would find it. Nothing runs. Hooks that would not run
-because nobody trusts them yet are no mistake, and are told; so are names of tools that hooks have and there are not, programs
-and keys that are not on this machine, and what .claude has for another agent and cannot be used here.`,
+because nobody has trusted them yet are warnings, not mistakes. So are tool names in hooks that match no tool, programs
+and keys that are missing on this machine, and files in .claude that cannot be used here.`,
 		Example: "  belay check",
 		Args:    arguments(0, 0, "check takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,9 +41,9 @@ and keys that are not on this machine, and what .claude has for another agent an
 
 // check looks for mistakes in everything that would be loaded.
 func (a *app) check(ctx context.Context, s *config.Loaded) error {
-	places := a.openPlaces(ctx, s)
-	problems := []error{a.checkSettings(s), places.err}
-	agents, found := openAgents(s)
+	places := a.assembler().OpenPlaces(ctx, s)
+	problems := []error{a.checkSettings(s), places.Err}
+	agents, found := assembly.Agents(s)
 	for i := range found {
 		problems = append(problems, &found[i])
 	}
@@ -51,10 +51,10 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 		problems = append(problems, checkOwnHooks(ctx, places, d))
 	}
 	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s, places))
-	_, _, err := a.readMCP()
+	_, _, err := a.assembler().ReadMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)
-	if places.err == nil {
+	if places.Err == nil {
 		problems = append(problems, a.checkOrder(ctx))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -67,10 +67,10 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 // checkSettings finds what a run would refuse of settings that can be read: the model, the
 // tools and the store. That there is no key, on this machine, is no mistake.
 func (a *app) checkSettings(s *config.Loaded) error {
-	problems := []error{checkStore(s), missingStoreDir(s)}
+	problems := []error{assembly.CheckStore(s), assembly.MissingStoreDir(s)}
 	if s.Model != "" {
-		_, err := openModel(s)
-		if lacks, ok := errors.AsType[*noKeyError](err); ok {
+		_, err := assembly.OpenModel(s)
+		if lacks, ok := errors.AsType[*assembly.NoKeyError](err); ok {
 			a.warn(fmt.Sprintf("%s: model: %v", s.From("model"), lacks))
 		} else if err != nil {
 			problems = append(problems, fmt.Errorf("%s: model: %w", s.From("model"), err))
@@ -78,33 +78,33 @@ func (a *app) checkSettings(s *config.Loaded) error {
 	}
 	names, err := toolNames(s)
 	if err == nil {
-		err = unknownTools(s, names)
+		err = assembly.UnknownTools(s, names)
 	}
 	return errors.Join(append(problems, err)...)
 }
 
-// checkAgents finds what shows only when agents are made. What another agent has, in
-// .claude, is told and no mistake; nor is it one that there is no key on this machine.
+// checkAgents finds mistakes that show only when agents are made. Files in .claude, and missing keys on this machine,
+// are warnings and not mistakes.
 func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent.Declaration) error {
-	check, err := newAgentCheck(ctx, s)
+	check, err := assembly.NewAgentCheck(ctx, s)
 	if err != nil {
 		return err
 	}
 	var problems []error
-	for _, d := range withSpaces(own, spacesHere(s)) {
-		if unreadHooks(s, d) != nil {
+	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
+		if assembly.UnreadHooks(s, d) != nil {
 			continue // which is told already, and why it is not used
 		}
 		looked := *d
-		if _, err := findModel(s, d.Model); d.Model != "" {
-			if lacks, ok := errors.AsType[*noKeyError](err); ok {
-				a.warn(fmt.Sprintf("%s: model: %v", a.shownPath(s, d.Path), lacks))
+		if _, err := assembly.FindModel(s, d.Model); d.Model != "" {
+			if lacks, ok := errors.AsType[*assembly.NoKeyError](err); ok {
+				a.warn(fmt.Sprintf("%s: model: %v", assembly.RelativePath(s, d.Path), lacks))
 				looked.Model = ""
 			}
 		}
-		found := check.mistakes(&looked)
-		if foreign(s, d.Path) {
-			a.tellAgentProblems(s, "not used", found)
+		found := check.Mistakes(&looked)
+		if assembly.Foreign(s, d.Path) {
+			a.assembler().ReportAgentProblems(s, "not used", found)
 			continue
 		}
 		for i := range found {
@@ -117,8 +117,8 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 // checkSkills finds what cannot be loaded, and holds the skills that are written for this
 // program against the specification and against what it reads beyond it. What another
 // agent has, in .claude, need only be a skill.
-func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *places) error {
-	catalog := openAllSkills(ctx, s)
+func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembly.Places) error {
+	catalog := assembly.AllSkills(ctx, s)
 	var problems []error
 	told := make(map[string]bool)
 	for _, p := range catalog.Problems() {
@@ -127,15 +127,15 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *places)
 			told[p.Path] = true
 		}
 	}
-	dirs := slices.DeleteFunc(skillDirs(s), func(dir string) bool { return filepath.Dir(dir) == filepath.Join(s.Project, ".claude") })
-	for _, place := range places.all {
+	dirs := slices.DeleteFunc(assembly.SkillDirs(s), func(dir string) bool { return filepath.Dir(dir) == filepath.Join(s.Project, ".claude") })
+	for _, place := range places.All {
 		err := skillMistakes(place, told)
 		problems = append(problems, err)
 		if err == nil && place.Origin.Kind == hook.OriginSpace {
 			dirs = append(dirs, filepath.Join(place.Dir, "skills"))
 		}
 	}
-	for _, dir := range present(dirs) {
+	for _, dir := range assembly.Existing(dirs) {
 		if !slices.ContainsFunc(catalog.List(), func(one *skill.Skill) bool { return within(dir, one.Path) }) {
 			continue // there is none, which is no mistake, or none that could be loaded, which is told
 		}
@@ -158,15 +158,15 @@ func within(dir, file string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// warn tells something that is odd and no mistake.
+// warn prints a warning.
 func (a *app) warn(odd string) {
 	a.remarkf("%s %s", a.onErr.yellow("warning:"), visible.All(oneLine(odd)))
 }
 
 // tallyOf counts what would be loaded, and says how much of it spaces and agents bring.
-func tallyOf(ctx context.Context, places *places, agents []*subagent.Declaration, s *config.Loaded) string {
+func tallyOf(ctx context.Context, places *assembly.Places, agents []*subagent.Declaration, s *config.Loaded) string {
 	hooks, ofAgents, ofSpaces, spaceAgents := 0, 0, 0, 0
-	for _, p := range places.all {
+	for _, p := range places.All {
 		own := 0
 		for _, d := range p.Agents {
 			own += len(p.AgentHooks(d.Name))
@@ -178,11 +178,11 @@ func tallyOf(ctx context.Context, places *places, agents []*subagent.Declaration
 			spaceAgents += len(p.Agents)
 		}
 	}
-	all, own := len(openAllSkills(ctx, s).List()), len(openSkills(ctx, s).List())
+	all, own := len(assembly.AllSkills(ctx, s).List()), len(assembly.OwnSkills(ctx, s).List())
 	return strings.Join([]string{
-		counted(hooks, "declared hook") + parts(ofAgents, "of agents", ofSpaces, "of spaces"),
-		counted(len(agents)+spaceAgents, "agent") + parts(0, "", spaceAgents, "of spaces"),
-		counted(all, "skill") + parts(0, "", all-own, "of spaces"),
+		visible.Counted(hooks, "declared hook") + parts(ofAgents, "of agents", ofSpaces, "of spaces"),
+		visible.Counted(len(agents)+spaceAgents, "agent") + parts(0, "", spaceAgents, "of spaces"),
+		visible.Counted(all, "skill") + parts(0, "", all-own, "of spaces"),
 	}, ", ")
 }
 
@@ -202,29 +202,29 @@ func parts(n int, of string, m int, from string) string {
 }
 
 // checkOwnHooks looks at the hooks that an agent declares.
-func checkOwnHooks(ctx context.Context, places *places, d *subagent.Declaration) error {
-	place := places.of(d.Path)
+func checkOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Declaration) error {
+	place := places.Of(d.Path)
 	if place == nil {
-		if unread := hooksUnread(d); unread != nil {
+		if unread := assembly.HooksUnread(d); unread != nil {
 			return unread
 		}
 		return nil
 	}
-	own, _, err := places.host.AgentHooks(place, d.Name)
+	own, _, err := places.Host.AgentHooks(place, d.Name)
 	if err != nil {
 		return err
 	}
 	return own.Close(ctx)
 }
 
-// checkOrder sees whether the hooks go together, and tells which of them do not run.
+// checkOrder checks whether the hooks can be ordered, and prints which of them do not run.
 func (a *app) checkOrder(ctx context.Context) error {
 	v, err := a.seeHooks(ctx)
 	if err != nil {
 		return err
 	}
 	for _, l := range v.leases {
-		a.tellNotes(l.Notes())
+		a.assembler().ReportNotes(l.Notes())
 	}
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -242,7 +242,7 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "config [KEY]",
 		Short: "Show the settings that are in force, and where each is from",
 		Long: `Shows the settings that are in force and where each is from: the machine's file, the user's, the project's, a variable or a
-flag. Those that nobody set are shown with --all.`,
+flag. --all also shows the defaults.`,
 		Example: `  belay config
   belay config mode
   belay config --all`,
@@ -255,11 +255,11 @@ flag. Those that nobody set are shown with --all.`,
 			if err != nil {
 				return err
 			}
-			a.defaultMode(cmd.Context(), settings)
+			a.assembler().DefaultMode(cmd.Context(), settings)
 			return a.showConfig(settings, args, all, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "show those that nobody set too")
+	cmd.Flags().BoolVar(&all, "all", false, "show the defaults too")
 	jsonFlag(cmd, &asJSON, "print one JSON object for each setting")
 	return cmd
 }
@@ -285,17 +285,10 @@ func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) erro
 			return usage("there is no setting %q%s", args[0], near.Hint(args[0], config.Paths()))
 		}
 	}
-	var t table
-	t.add("SETTING", "VALUE", "FROM")
+	out := a.newList(asJSON, "SETTING", "VALUE", "FROM")
 	for _, path := range paths {
 		line := settingInForce{path, shownValue(s.Value(path)), s.From(path)}
 		if line.From.Kind == "default" && !all && len(args) == 0 {
-			continue
-		}
-		if asJSON {
-			if err := a.printJSON(line); err != nil {
-				return err
-			}
 			continue
 		}
 		value, err := json.Marshal(line.Value)
@@ -309,14 +302,11 @@ func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) erro
 		if line.From.Kind == "default" {
 			text = unset(path, text)
 		}
-		t.add(path, visible.All(short(oneLine(text), 60)), line.From.String())
+		out.add(line, path, visible.All(short(oneLine(text), 60)), line.From.String())
 	}
-	if asJSON {
+	if out.rows() == 0 && !asJSON {
+		fmt.Fprintln(a.out, "nothing is set: `belay config --all` shows the defaults")
 		return nil
 	}
-	if len(t.rows) == 1 {
-		fmt.Fprintln(a.out, "nothing is set: `belay config --all` shows what holds then")
-		return nil
-	}
-	return t.write(a.out, a.onOut.dim)
+	return out.end("")
 }

@@ -10,8 +10,8 @@ func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Take a guided tour: a session in which hooks steer, stop and explain themselves",
-		Long: `Takes a session in a scratch directory, on a model that plays a script: no key, no network, no set-up.
-Hooks collect, rewrite, block and time out, the process that takes the turn is killed and another goes on with it,
+		Long: `Runs a session in a scratch directory, with a model that plays a script: no key, no network, no set-up.
+Hooks collect, rewrite, block and time out, the process that runs the turn is killed and another one continues it,
 and the records of all of it are drawn as a timeline.`,
 		Example: "  belay demo",
 		Args:    arguments(0, 0, "demo takes none"),

@@ -15,14 +15,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
 )
 
 // finding is one line of what doctor found.
@@ -45,7 +45,7 @@ const (
 	note    = "note"
 )
 
-// report is what doctor found, as --json tells it.
+// report is the result of doctor, as --json prints it.
 type report struct {
 	OK       bool             `json:"ok"`
 	Project  string           `json:"project,omitempty"`
@@ -65,9 +65,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what is here: keys, settings, store, sandbox; and say what is missing",
-		Long: `Looks at the keys and the model, the settings in force and where they came from, the store and whether it is sound,
-the floor and the sandbox, and what else is of use. Says for each what is missing how to get it. Exit code 0: a task could be run.`,
+		Short: "Check keys, settings, store and sandbox, and say what is missing",
+		Long: `Checks the keys and the model, the settings in force and their sources, the store and its integrity,
+the floor and the sandbox, and other useful programs. Says how to get what is missing. Exit code 0: a task can be run.`,
 		Example: `  belay doctor
   belay doctor --json | jq '.findings[] | select(.status != "ok")'`,
 		Args: arguments(0, 0, "doctor takes none"),
@@ -141,24 +141,24 @@ func settingsFinding(s *config.Loaded) finding {
 // anything; one on this machine is asked whether it is there and has the model.
 func modelFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "model", Status: found, Essential: true}
-	model, err := openModel(s)
+	model, err := assembly.OpenModel(s)
 	if err != nil {
 		f.Status, f.Detail = missing, "none"
 		f.Remedy = err.Error()
 		return f
 	}
-	f.Detail = modelName(s)
+	f.Detail = assembly.ModelName(s)
 	p, _, err := s.ModelOf(f.Detail)
 	if err != nil || p.Name == config.Scripted || model == nil {
 		return f
 	}
-	if key, where, _ := keyOf(s, p); key != "" {
-		f.Detail += fmt.Sprintf(", key %s from %s", masked(key), where)
+	if key, where, _ := assembly.KeyOf(s, p); key != "" {
+		f.Detail += fmt.Sprintf(", key %s from %s", assembly.MaskKey(key), where)
 	}
 	if s.From("providers."+p.Name+".url").Kind != "default" {
 		f.Detail += ", at " + p.URL
 	}
-	if near, ok := model.(belay.ReachModel); ok && isHere(p.URL) {
+	if near, ok := model.(belay.ReachModel); ok && assembly.IsHere(p.URL) {
 		if err := near.Reach(ctx); err != nil {
 			f.Status, f.Remedy = broken, err.Error()
 		}
@@ -168,7 +168,7 @@ func modelFinding(ctx context.Context, s *config.Loaded) finding {
 
 // providersFinding says which providers could be asked. It asks none of them.
 func providersFinding(s *config.Loaded) finding {
-	f := finding{Name: "providers", Status: found, Remedy: "`belay models` lists their models, `belay models --check` asks whether they are there"}
+	f := finding{Name: "providers", Status: found, Remedy: "`belay models` lists their models, `belay models --check` checks whether they answer"}
 	offers, err := listOffers(s, nil)
 	if err != nil {
 		f.Status, f.Detail = broken, err.Error()
@@ -232,7 +232,7 @@ func (a *app) storeFinding(ctx context.Context, settings *config.Loaded) finding
 func writable(settings *config.Loaded) error {
 	dir := filepath.Dir(settings.Store)
 	if dir != filepath.Join(settings.Project, ".belay") {
-		if err := storeDir(settings); err != nil {
+		if err := assembly.StoreDir(settings); err != nil {
 			return err
 		}
 	}
@@ -265,12 +265,12 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 		f.Essential = mode == config.SandboxRequire
 	}
 	if mode == config.SandboxOff {
-		f.Status, f.Detail = note, fmt.Sprintf("off (%s): commands of the shell are not confined, and one zone higher", settings.From("sandbox.mode"))
+		f.Status, f.Detail = note, fmt.Sprintf("off (%s): shell commands are not confined, and one zone higher", settings.From("sandbox.mode"))
 		return f
 	}
-	d := a.foundSandbox(ctx).Describe()
+	d := a.assembler().MachineSandbox(ctx).Describe()
 	if d.Kind != sandbox.None {
-		f.Detail = fmt.Sprintf("%s (%s): commands of the shell are confined", d.Kind, d.Means)
+		f.Detail = fmt.Sprintf("%s (%s): shell commands are confined", d.Kind, d.Means)
 		var lacks []string
 		for _, limit := range d.Lacks {
 			lacks = append(lacks, limit.Text())
@@ -280,9 +280,9 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 		}
 		return f
 	}
-	f.Status, f.Detail = note, "none: commands of the shell are not confined, and one zone higher"
+	f.Status, f.Detail = note, "none: shell commands are not confined, and one zone higher"
 	if f.Essential {
-		f.Status, f.Detail = missing, fmt.Sprintf("none, and %s wants one: commands of the shell are refused", settings.From("sandbox.mode"))
+		f.Status, f.Detail = missing, fmt.Sprintf("none, and %s requires one: shell commands are refused", settings.From("sandbox.mode"))
 	}
 	f.Remedy = "there is none for " + runtime.GOOS
 	if runtime.GOOS == "linux" {
@@ -297,8 +297,8 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 // floorFinding says what the floor holds, and what of it was relaxed.
 func floorFinding(s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
-	mode := modeOfTurn(s, nil)
-	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), counted(len(s.Permit.Rules), "rule"), counted(len(s.Permit.Guards), "guard"))
+	mode := assembly.ModeOfTurn(s, nil)
+	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), visible.Counted(len(s.Permit.Rules), "rule"), visible.Counted(len(s.Permit.Guards), "guard"))
 	if len(s.Permit.Relax) > 0 {
 		f.Status = note
 		f.Detail += fmt.Sprintf("; relaxed: %s (%s)", strings.Join(s.Permit.Relax, ", "), s.From("permit.relax"))
@@ -306,9 +306,9 @@ func floorFinding(s *config.Loaded) finding {
 	for _, list := range []string{"permit.roots", "sandbox.write"} {
 		dirs := *s.Value(list).(*[]string) //nolint:forcetypeassert // both are lists
 		for _, dir := range dirs {
-			if len(present([]string{dir})) == 0 {
+			if len(assembly.Existing([]string{dir})) == 0 {
 				f.Status = note
-				f.Detail += fmt.Sprintf("; %s is not there and left out (%s)", dir, s.From(list))
+				f.Detail += fmt.Sprintf("; %s does not exist and is left out (%s)", dir, s.From(list))
 			}
 		}
 	}
@@ -333,27 +333,26 @@ func programFinding(ctx context.Context, name string, argv []string, remedy stri
 // filesFinding looks for mistakes in hooks, spaces, agents and servers, as check does.
 func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "hooks", Status: found, Essential: true}
-	places := a.openPlaces(ctx, s)
-	_, _, err := a.readMCP()
-	if err := errors.Join(places.err, err); err != nil {
-		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` tells all of it, with file and line"
+	places := a.assembler().OpenPlaces(ctx, s)
+	_, _, err := a.assembler().ReadMCP()
+	if err := errors.Join(places.Err, err); err != nil {
+		f.Status, f.Detail, f.Remedy = broken, oneLine(err.Error()), "`belay check` prints all of it, with file and line"
 		return f
 	}
 	hooks := 0
-	for _, p := range places.all {
+	for _, p := range places.All {
 		hooks += len(p.Hooks)
 		for _, d := range p.Agents {
 			hooks += len(p.AgentHooks(d.Name))
 		}
 	}
-	f.Detail = counted(hooks, "declared hook") + "; `belay hooks list` tells which run"
+	f.Detail = visible.Counted(hooks, "declared hook") + "; `belay hooks list` shows which run"
 	return f
 }
 
-// unheededFinding says what looks like hooks or rules, or is for another agent, and is not
-// read.
+// unheededFinding reports files that look like hooks or rules, or belong to another agent, and are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
-	odd := append(unheeded(s, a.openPlaces(ctx, s)), unused(s)...)
+	odd := append(assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s)), assembly.Unused(s)...)
 	if len(odd) == 0 {
 		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
 	}
@@ -441,8 +440,7 @@ func (a *app) wrapped(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// shownValue is a setting as it is printed: what it points to, durations in
-// words.
+// shownValue returns a setting as it is printed. Pointers are followed, and durations are text.
 func shownValue(pointer any) any {
 	switch v := reflect.ValueOf(pointer).Elem().Interface().(type) {
 	case time.Duration:
@@ -486,7 +484,7 @@ func bytesOf(n int64) string {
 
 // checkStore opens a store and has it look at itself.
 func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err error) {
-	store, err := a.openStore(ctx, settings)
+	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {
 		return err
 	}
@@ -496,7 +494,7 @@ func (a *app) checkStore(ctx context.Context, settings *config.Loaded) (err erro
 		return err
 	}
 	if len(health.Problems) > 0 {
-		return fmt.Errorf("it is damaged: %s; `belay store check` tells more", health.Problems[0])
+		return fmt.Errorf("it is damaged: %s; `belay store check` says more", health.Problems[0])
 	}
 	return nil
 }

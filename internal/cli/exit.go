@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 )
 
 // The exit codes. docs/cli.md lists them.
@@ -19,8 +20,7 @@ const (
 	exitAborted = 130 // it was interrupted
 )
 
-// exitError is how a command ends that does not end well. Without an error it
-// has told all there is to tell.
+// exitError ends a command with an exit code. If it has no error, everything has been printed.
 type exitError struct {
 	code int
 	err  error
@@ -55,6 +55,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &exit):
 		return exit.code
+	case assembly.IsMistake(err):
+		return exitUsage
 	case errors.As(err, &interrupted):
 		return exitAborted
 	case errors.Is(err, belay.ErrParked):

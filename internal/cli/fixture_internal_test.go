@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/sqlite"
 )
@@ -69,7 +70,7 @@ func (d *desk) model() string { return "--model=scripted/" + filepath.Join(d.dir
 func (d *desk) agent(steps []scripted.Step, opts belay.Options) *belay.Agent {
 	d.t.Helper()
 	path := filepath.Join(d.dir, ".belay", "belay.db")
-	if err := makeHome(filepath.Dir(path)); err != nil {
+	if err := assembly.MakeHome(filepath.Dir(path)); err != nil {
 		d.t.Fatal(err)
 	}
 	store, err := sqlite.Open(d.t.Context(), path, nil)

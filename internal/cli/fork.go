@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) forkCommand() *cobra.Command {
@@ -16,9 +16,9 @@ func (a *app) forkCommand() *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:   "fork SESSION",
-		Short: "Make a session that begins as another did, and goes its own way",
-		Long: `Copies the messages of a session up to number N into a new one; "belay show SESSION" tells the numbers.
-The old session stays as it is. Calls without a result at that point get aborted ones.`,
+		Short: "Make a new session from the beginning of another",
+		Long: `Copies the messages of a session up to number N into a new one; "belay show SESSION" prints the numbers.
+The old session does not change. Calls without a result at that point get the result "aborted".`,
 		Example: `  belay fork 20261115-k3f9x
   belay fork 20261115-k3f9x --at 4 --as other-way
   belay run --session other-way "try it with a table instead"`,
@@ -28,17 +28,17 @@ The old session stays as it is. Calls without a result at that point get aborted
 			if cmd.Flags().Changed("at") && at < 1 {
 				return usage("--at: messages are counted from 1")
 			}
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.fork(cmd.Context(), store, args[0], at, as)
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&at, "at", 0, "the last message to take along; without it all of them")
+	cmd.Flags().Int64Var(&at, "at", 0, "the last message to copy; without it all of them")
 	cmd.Flags().StringVar(&as, "as", "", "give the new session this id")
 	return cmd
 }
 
-func (a *app) fork(ctx context.Context, store sessionStore, word string, at int64, as string) error {
+func (a *app) fork(ctx context.Context, store assembly.Store, word string, at int64, as string) error {
 	from, err := findSession(ctx, store, word)
 	if err != nil {
 		return err

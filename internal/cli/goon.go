@@ -8,13 +8,15 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/mcptool"
 )
 
 // awaitCalled waits for the MCP servers that the open calls of a session need, as long as
 // they start for the first time. How long that may take, their start bound says.
 func (a *app) awaitCalled(ctx context.Context, w *work) error {
-	if w.session == nil || w.session.State.Turn == nil || w.servers == nil {
+	if w.session == nil || w.session.State.Turn == nil || w.Servers == nil {
 		return nil
 	}
 	called, err := openCallTools(ctx, w.store, w.session)
@@ -29,12 +31,12 @@ func (a *app) awaitCalled(ctx context.Context, w *work) error {
 		}
 		return names
 	}
-	names := waits(w.servers.Servers())
+	names := waits(w.Servers.Servers())
 	if len(names) == 0 {
 		return nil
 	}
 	a.remarkf("%s", a.onErr.dim("waiting for MCP server "+strings.Join(names, ", ")+", whose tools the turn needs"))
-	return w.servers.Await(ctx, func(all []mcptool.Status) bool { return len(waits(all)) == 0 })
+	return w.Servers.Await(ctx, func(all []mcptool.Status) bool { return len(waits(all)) == 0 })
 }
 
 // openCallTools are the tools that the last response of a session calls.
@@ -59,15 +61,15 @@ func (a *app) withoutTools(w *work, session string, missing *belay.MissingToolEr
 	var reasons []string
 	told := make(map[string]bool)
 	for _, tool := range missing.Tools {
-		if line := why(w.servers, tool); !told[line] {
+		if line := why(w.Servers, tool); !told[line] {
 			told[line] = true
 			reasons = append(reasons, line)
 		}
 	}
 	return &exitError{
 		code: exitFailed,
-		err:  fmt.Errorf("session %s: the turn waits as it did: calls that are to run are of tools that are not here: %s", session, strings.Join(reasons, "; ")),
-		hint: "go on when they are: belay resume " + session + a.mcpFlags() + ", or give the turn up: belay resume " + session + " --abandon",
+		err:  fmt.Errorf("session %s: the turn cannot be resumed here, because tools that it calls are missing: %s", session, strings.Join(reasons, "; ")),
+		hint: "resume it when they are available: belay resume " + session + a.mcpFlags() + ", or abandon the turn: belay resume " + session + " --abandon",
 	}
 }
 
@@ -78,7 +80,7 @@ func why(servers *mcptool.Extension, tool string) string {
 			if !s.Server.Has(tool) {
 				continue
 			}
-			if line := notReady(&s); line != "" {
+			if line := assembly.NotReady(&s); line != "" {
 				return tool + " (" + line + ")"
 			}
 			return fmt.Sprintf("%s (mcp server %s has no such tool now)", tool, oneLine(s.Server.Name))
@@ -114,4 +116,27 @@ func quoted(word string) string {
 // is one.
 func lacking(err error) (*belay.MissingToolError, bool) {
 	return errors.AsType[*belay.MissingToolError](err)
+}
+
+// goOnAs makes the settings use the model that an open turn began with, unless a flag names one. It prints what changes
+// for the turn.
+func (a *app) goOnAs(settings *config.Loaded, info *belay.SessionInfo) error {
+	open := info.State.Turn
+	if open == nil {
+		return nil
+	}
+	if name, ok := assembly.TurnModel.Value(open.Policy); ok && settings.From("model").Kind != "flag" {
+		if err := settings.Recall("model", "turn "+open.ID, name); err != nil {
+			return usage("session %s: %w", info.ID, err)
+		}
+	}
+	had, _ := assembly.TurnMode.Value(open.Policy)
+	switch now := assembly.ModeOfTurn(settings, open.Policy); {
+	case had == "":
+	case had != now.Name:
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("mode: the turn was %s, now %s (%s)", had, now.Name, settings.From("mode"))))
+	case had != settings.Mode:
+		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mode: %s, as when the turn began", had)))
+	}
+	return nil
 }

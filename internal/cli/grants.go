@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/policy"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) approvalsGrants() *cobra.Command {
@@ -22,14 +22,14 @@ func (a *app) approvalsGrants() *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:   "grants",
-		Short: "List what was allowed for more than one call",
-		Long: `Lists what people allowed for a session or for calls that a pattern covers, with who asked and who allowed it. A grant
+		Short: "List approvals that cover more than one call",
+		Long: `Lists approvals for a session, or for calls that a pattern covers, with who asked and who approved. A grant
 ends with its session, or when it is revoked.`,
 		Example: `  belay approvals grants
   belay approvals grants --session 20261115-k3f9x --json`,
 		Args: arguments(0, 0, "grants takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store sessionStore) error {
+			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.listGrants(cmd.Context(), store, session, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -47,7 +47,7 @@ ends with its session, or when it is revoked.`,
 	return cmd
 }
 
-// sessionGrant is a grant with its session, as --json tells it.
+// sessionGrant is a grant with its session, as --json prints it.
 type sessionGrant struct {
 	Session string `json:"session"`
 	belay.Grant
@@ -84,45 +84,30 @@ func (a *app) listGrants(ctx context.Context, store belay.ListStore, session str
 	if err != nil {
 		return err
 	}
-	var t table
 	now := time.Now()
-	t.add("GRANT", "SESSION", "ALLOWS", "ASKER", "BY", "GIVEN")
+	out := a.newList(asJSON, "GRANT", "SESSION", "ALLOWS", "ASKER", "BY", "GIVEN")
 	for _, g := range all {
-		if asJSON {
-			if err := a.printJSON(g); err != nil {
-				return err
-			}
-			continue
-		}
 		allows := g.Pattern
 		if allows == "" {
 			allows = "all of " + g.Tool
 		}
-		t.add(g.Approval, g.Session, oneLine(allows), oneLine(g.Asker), oneLine(g.By), a.onOut.dim(ago(now, g.Time)))
+		out.add(g, g.Approval, g.Session, oneLine(allows), oneLine(g.Asker), oneLine(g.By), a.onOut.dim(ago(now, g.Time)))
 	}
-	switch {
-	case asJSON:
-		return nil
-	case len(all) == 0:
-		a.remarkf("nothing is granted")
-		return nil
-	default:
-		return t.write(a.out, a.onOut.dim)
-	}
+	return out.end("nothing is granted")
 }
 
 func (a *app) approvalsRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke GRANT",
-		Short:   "Take back what was allowed for more than one call",
-		Long:    "Takes a grant back, so that such calls are asked about again. What has run has run. A GRANT goes by the id of the approval it was given with.",
+		Short:   "Take back an approval that covers more than one call",
+		Long:    "Takes a grant back, so that such calls need approval again. Calls that have run are not undone. A GRANT has the id of its approval.",
 		Example: "  belay approvals revoke ap-2k",
 		Args:    arguments(1, 1, "name the GRANT: `belay approvals grants` lists them"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			var words []string
 			if len(args) == 0 {
 				ctx := context.Background()
-				_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
+				_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
 					all, err := grants(ctx, store, "")
 					for _, g := range all {
 						if strings.HasPrefix(g.Approval, word) {
@@ -135,12 +120,12 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			return words, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error { return a.revoke(cmd.Context(), store, args[0]) })
+			return a.look(cmd.Context(), func(store assembly.Store) error { return a.revoke(cmd.Context(), store, args[0]) })
 		},
 	}
 }
 
-func (a *app) revoke(ctx context.Context, store sessionStore, word string) (err error) {
+func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (err error) {
 	all, err := grants(ctx, store, "")
 	if err != nil {
 		return err
@@ -176,12 +161,12 @@ func (a *app) revoke(ctx context.Context, store sessionStore, word string) (err 
 }
 
 // floorOf is the floor in the mode of the turn that an approval is about.
-func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*floor, *permit.Floor, error) {
+func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*assembly.Floor, *permit.Floor, error) {
 	settings, err := a.settings()
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := a.newFloor(ctx, settings, spillDir(settings))
+	f, err := a.assembler().NewFloor(ctx, settings, assembly.SpillDir(settings))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,20 +178,19 @@ func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *bela
 	if open := info.State.Turn; open != nil && open.ID == approval.Turn {
 		policy = open.Policy
 	}
-	in := f.of(policy)
+	in := f.Of(policy)
 	return f, in, nil
 }
 
-// advised says what an approval's call would do, and which pattern stands for calls
-// like it.
+// advised returns what the call of an approval would do, and which pattern covers similar calls.
 func (a *app) advised(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) ([][2]string, error) {
 	f, in, err := a.floorOf(ctx, store, approval)
 	if err != nil {
 		return nil, err
 	}
 	e := in.Explain(ctx, approval.Tool, input)
-	lines := [][2]string{{"reach", reachOf(e)}}
-	if run := f.confinement(e); run != "" {
+	lines := [][2]string{{"reach", e.Reach()}}
+	if run := f.Confinement(e); run != "" {
 		lines = append(lines, [2]string{"would run", run})
 	}
 	if approval.Decided == nil {
@@ -227,7 +211,7 @@ func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.A
 	if err != nil {
 		return err
 	}
-	if err := covered(ctx, in, pattern, approval.Tool, input); err != nil {
+	if err := assembly.CheckPattern(ctx, in, pattern, approval.Tool, input); err != nil {
 		if !strings.Contains(pattern, "(") {
 			return usage("--scope: %w%s: give once, session, or a pattern such as 'shell(git push *)'", err, near.Hint(pattern, []string{"once", "session"}))
 		}

@@ -5,26 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
+	"github.com/spf13/cobra"
 )
 
 // seen are the hooks of an agent that takes no turns: those of files beside those that
 // the command line has itself. Nothing runs before it is asked.
 type seen struct {
 	settings *config.Loaded
-	places   *places
+	places   *assembly.Places
 	runtime  *hook.Runtime
 	leases   []*space.Lease
 	ofAgents []agentHook
@@ -47,38 +45,38 @@ func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &seen{settings: settings, places: a.openPlaces(ctx, settings)}
-	if v.places.err != nil {
-		return nil, &exitError{code: exitFailed, err: v.places.err, hint: "mend these first: `belay check` looks at everything"}
+	v := &seen{settings: settings, places: a.assembler().OpenPlaces(ctx, settings)}
+	if v.places.Err != nil {
+		return nil, &exitError{code: exitFailed, err: v.places.Err, hint: "correct these first: `belay check` checks everything"}
 	}
-	if v.runtime, err = hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.host.Grants, Queue: noQueue{}}); err != nil {
+	if v.runtime, err = hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.Host.Grants, Queue: noQueue{}}); err != nil {
 		return nil, err
 	}
-	skills, err := skill.New(openSkills(ctx, settings), &skill.Options{Project: settings.Project, Mode: settings.Mode})
+	skills, err := skill.New(assembly.OwnSkills(ctx, settings), &skill.Options{Project: settings.Project, Mode: settings.Mode})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.runtime.Install(slices.Concat([]hook.Subscription{rememberTurn(settings)}, skills.Hooks(), a.hooks)...); err != nil {
+	if _, err := v.runtime.Install(slices.Concat([]hook.Subscription{assembly.RememberTurn(settings, assembly.FullModelName(settings))}, skills.Hooks(), a.hooks)...); err != nil {
 		return nil, err
 	}
 	subagents, err := subagent.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range v.places.all {
+	for _, s := range v.places.All {
 		into := &space.Target{Hooks: v.runtime, Idle: true}
 		if s.Origin.Kind == hook.OriginSpace {
 			into.Subagents, into.Build = subagents, func(context.Context, *subagent.Task, *subagent.Declaration, belay.Extension) (*belay.Agent, error) {
 				return nil, errors.New("nothing is run here")
 			}
 		}
-		lease, err := v.places.host.Install(ctx, s, into)
+		lease, err := v.places.Host.Install(ctx, s, into)
 		if err != nil {
 			return nil, errors.Join(&exitError{code: exitFailed, err: err}, v.close(ctx))
 		}
 		v.leases = append(v.leases, lease)
 		for _, d := range s.Agents {
-			own, _, err := v.places.host.AgentHooks(s, d.Name)
+			own, _, err := v.places.Host.AgentHooks(s, d.Name)
 			if err != nil {
 				continue // `belay check` tells why, and so does the agent when it is to begin
 			}
@@ -107,7 +105,8 @@ func (v *seen) close(ctx context.Context) error {
 // notes are about the hooks that do not run.
 type notes map[string]space.Note
 
-// noteKey tells hooks apart: agents' own may have the id of another.
+// noteKey returns a key for a hook. The id alone is not enough, because agents may declare hooks with the ids of
+// others.
 func noteKey(phase, id, file string, line int) string {
 	return fmt.Sprintf("%s %s %s:%d", phase, id, file, line)
 }
@@ -146,20 +145,20 @@ type noQueue struct{}
 
 // Enqueue refuses.
 func (noQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
-	return errors.New("background work is not taken on here: take a turn")
+	return errors.New("background work does not run here: run a turn")
 }
 
 // as has a declared agent's turns looked at: its own hooks are added to the others, and
 // those of other agents are left out. Without a name nothing changes.
 func (v *seen) as(ctx context.Context, name string) error {
-	if name == "" || name == mainAgent {
+	if name == "" || name == assembly.MainAgent {
 		return nil
 	}
-	d, err := declaration(v.settings, name)
+	d, err := assembly.FindAgent(v.settings, name)
 	if err != nil {
 		return err
 	}
-	place := v.places.of(d.Path)
+	place := v.places.Of(d.Path)
 	if err := checkOwnHooks(ctx, v.places, d); err != nil {
 		return &exitError{code: exitFailed, err: err}
 	}
@@ -176,7 +175,7 @@ func (v *seen) as(ctx context.Context, name string) error {
 }
 
 // inTurnsOf says what --agent means where the hooks of a turn are looked at.
-const inTurnsOf = "in the turns of this declared agent, with the hooks that it declares itself"
+const inTurnsOf = "in the turns of this declared agent, with its own hooks"
 
 // agentFlag is a flag that names a declared agent.
 func (a *app) agentFlag(cmd *cobra.Command, name *string, what string) {
@@ -230,10 +229,10 @@ func (a *app) listHooksCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the hooks of this place, and which of them run",
+		Short: "List the hooks here, and which of them run",
 		Long: `Lists the hooks that an agent has here: those of the command line itself, of the machine's and the user's settings, of the
-project and of spaces, and those that agents declare, which are there in their turns alone. One that is closed is a gate
-that denies whatever it matches, because it may not run; the reason is told below.`,
+project and of spaces, and those that agents declare, which run only in their turns. A closed hook is a gate
+that denies everything it matches, because it may not run. The reason is printed below.`,
 		Example: "  belay hooks list",
 		Args:    arguments(0, 0, "list takes none"),
 		RunE: a.looking(func(_ context.Context, v *seen, _ []string) error {
@@ -241,17 +240,10 @@ that denies whatever it matches, because it may not run; the reason is told belo
 			if err != nil {
 				return err
 			}
-			var t table
-			t.add("HOOK", "PHASE", "RUNS", "FROM", "STATE")
+			out := a.newList(asJSON, "HOOK", "PHASE", "RUNS", "FROM", "STATE")
 			var told []string
 			for _, line := range v.lines(check) {
-				if asJSON {
-					if err := a.printJSON(line); err != nil {
-						return err
-					}
-					continue
-				}
-				t.add(line.ID, line.Phase, line.Kind, a.shownOrigin(v.settings, line.Origin)+ofAgent(line.Agent), line.State)
+				out.add(line, line.ID, line.Phase, line.Kind, a.shownOrigin(v.settings, line.Origin)+ofAgent(line.Agent), line.State)
 				if line.Reason != "" {
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, line.Reason))
 				}
@@ -259,14 +251,11 @@ that denies whatever it matches, because it may not run; the reason is told belo
 					told = append(told, fmt.Sprintf("%s: %s", line.ID, a.onOut.yellow(w)))
 				}
 			}
-			a.tellUnheeded(v.settings, v.places)
-			if asJSON {
-				return nil
-			}
-			if err := t.write(a.out, a.onOut.dim); err != nil {
+			a.assembler().ReportUnheeded(v.settings, v.places)
+			if err := out.end(""); err != nil {
 				return err
 			}
-			if len(told) > 0 {
+			if len(told) > 0 && !asJSON {
 				fmt.Fprintf(a.out, "\n%s\n", strings.Join(slices.Compact(told), "\n"))
 			}
 			return nil
@@ -332,27 +321,5 @@ func (a *app) shownOrigin(s *config.Loaded, o hook.Origin) string {
 	if o.File == "" {
 		return o.Kind.String()
 	}
-	return fmt.Sprintf("%s:%d", shownPath(s, o.File), o.Line)
-}
-
-// shownPath is a path as the reader of a listing would write it.
-func shownPath(s *config.Loaded, file string) string {
-	for _, dir := range []string{s.Project, realDir(s.Project)} {
-		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
-			return rel
-		}
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if rel, err := filepath.Rel(home, file); err == nil && filepath.IsLocal(rel) {
-			return filepath.Join("~", rel)
-		}
-	}
-	return file
-}
-
-func realDir(dir string) string {
-	if actual, err := filepath.EvalSymlinks(dir); err == nil {
-		return actual
-	}
-	return dir
+	return fmt.Sprintf("%s:%d", assembly.ShownPath(s, o.File), o.Line)
 }

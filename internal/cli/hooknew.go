@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/phasejson"
+	"github.com/spf13/cobra"
 )
 
 var hookID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -64,7 +64,7 @@ of a project runs once it is trusted.`,
 			if h.withTool = slices.Contains(wire.Info().Labels, "tool"); len(h.tools) > 0 && !h.withTool {
 				return usage("--tools: what %s is about has no tool: leave it out, or choose another phase, such as tool.pre", h.phase)
 			}
-			dir := filepath.Join(projectPlace(settings), "hooks")
+			dir := filepath.Join(assembly.ProjectPlace(settings), "hooks")
 			if h.user {
 				if settings.UserDir == "" {
 					return usage("--user: there is no directory for the user's settings: set HOME")
@@ -96,7 +96,7 @@ func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
 	file, script := filepath.Join(dir, h.id+".yaml"), filepath.Join(dir, h.script())
 	for _, path := range []string{file, script} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is there already: choose another id, or change it", shownPath(s, path))
+			return fmt.Errorf("%s is there already: choose another id, or change it", assembly.ShownPath(s, path))
 		}
 	}
 	example, err := h.call()
@@ -120,7 +120,7 @@ func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
 	if h.user {
 		id, next = h.id, ""
 	}
-	fmt.Fprintf(a.out, "%s\n%s\n\nit is in shadow: it runs and is recorded, and changes nothing, until you take the line shadow: true out\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee its place:\n  belay hooks plan %s\n", shownPath(s, file), shownPath(s, script), next, call, id, h.phase)
+	fmt.Fprintf(a.out, "%s\n%s\n\nit is in shadow: it runs and is recorded, and changes nothing, until you take the line shadow: true out\n%stry it:\n  echo '%s' | belay hooks try %s --input -\nsee its place:\n  belay hooks plan %s\n", assembly.ShownPath(s, file), assembly.ShownPath(s, script), next, call, id, h.phase)
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (h *newHook) call() (map[string]any, error) {
 	return call, nil
 }
 
-// says tells what an exit code of 2, or its like, means at the phase.
+// says returns what exit code 2, and its equivalent in JSON, means at the phase.
 func (h *newHook) says() (exit, object string) {
 	wire, err := phasejson.New(h.phase)
 	switch {

@@ -47,10 +47,10 @@ func (a *app) planHooksCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "plan [PHASE]",
-		Short: "Draw the order in which hooks are asked, and say why",
-		Long: `Draws the order of the hooks of one PHASE, or of all phases that have some: what stands side by side may run at the same
-time, the rest from top to bottom. The hooks that agents declare stand below, with the agent's name: they have their
-place in the order of the agent's own turns, which --agent draws. Nothing runs.`,
+		Short: "Draw the order in which hooks run, and say why",
+		Long: `Draws the order of the hooks of one PHASE, or of all phases that have hooks. Hooks side by side may run at the same
+time, the rest from top to bottom. The hooks that agents declare are below, with the agent's name: they have their
+place in the agent's own turns, which --agent draws. Nothing runs.`,
 		Example: `  belay hooks plan
   belay hooks plan tool.pre
   belay hooks plan tool.pre --agent reviewer`,
@@ -75,7 +75,7 @@ place in the order of the agent's own turns, which --agent draws. Nothing runs.`
 	return cmd
 }
 
-// tellPlans tells the order of phases; with some, of those alone that have hooks.
+// tellPlans prints the order of phases. With some it skips phases without hooks.
 func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 	s, notes := v.settings, v.notes()
 	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
 	if len(plan.Entries) == 0 {
-		fmt.Fprintln(a.out, "  nobody is asked")
+		fmt.Fprintln(a.out, "  no hook runs")
 	}
 	var t table
 	for i, e := range plan.Entries {
@@ -158,7 +158,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		case "closed":
 			state = mayNotRun
 		}
-		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "in its turns alone: --agent "+line.Agent)
+		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in its turns: --agent "+line.Agent)
 	}
 	_ = t.write(a.out, nil) // as other lines of it
 	for _, id := range plan.Disabled {

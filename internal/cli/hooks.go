@@ -15,9 +15,9 @@ import (
 func (a *app) hooksCommand() *cobra.Command {
 	hooks := parent(&cobra.Command{
 		Use:   "hooks",
-		Short: "Look at hooks: which there are, their order, what they say, and what they are made of",
-		Long: `A hook is a handler on a phase, in Go or declared in a file. These commands tell which hooks an agent has here, in which
-order they are asked and what they say, which phases there are, what a handler gets and may answer, and what the codes in
+		Short: "List, order, test and explain hooks",
+		Long: `A hook is a handler on a phase, in Go or declared in a file. These commands show which hooks an agent has here, in which
+order they run and what they answer, which phases there are, what a handler gets and may answer, and what the codes in
 records and diagnostics mean.`,
 		Example: `  belay hooks list
   belay hooks plan tool.pre
@@ -93,8 +93,8 @@ func codeNames() []string {
 func (a *app) codesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "codes [CODE]",
-		Short: "Explain the diagnostic codes, or one of them with what to do about it",
-		Long:  "Lists the codes that stand in records and diagnostics with what they mean. With a CODE, tells what to do about it.",
+		Short: "Explain the diagnostic codes",
+		Long:  "Lists the codes in records and diagnostics with their meaning. With a CODE, says what to do about it.",
 		Example: `  belay hooks codes
   belay hooks codes hook.timeout`,
 		Args: arguments(0, 1, "codes takes one CODE at most"),

@@ -12,15 +12,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) tryHookCommand() *cobra.Command {
@@ -29,8 +29,8 @@ func (a *app) tryHookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try ID --input FILE",
 		Short: "Run one hook on an input, and show exactly what would happen",
-		Long: `Runs one hook of this place on an input, by itself, as a turn would: with its timeout, its environment and its sandbox, and
-only if it may run. FILE has the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" says what it is made of.`,
+		Long: `Runs one hook on an input, by itself, as a turn would: with its timeout, its environment and its sandbox, and
+only if it may run. FILE has the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" prints its schema.`,
 		Example: `  belay hooks try project/no-prod --input call.json
   echo '{"tool": "write", "input": {"path": "/srv/prod/x"}}' | belay hooks try project/no-prod --input -`,
 		Args:              arguments(1, 1, "name one hook: `belay hooks list` lists them"),
@@ -49,7 +49,7 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 	}
 	cmd.Flags().StringVar(&input, "input", "", "a file with the phase's input as JSON, or - for standard input")
 	cmd.Flags().StringVar(&phase, "phase", "", "the phase, if the hook has several")
-	a.agentFlag(cmd, &agent, "the one that this declared agent declares, if others have its id")
+	a.agentFlag(cmd, &agent, "the hook of this declared agent, if others have the same id")
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	complete(cmd, "phase", phaseNames())
 	return cmd
@@ -79,11 +79,11 @@ func (v *seen) find(id, phase, agent string) (hook.Subscription, error) {
 	var ids, phases []string
 	subs, place := v.runtime.Subscriptions(), (*space.Space)(nil)
 	if agent != "" {
-		d, err := declaration(v.settings, agent)
+		d, err := assembly.FindAgent(v.settings, agent)
 		if err != nil {
 			return hook.Subscription{}, err
 		}
-		subs, place = nil, v.places.of(d.Path)
+		subs, place = nil, v.places.Of(d.Path)
 	}
 	for _, h := range v.ofAgents {
 		if agent == "" || h.agent == agent && h.place == place {
@@ -115,7 +115,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	var err error
 	switch file {
 	case "":
-		return nil, usage("give the input that it is to judge: --input FILE, or --input - for standard input; `belay hooks schema PHASE` says what fits")
+		return nil, usage("give the input: --input FILE, or --input - for standard input; `belay hooks schema PHASE` says what fits")
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(a.in, 8<<20))
 	default:
@@ -146,14 +146,14 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input
 	if err := a.tellTool(v, calledTool(input)); err != nil {
 		return err
 	}
-	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.host.Grants, Queue: noQueue{}, Logger: a.logger()})
+	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.Host.Grants, Queue: noQueue{}, Logger: a.logger()})
 	if err != nil {
 		return err
 	}
 	if _, err := alone.Install(sub.Alone()); err != nil {
 		return err
 	}
-	x, err := explainInput(ctx, alone, sub.Phase().Name(), mainAgent, input)
+	x, err := explainInput(ctx, alone, sub.Phase().Name(), assembly.MainAgent, input)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func calledTool(input json.RawMessage) string {
 	return call.Tool
 }
 
-// tellTool tells that there is no tool of a name.
+// tellTool warns that no tool has a name.
 func (a *app) tellTool(v *seen, name string) error {
 	check, err := newHookCheck(v.settings)
 	if err != nil {
@@ -205,7 +205,7 @@ func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent strin
 	return x, nil
 }
 
-// tellExplanation tells who was asked, what each said, and what comes of it.
+// tellExplanation prints who was asked, what each answered, and the outcome.
 func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 	owners := make(map[string]string)
 	for _, sub := range v.runtime.Subscriptions() {
@@ -235,7 +235,7 @@ func (a *app) tellExplanation(v *seen, x hook.Explanation) {
 		fmt.Fprintf(a.out, "%s%s  %s\n", e.ID, ofAgent(owners[e.ID]), what)
 	}
 	if len(x.Entries) == 0 {
-		fmt.Fprintln(a.out, "nobody is asked")
+		fmt.Fprintln(a.out, "no hook runs")
 	}
 	for _, d := range x.Diagnostics {
 		fmt.Fprintf(a.out, "%s %s\n", d.Level, visible.All(oneLine(diagnosed(d))))
@@ -268,7 +268,7 @@ func (v *seen) ofOthers(phase string) []hook.Explained {
 	var all []hook.Explained
 	for _, h := range v.ofAgents {
 		if v.agent == "" && h.sub.Phase().Name() == phase {
-			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("agent %s declares it, and has it in its own turns alone: --agent %s", h.agent, h.agent)})
+			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("agent %s declares it, and it runs only in that agent's turns: --agent %s", h.agent, h.agent)})
 		}
 	}
 	return all
@@ -279,9 +279,9 @@ func (a *app) explainHooksCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain --tool TOOL --input JSON",
-		Short: "Ask the hooks about a call, and tell what each says and what wins",
-		Long: `Asks every hook of this place about a call of a tool, or with --phase about the input of another phase, and tells who was
-asked in which order, what each said, what won, and who was not asked and why. The hooks that an agent declares are asked with
+		Short: "Ask the hooks about a call, and show what each answers and what wins",
+		Long: `Asks every hook here about a call of a tool, or with --phase about the input of another phase, and shows which were
+asked in which order, what each answered, what won, and which were not asked and why. The hooks that an agent declares are asked with
 --agent, as in its turns. The hooks really run; the tool does not.`,
 		Example: `  belay hooks explain --tool write --input '{"path": "/srv/prod/notes.md"}'
   belay hooks explain --tool write --input '{"path": "notes.md"}' --agent reviewer
@@ -310,7 +310,7 @@ asked in which order, what each said, what won, and who was not asked and why. T
 			if err := a.tellTool(v, calledTool(given)); err != nil {
 				return err
 			}
-			x, err := explainInput(ctx, v.runtime, phase, cmp.Or(v.agent, mainAgent), given)
+			x, err := explainInput(ctx, v.runtime, phase, cmp.Or(v.agent, assembly.MainAgent), given)
 			if err != nil {
 				return err
 			}
@@ -325,7 +325,7 @@ asked in which order, what each said, what won, and who was not asked and why. T
 			}
 			a.tellExplanation(v, x)
 			if tool != "" {
-				fmt.Fprintln(a.out, a.onOut.dim("what the floor says: belay permit explain --tool "+tool+" --input '…'"))
+				fmt.Fprintln(a.out, a.onOut.dim("what the floor decides: belay permit explain --tool "+tool+" --input '…'"))
 			}
 			return nil
 		}),

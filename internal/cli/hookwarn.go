@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/memory"
@@ -51,10 +52,10 @@ func (c *hookCheck) tool(pattern string) string {
 		ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
 		return ok || err != nil // which the hook's own file is told
 	}
-	if ofServer(pattern) || slices.ContainsFunc(c.names, covers) {
+	if assembly.OfServer(pattern) || slices.ContainsFunc(c.names, covers) {
 		return ""
 	}
-	if ours, ok := elsewhere[strings.ToLower(pattern)]; ok {
+	if ours, ok := assembly.ForeignNames[strings.ToLower(pattern)]; ok {
 		return fmt.Sprintf("no tool %q here (it is called %s)", pattern, ours)
 	}
 	return fmt.Sprintf("no tool %q here%s", pattern, near.Hint(pattern, c.names))
@@ -71,26 +72,26 @@ func (c *hookCheck) tools(m hook.Match) []string {
 	return odd
 }
 
-// all is what is odd about the hooks of a place, and what is not heeded there.
+// all returns the warnings about the hooks of a place, and about files that are not read.
 func (c *hookCheck) all(v *seen) []string {
-	odd, ids := append(unheeded(v.settings, v.places), unused(v.settings)...), []string(nil)
+	odd, ids := append(assembly.Unheeded(v.settings, v.places), assembly.Unused(v.settings)...), []string(nil)
 	for _, line := range v.lines(c) {
 		if line.Origin.File != "" {
 			ids = append(ids, line.ID)
 		}
 		for _, said := range line.Warnings {
-			odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", shownPath(v.settings, line.Origin.File), line.Origin.Line, line.ID, said))
+			odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", assembly.ShownPath(v.settings, line.Origin.File), line.Origin.Line, line.ID, said))
 		}
 	}
-	for _, p := range v.places.all {
+	for _, p := range v.places.All {
 		for _, d := range p.Programs() {
 			if said := missingProgram(d); said != "" && !d.Options.Disabled {
-				odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", shownPath(v.settings, d.File), d.Line, prefixedID(p, d), said))
+				odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", assembly.ShownPath(v.settings, d.File), d.Line, prefixedID(p, d), said))
 			}
 		}
 	}
 	for _, id := range v.settings.Hooks.Disable {
-		if _, isSwitch := hookSwitch(id); !isSwitch && !slices.Contains(ids, id) {
+		if _, isSwitch := assembly.HookSwitch(id); !isSwitch && !slices.Contains(ids, id) {
 			odd = append(odd, fmt.Sprintf("%s: hooks.disable: no hook has the id %q%s", v.settings.From("hooks.disable"), id, near.Hint(id, ids)))
 		}
 	}
@@ -138,7 +139,7 @@ func interpreters(d *declare.Declaration) string {
 			program = words[1]
 		}
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Sprintf("%s is not on this machine, which %s wants, so the hook will fail", program, filepath.Base(script))
+			return fmt.Sprintf("%s, which %s needs, is not on this machine, so the hook will fail", program, filepath.Base(script))
 		}
 	}
 	return ""

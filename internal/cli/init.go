@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -17,14 +17,14 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a commented belay.yaml into this directory",
-		Long: `Writes a belay.yaml that says what can be set, with every line commented out, and so changes nothing by itself.
-A file that is there is left alone unless --force is given.`,
+		Long: `Writes a belay.yaml with all settings, every line commented out, so that it changes nothing by itself.
+An existing file is not changed unless --force is given.`,
 		Example: `  belay init
   belay init -C ../other-project`,
 		Args: arguments(0, 0, "init takes none; -C names the directory"),
 		RunE: func(*cobra.Command, []string) error { return a.init(force) },
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file that is there")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }
 
@@ -36,10 +36,10 @@ func (a *app) init(force bool) error {
 	}
 	file, err := os.OpenFile(path, flags, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return usage("%s is there already: --force overwrites it", path)
+		return usage("%s exists already: --force overwrites it", path)
 	}
-	if readOnlyPlace(err) {
-		return &exitError{code: exitFailed, err: fmt.Errorf("init: %w", err), hint: "this directory cannot be written: -C DIR names another, and the user's own settings stand in belay/" + config.Name + " of the user's directory for settings"}
+	if assembly.ReadOnlyPlace(err) {
+		return &exitError{code: exitFailed, err: fmt.Errorf("init: %w", err), hint: "this directory cannot be written to: -C DIR names another one, and the user's own settings are in belay/" + config.Name + " of the user's directory for settings"}
 	}
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
@@ -51,6 +51,6 @@ func (a *app) init(force bool) error {
 	if _, err := fmt.Fprintf(a.out, "wrote %s\n", path); err != nil {
 		return err
 	}
-	a.remarkf("next:  %s\n       %s", "belay doctor            what is here, and what is missing", `belay run "a task"      in this directory`)
+	a.remarkf("next:  %s\n       %s", "belay doctor            check what is missing", `belay run "a task"      in this directory`)
 	return nil
 }

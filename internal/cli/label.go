@@ -45,8 +45,8 @@ func about(input json.RawMessage) string {
 	return oneLine(text)
 }
 
-// inputLines shows an input to whoever must decide about it: a command as it
-// would be typed, a change as a diff, all else as JSON. Nothing is left out.
+// inputLines shows an input to the person who decides about it: a command as it would be typed, a change as a diff,
+// everything else as JSON. Nothing is left out.
 func inputLines(s style, input json.RawMessage) []string {
 	fields, ok := label.Fields(input)
 	if !ok {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"charm.land/fang/v2"
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 // Main runs the command line of this process and returns its exit status.
@@ -75,7 +75,7 @@ func (a *app) signals() (context.Context, func()) {
 	}
 }
 
-// interrupted tells whoever wants to know.
+// interrupted calls the function that waits for an interrupt.
 func (a *app) interrupted() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,12 +97,23 @@ func (a *app) tell(err error) {
 		return // whoever interrupts knows
 	}
 	a.write(a.err, a.onErr.bold(a.onErr.red("belay:"))+" "+visible.All(told(err))+"\n")
-	if exit != nil && exit.hint != "" {
-		a.write(a.err, a.onErr.dim("       "+exit.hint)+"\n")
+	if hint := hintOf(err); hint != "" {
+		a.write(a.err, a.onErr.dim("       "+hint)+"\n")
 	}
 }
 
-// told is an error without the name of the program, which stands before it.
+// hintOf returns what an error advises to do, or nothing.
+func hintOf(err error) string {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.hint
+	}
+	if advised, ok := errors.AsType[*assembly.Error](err); ok {
+		return advised.Hint
+	}
+	return ""
+}
+
+// told returns the text of an error without the program's name, which is printed before it.
 func told(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "belay: "), ": belay: ", ": ")
 }

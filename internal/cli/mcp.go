@@ -10,137 +10,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/space"
+	"github.com/spf13/cobra"
 )
-
-// readMCP reads the files of MCP servers that the command line names. Those of the machine,
-// the user, the project and of spaces are among the places.
-func (a *app) readMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
-	var problems []error
-	named := make(map[string]bool)
-	for _, file := range a.mcp {
-		if whole, err := filepath.Abs(file); err == nil {
-			if named[whole] {
-				continue // it was given twice
-			}
-			named[whole] = true
-		}
-		read, err := mcptool.Load(file)
-		problems = append(problems, err)
-		if read != nil {
-			servers, warnings = append(servers, read.Servers...), append(warnings, read.Warnings...)
-		}
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, warnings, usage("%w", err)
-	}
-	return servers, warnings, nil
-}
-
-// mcpServers are the servers of the places that are wanted, as far as they may run, and
-// those of the command line. Which do not run, notes tell.
-func (a *app) mcpServers(p *places, wanted func(*space.Space) bool) ([]mcptool.Server, []space.Note, error) {
-	var all []mcptool.Server
-	var notes []space.Note
-	for _, place := range p.all {
-		if !wanted(place) {
-			continue
-		}
-		servers, why, err := p.host.Servers(place)
-		if err != nil {
-			return nil, nil, usage("%w", err)
-		}
-		all, notes = append(all, servers...), append(notes, why...)
-	}
-	named, _, err := a.readMCP()
-	return append(all, named...), notes, err
-}
-
-// openMCP starts MCP servers.
-func (a *app) openMCP(ctx context.Context, s *config.Loaded, servers []mcptool.Server, wait time.Duration) (*mcptool.Extension, error) {
-	environ := a.environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	e, err := mcptool.New(ctx, servers, &mcptool.Options{Dir: s.Project, Environ: environ, Logger: a.logger(), Wait: wait, Transport: transportOf(s)})
-	if err != nil {
-		return nil, usage("%w", err)
-	}
-	return e, nil
-}
-
-// useMCP gives an agent the servers of the operator. Those of the project and of spaces are
-// installed with the rest of them.
-func (a *app) useMCP(ctx context.Context, w *work) error {
-	servers, _, err := a.mcpServers(w.places, ofOperator)
-	if err != nil {
-		return err
-	}
-	if w.servers, err = a.openMCP(ctx, w.settings, servers, 0); err != nil {
-		return err
-	}
-	w.closers = append(w.closers, func() error { return w.servers.Close(context.WithoutCancel(ctx)) })
-	return nil
-}
-
-// ofOperator reports whether a place is the machine's or the user's.
-func ofOperator(s *space.Space) bool { return s.Origin.Kind == hook.OriginOperator }
-
-// tellServers says which servers are not ready, and which of their tools are left out.
-func (a *app) tellServers(e *mcptool.Extension) {
-	for _, status := range e.Servers() {
-		for _, line := range shortcomings(&status) {
-			a.remarkf("%s", a.onErr.yellow(line))
-		}
-	}
-}
-
-// required fails if a server is not ready that must be.
-func required(e *mcptool.Extension) error {
-	if err := e.Missing(); err != nil {
-		return &exitError{code: exitFailed, err: err, hint: "see: belay mcp check; `required` is set in the file that declares it"}
-	}
-	return nil
-}
-
-// shortcomings are what an agent does not have of a server, in words.
-func shortcomings(s *mcptool.Status) []string {
-	var lines []string
-	if line := notReady(s); line != "" {
-		lines = append(lines, line)
-	}
-	for _, left := range s.Left {
-		lines = append(lines, fmt.Sprintf("mcp server %s: left out: %s", oneLine(s.Server.Name), oneLine(left.Error())))
-	}
-	for _, pattern := range s.Unmatched {
-		lines = append(lines, fmt.Sprintf("mcp server %s: tools: it has none that %q matches", oneLine(s.Server.Name), pattern))
-	}
-	return lines
-}
-
-// notReady says how a server is that has no tools to offer yet, or nothing.
-func notReady(s *mcptool.Status) string {
-	switch {
-	case s.State == mcptool.StateReady, s.State == mcptool.StateDisabled:
-		return ""
-	case s.Err != nil:
-		return fmt.Sprintf("mcp server %s is not available: %s", oneLine(s.Server.Name), oneLine(s.Err.Error()))
-	default:
-		return fmt.Sprintf("mcp server %s is still starting: its tools come when it is ready", oneLine(s.Server.Name))
-	}
-}
 
 func (a *app) mcpCommand() *cobra.Command {
 	servers := parent(&cobra.Command{
 		Use:   "mcp",
 		Short: "List and check MCP servers",
-		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. What it may do by itself the floor says, as for every tool: see permit.tools in belay.yaml.",
+		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. The floor decides what it may do by itself, as for every tool: see permit.tools in belay.yaml.",
 		Example: `  belay mcp list
   belay mcp check --mcp servers.json
   belay run --mcp servers.json "look at the open tickets"`,
@@ -181,45 +64,37 @@ func (a *app) listMCPCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Start the MCP servers and list their tools",
-		Long: "Starts the MCP servers that an agent here has, and lists their tools, each with the least zone of its calls: what the\nfloor makes of it without looking at an input. A tool that its server calls destructive is asked about, whatever its\n" +
+		Long: "Starts the MCP servers that an agent here has, and lists their tools, each with the lowest zone of its calls,\nwithout an input. A tool that its server calls destructive needs approval in every\n" +
 			"zone.",
 		Example: "  belay mcp list",
 		Args:    arguments(0, 0, "mcp list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withMCP(cmd.Context(), func(settings *config.Loaded, all []mcptool.Status) error {
-				floor, err := a.newFloor(cmd.Context(), settings, spillDir(settings))
+				floor, err := a.assembler().NewFloor(cmd.Context(), settings, assembly.SpillDir(settings))
 				if err != nil {
 					return err
 				}
-				var t table
-				t.add("TOOL", "ZONE", "ITS SERVER SAYS", "WHAT FOR")
+				out := a.newList(asJSON, "TOOL", "ZONE", "ITS SERVER SAYS", "WHAT FOR")
 				for i := range all {
 					line := mcpLineOf(cmd.Context(), floor, &all[i])
 					for j := range line.Tools {
 						tool := &line.Tools[j]
-						t.add(tool.Name, fmt.Sprintf("%d %s", tool.Zone, permit.Zone(tool.Zone)), tool.hints(), short(oneLine(tool.Description), max(a.width-60, 30)))
+						out.row(tool.Name, fmt.Sprintf("%d %s", tool.Zone, permit.Zone(tool.Zone)), tool.hints(), short(oneLine(tool.Description), max(a.width-60, 30)))
 					}
-					if asJSON {
-						if err := a.printJSON(line); err != nil {
-							return err
-						}
-						continue
+					if out.object(line); !asJSON {
+						a.tellMCP(&all[i])
 					}
-					a.tellMCP(&all[i])
 				}
-				if asJSON || len(t.rows) == 1 {
-					return nil
-				}
-				return t.write(a.out, a.onOut.dim)
+				return out.end("")
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
 
 // mcpLineOf is a server with its tools and their zones.
-func mcpLineOf(ctx context.Context, floor *floor, s *mcptool.Status) *mcpLine {
+func mcpLineOf(ctx context.Context, floor *assembly.Floor, s *mcptool.Status) *mcpLine {
 	line := &mcpLine{Name: s.Server.Name, State: s.State, Title: s.Title, Version: s.Version, File: s.Server.File, Line: s.Server.Line, Tools: []mcpToolLine{}, None: s.Unmatched}
 	if s.Err != nil {
 		line.Error = s.Err.Error()
@@ -234,7 +109,7 @@ func mcpLineOf(ctx context.Context, floor *floor, s *mcptool.Status) *mcpLine {
 	return line
 }
 
-// hints are the annotations of a tool in words.
+// hints describes the annotations of a tool.
 func (t *mcpToolLine) hints() string {
 	switch {
 	case t.Destructive:
@@ -251,7 +126,7 @@ func (a *app) tellMCP(s *mcptool.Status) {
 	if s.State == mcptool.StateDisabled {
 		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("mcp server %s is disabled", oneLine(s.Server.Name))))
 	}
-	for _, line := range shortcomings(s) {
+	for _, line := range assembly.Shortcomings(s) {
 		a.remarkf("%s", a.onErr.yellow(line))
 	}
 }
@@ -282,21 +157,21 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 	if err != nil {
 		return err
 	}
-	places := a.openPlaces(ctx, settings)
-	if places.err != nil {
-		return usage("%w", places.err)
+	places := a.assembler().OpenPlaces(ctx, settings)
+	if places.Err != nil {
+		return usage("%w", places.Err)
 	}
-	servers, notes, err := a.mcpServers(places, func(*space.Space) bool { return true })
+	servers, notes, err := a.assembler().MCPServers(places, func(*space.Space) bool { return true })
 	if err != nil {
 		return err
 	}
-	a.tellNotes(notes)
+	a.assembler().ReportNotes(notes)
 	a.tellUnread(settings, servers)
 	if len(servers) == 0 && len(notes) == 0 {
 		a.remarkf("there are no MCP servers: declare them in mcp.json in your directory of settings or in .belay of the project, or name a file with --mcp, see docs/mcp.md")
 		return nil
 	}
-	e, err := a.openMCP(ctx, settings, servers, starting)
+	e, err := a.assembler().OpenMCP(ctx, settings, servers, starting)
 	if err != nil {
 		return err
 	}
@@ -305,9 +180,9 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 }
 
 // readOver are the settings of MCP servers that do nothing here.
-func (a *app) readOver(p *places) []*mcptool.FaultError {
-	_, warnings, _ := a.readMCP() // mistakes are told by whoever starts them
-	for _, place := range p.all {
+func (a *app) readOver(p *assembly.Places) []*mcptool.FaultError {
+	_, warnings, _ := a.assembler().ReadMCP() // mistakes are told by whoever starts them
+	for _, place := range p.All {
 		if read, _ := mcptool.Load(filepath.Join(place.Dir, "mcp.json")); read != nil {
 			warnings = append(read.Warnings, warnings...)
 		}
@@ -319,7 +194,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the files that declare MCP servers, and start each server once",
-		Long: "Checks the files that declare MCP servers, tells each mistake with file and line and what was read over, and starts\neach server once. The exit code is 2 if a file has a mistake, and 1 if a server does not start or has tools that an\n" +
+		Long: "Checks the files that declare MCP servers, prints each mistake with file and line and what was ignored, and starts\neach server once. The exit code is 2 if a file has a mistake, and 1 if a server does not start or has tools that an\n" +
 			"agent cannot have.",
 		Example: "  belay mcp check",
 		Args:    arguments(0, 0, "mcp check takes none"),
@@ -328,7 +203,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, w := range a.readOver(a.openPlaces(cmd.Context(), settings)) {
+			for _, w := range a.readOver(a.assembler().OpenPlaces(cmd.Context(), settings)) {
 				a.remarkf("%s %s", a.onErr.yellow("read over:"), oneLine(w.Error()))
 			}
 			return a.withMCP(cmd.Context(), func(_ *config.Loaded, all []mcptool.Status) error {
@@ -338,7 +213,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 					switch {
 					case s.State == mcptool.StateReady && len(s.Left)+len(s.Unmatched) == 0:
 						said := strings.TrimSpace(s.Title + " " + s.Version)
-						if _, err := fmt.Fprintf(a.out, "%s: %s (%s)\n", oneLine(s.Server.Name), counted(len(s.Tools), "tool"), oneLine(said)); err != nil {
+						if _, err := fmt.Fprintf(a.out, "%s: %s (%s)\n", oneLine(s.Server.Name), visible.Counted(len(s.Tools), "tool"), oneLine(said)); err != nil {
 							return fmt.Errorf("check: %w", err)
 						}
 					case s.State != mcptool.StateDisabled:
@@ -346,7 +221,7 @@ func (a *app) checkMCPCommand() *cobra.Command {
 					}
 				}
 				if wrong > 0 {
-					return &exitError{code: exitFailed, err: fmt.Errorf("%s not in order", counted(wrong, "server"))}
+					return &exitError{code: exitFailed, err: fmt.Errorf("%s not in order", visible.Counted(wrong, "server"))}
 				}
 				return nil
 			})

@@ -11,132 +11,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/memory"
+	"github.com/spf13/cobra"
 )
-
-// useMemory gives the agent its memories, if the settings say so.
-func (a *app) useMemory(ctx context.Context, w *work) ([]belay.Extension, error) {
-	s := w.settings
-	if s.Memory.Mode == config.MemoryOff {
-		return nil, nil
-	}
-	memories, err := openMemory(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	w.memories = memories
-	w.closers = append(w.closers, memories.Close)
-	extension, err := memory.New(memories, &memory.Options{
-		Project: s.Project, Transcript: w.store, ReadOnly: s.Memory.Mode == config.MemoryRead, Propose: s.Memory.Mode == config.MemoryPropose,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return []belay.Extension{extension}, nil
-}
-
-// openMemory opens the file that the settings name, and makes it if there is none.
-func openMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
-	if s.Memory.File == "" {
-		return nil, usage("there is no place for memories: set memory.file in the user's %s, or %s", config.Name, config.Variable("memory.file"))
-	}
-	if err := os.MkdirAll(filepath.Dir(s.Memory.File), 0o700); err != nil {
-		return nil, fmt.Errorf("make a place for memories: %w", err)
-	}
-	return memory.Open(ctx, s.Memory.File, nil)
-}
-
-// settling is how long a command waits at its end for what its turns are to be
-// remembered by. What is not done then, the next command does.
-const settling = 5 * time.Second
-
-// settleMemory has what was said remembered before the command ends, so that the next one
-// recalls it.
-func (a *app) settleMemory(ctx context.Context, w *work) func() error {
-	began := time.Now()
-	return func() error {
-		journal, ok := w.store.Journal().(hook.ListJournal)
-		if !ok || ctx.Err() != nil || w.settings.Memory.Mode == config.MemoryOff {
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, settling)
-		defer cancel()
-		look := time.NewTicker(20 * time.Millisecond)
-		defer look.Stop()
-		defer a.tellProposed(ctx, w)
-		for {
-			open, err := extracting(ctx, journal, began)
-			if err != nil || !open {
-				return nil // the work is on record, and is done by whoever comes next
-			}
-			select {
-			case <-look.C:
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	}
-}
-
-// tellProposed says how many memories wait to be accepted, if they do here.
-func (a *app) tellProposed(ctx context.Context, w *work) {
-	if w.memories == nil || w.settings.Memory.Mode != config.MemoryPropose {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
-	defer cancel()
-	waiting := 0
-	for m, err := range w.memories.List(ctx, memory.Filter{States: []memory.State{memory.Proposed}}) {
-		if err != nil {
-			return // it is a remark, and they wait anyway
-		}
-		if recalledIn(w.settings, &m) {
-			waiting++
-		}
-	}
-	switch waiting {
-	case 0:
-	case 1:
-		a.remarkf("1 memory waits: belay memory list --state proposed")
-	default:
-		a.remarkf("%d memories wait: belay memory list --state proposed", waiting)
-	}
-}
-
-// extracting reports whether a turn since then is still to be gone through.
-func extracting(ctx context.Context, journal hook.ListJournal, since time.Time) (bool, error) {
-	open := make(map[string]bool)
-	var over []string
-	for run, err := range journal.List(ctx, hook.Filter{Subscription: "memory.extract", Since: since}) {
-		switch {
-		case err != nil:
-			return false, err
-		case run.State == hook.Backgrounded:
-			open[run.Job] = true
-		case run.State.Final():
-			over = append(over, run.Job) // one that failed is tried again later
-		}
-	}
-	for _, job := range over {
-		delete(open, job)
-	}
-	return len(open) > 0, nil
-}
 
 func (a *app) memoryCommand() *cobra.Command {
 	cmd := parent(&cobra.Command{
 		Use:   "memory",
 		Short: "List, show, search, accept and forget what was remembered",
-		Long: `What is worth knowing in later sessions is remembered if memory.mode is set, in the user's belay.yaml or as
-BELAY_MEMORY_MODE: read recalls and adds nothing, propose has what is new wait until it is accepted, on keeps it at once.
-Memories are the user's: they are in one file for all projects, beside the user's settings unless memory.file says otherwise.
+		Long: `Facts for later sessions are remembered if memory.mode is set, in the user's belay.yaml or as
+BELAY_MEMORY_MODE: read recalls and adds nothing, propose adds memories that wait until you accept them, on adds them at once.
+Memories belong to the user: they are in one file for all projects, beside the user's settings unless memory.file says otherwise.
 Those of another project are not recalled.`,
 		Example: `  belay memory list
   belay memory search "staging server"
@@ -158,7 +47,7 @@ func (e *noMemoriesError) Error() string {
 	return text
 }
 
-// noneYet has it told that nothing was remembered yet, which is no error to whoever looks.
+// noneYet prints that there are no memories yet. For commands that only look, this is not an error.
 func (a *app) noneYet(err error) error {
 	if none := (*noMemoriesError)(nil); errors.As(err, &none) {
 		a.remarkf("%s", none)
@@ -176,17 +65,12 @@ func (a *app) memories(ctx context.Context, f func(*config.Loaded, *memory.Store
 	if _, err := os.Stat(settings.Memory.File); errors.Is(err, fs.ErrNotExist) {
 		return &noMemoriesError{settings.Memory.File, settings.Memory.Mode}
 	}
-	store, err := openMemory(ctx, settings)
+	store, err := assembly.OpenMemory(ctx, settings)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	return f(settings, store)
-}
-
-// recalledIn reports whether a memory is one for this project.
-func recalledIn(s *config.Loaded, m *memory.Memory) bool {
-	return m.Scope.Kind != memory.Project || m.Scope.Name == s.Project
 }
 
 // memoryStates are what --state takes.
@@ -200,8 +84,8 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what is remembered, the newest first",
-		Long:  "Lists what is remembered of the user and of this project, and what waits to be accepted.",
+		Short: "List memories, the newest first",
+		Long:  "Lists the memories of the user and of this project, and those that wait to be accepted.",
 		Example: `  belay memory list
   belay memory list --state proposed
   belay memory list --all --json`,
@@ -218,13 +102,13 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 				filter.States = append(filter.States, memory.State(s))
 			}
 			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
-				return a.listMemories(cmd.Context(), store, filter, limit, asJSON, func(m *memory.Memory) bool { return everywhere || recalledIn(settings, m) })
+				return a.listMemories(cmd.Context(), store, filter, limit, asJSON, func(m *memory.Memory) bool { return everywhere || assembly.RecalledIn(settings, m) })
 			})
 			return a.noneYet(err)
 		},
 	}
 	cmd.Flags().StringArrayVar(&states, "state", nil, "in this state: "+strings.Join(memoryStates(), ", ")+"; may be given again")
-	cmd.Flags().BoolVar(&everywhere, "all", false, "those of other projects too")
+	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "list so many; 0 for all")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	complete(cmd, "state", memoryStates())
@@ -232,7 +116,7 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 }
 
 func (a *app) listMemories(ctx context.Context, store *memory.Store, filter memory.Filter, limit int, asJSON bool, shown func(*memory.Memory) bool) error {
-	t := a.newMemoryTable()
+	out := a.newMemoryList(asJSON)
 	for m, err := range store.List(ctx, filter) {
 		if err != nil {
 			return err
@@ -240,42 +124,26 @@ func (a *app) listMemories(ctx context.Context, store *memory.Store, filter memo
 		if !shown(&m) {
 			continue
 		}
-		if asJSON {
-			if err := a.printJSON(m); err != nil {
-				return err
-			}
-		}
-		t.memory(&m)
-		if limit > 0 && t.count == limit {
+		if out.memory(m, &m); limit > 0 && out.rows() == limit {
 			break
 		}
 	}
-	switch {
-	case asJSON:
-		return nil
-	case t.count == 0:
-		a.remarkf("nothing is remembered")
-		return nil
-	}
-	return t.write(a.out, a.onOut.dim)
+	return out.end("nothing is remembered")
 }
 
-// memoryTable lists memories.
-type memoryTable struct {
-	table
-	a     *app
-	now   time.Time
-	count int
+// memoryList lists memories.
+type memoryList struct {
+	*list
+
+	now time.Time
 }
 
-func (a *app) newMemoryTable() *memoryTable {
-	t := &memoryTable{a: a, now: time.Now()}
-	t.add("MEMORY", "STATE", "WHOSE", "CHANGED", "TEXT")
-	return t
+func (a *app) newMemoryList(asJSON bool) *memoryList {
+	return &memoryList{a.newList(asJSON, "MEMORY", "STATE", "WHOSE", "CHANGED", "TEXT"), time.Now()}
 }
 
-func (t *memoryTable) memory(m *memory.Memory) {
-	t.count++
+// memory adds a memory, with the value that --json prints for it.
+func (t *memoryList) memory(value any, m *memory.Memory) {
 	state := string(m.State)
 	switch m.State {
 	case memory.Proposed:
@@ -289,7 +157,7 @@ func (t *memoryTable) memory(m *memory.Memory) {
 	if m.Scope.Name != "" {
 		whose += " " + filepath.Base(m.Scope.Name)
 	}
-	t.add(m.ID, state, oneLine(whose), t.a.onOut.dim(ago(t.now, m.Updated)), short(oneLine(m.Text), max(t.a.width-60, 30)))
+	t.add(value, m.ID, state, oneLine(whose), t.a.onOut.dim(ago(t.now, m.Updated)), short(oneLine(m.Text), max(t.a.width-60, 30)))
 }
 
 // findMemory finds a memory by its id, or by the beginning of it if that is enough.
@@ -325,7 +193,7 @@ func (a *app) showMemoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show ID",
 		Short:             "Print a memory, and where it is from",
-		Long:              "Prints a memory in full, with its tags, the session and the turn that it is from, and when it was last told.",
+		Long:              "Prints a memory in full, with its tags, its session and turn, and when it was last recalled.",
 		Example:           "  belay memory show m-k3f9x",
 		Args:              arguments(1, 1, "name one memory: `belay memory list` lists them"),
 		ValidArgsFunction: a.completeMemories,
@@ -375,47 +243,35 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   `search "TEXT"`,
-		Short: "Tell what a text brings to mind, the best first",
-		Long:  "Looks through what is remembered of the user and of this project as a turn does: by the words of the text, of which\nrare ones count more. Nothing in it is syntax. What waits to be accepted is not found.",
+		Short: "Search memories for a text, the best match first",
+		Long:  "Searches the memories of the user and of this project as a turn does: by the words of the text. Rare words\ncount more. There is no query syntax. Memories that wait to be accepted are not found.",
 		Example: `  belay memory search "which server is staging?"
   belay memory search --all --json zeus`,
 		Args: arguments(1, 1, "give the text as one argument, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {
-				return usage("--limit: want 1 or more")
+				return usage("--limit: it must be 1 or more")
 			}
 			err := a.memories(cmd.Context(), func(settings *config.Loaded, store *memory.Store) error {
 				q := memory.Query{Text: args[0], Limit: limit}
 				if !everywhere {
-					q.Scopes = []memory.Scope{{Kind: memory.User}, {Kind: memory.Project, Name: settings.Project}, {Kind: memory.Agent, Name: mainAgent}}
+					q.Scopes = []memory.Scope{{Kind: memory.User}, {Kind: memory.Project, Name: settings.Project}, {Kind: memory.Agent, Name: assembly.MainAgent}}
 				}
 				found, err := store.Search(cmd.Context(), q)
 				if err != nil {
 					return err
 				}
-				t := a.newMemoryTable()
+				out := a.newMemoryList(asJSON)
 				for i := range found {
-					if asJSON {
-						if err := a.printJSON(found[i]); err != nil {
-							return err
-						}
-					}
-					t.memory(&found[i].Memory)
+					out.memory(found[i], &found[i].Memory)
 				}
-				switch {
-				case asJSON:
-					return nil
-				case t.count == 0:
-					a.remarkf("nothing comes to mind")
-					return nil
-				}
-				return t.write(a.out, a.onOut.dim)
+				return out.end("no memory matches")
 			})
 			return a.noneYet(err)
 		},
 	}
-	cmd.Flags().BoolVar(&everywhere, "all", false, "those of other projects and agents too")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "tell so many at most")
+	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects and agents")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "print at most so many")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
@@ -424,7 +280,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 	var asJSON, every bool
 	cmd := &cobra.Command{
 		Use:   "accept ID...",
-		Short: "Have what was proposed remembered",
+		Short: "Accept proposed memories",
 		Long:  "Makes proposals active, so that they are recalled. To turn one down, forget it.",
 		Example: `  belay memory accept m-k3f9x
   belay memory accept --all`,
@@ -440,7 +296,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 						if err != nil {
 							return err
 						}
-						if recalledIn(settings, &m) {
+						if assembly.RecalledIn(settings, &m) {
 							args = append(args, m.ID)
 						}
 					}
@@ -449,7 +305,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&every, "all", false, "all that wait, of the user and of this project")
+	cmd.Flags().BoolVar(&every, "all", false, "all proposals of the user and of this project")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
@@ -458,8 +314,8 @@ func (a *app) forgetMemoriesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "forget ID...",
-		Short:             "Forget for good, or turn down what was proposed",
-		Long:              "Removes the text of memories and all that they are found by, from the file and from its log. What is left is that there\nwas one, and when. Sessions and backups keep what was said in them.",
+		Short:             "Delete memories, or turn down proposals",
+		Long:              "Removes the text of memories and their search index from the file and from its log. Only the fact that there\nwas a memory, and when, is left. Sessions and backups are not changed.",
 		Example:           "  belay memory forget m-k3f9x m-9adxq",
 		Args:              arguments(1, 1000, "name memories: `belay memory list` lists them"),
 		ValidArgsFunction: a.completeMemories,
@@ -516,7 +372,7 @@ func (a *app) completeMemories(cmd *cobra.Command, _ []string, word string) ([]s
 			if err != nil {
 				return err
 			}
-			if recalledIn(settings, &m) {
+			if assembly.RecalledIn(settings, &m) {
 				words = append(words, m.ID+"\t"+short(oneLine(m.Text), 60))
 			}
 		}

@@ -95,70 +95,6 @@ func TestServersAndKeys(t *testing.T) {
 	}
 }
 
-// Without a name the model is the default of the first provider that has a key.
-func TestChosenModel(t *testing.T) {
-	t.Parallel()
-	every := []string{"OPENROUTER_API_KEY=k", "GEMINI_API_KEY=k", "OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k"}
-	for _, test := range []struct {
-		rule, user string
-		environ    []string
-		want       string
-		problem    string
-	}{
-		{"a name that is set counts", "model: ollama/qwen3\n", every, "ollama/qwen3", ""},
-		{"Anthropic comes first", "", every, "anthropic/claude-sonnet-4-5", ""},
-		{"then OpenAI", "", every[:3], "openai/gpt-5.2", ""},
-		{"then Gemini", "", every[:2], "gemini/gemini-3.6-flash", ""},
-		{"by Google's variable too", "", []string{"GOOGLE_API_KEY=k"}, "gemini/gemini-3.6-flash", ""},
-		{"then OpenRouter", "", every[:1], "openrouter/anthropic/claude-sonnet-4.5", ""},
-		{"then other accounts", "providers: {second: {kind: openai, key_env: SECOND_KEY}}\n", []string{"SECOND_KEY=k"}, "second/gpt-5.2", ""},
-		{"one whose address is another has no default", "providers: {anthropic: {url: \"http://127.0.0.1:1\", key_env: ANTHROPIC_API_KEY}}\n", every, "openai/gpt-5.2", ""},
-		{"a key of white space is none", "", []string{"ANTHROPIC_API_KEY= "}, "", "there is no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY"},
-		{"a server alone does not say which model", "providers: {ollama: {window: 8192}}\n", nil, "", "set BELAY_MODEL=ollama/NAME"},
-		{"a key file that cannot be read is an error", "providers: {openai: {key_file: nowhere}}\n", nil, "", "belay.yaml:1: open "},
-	} {
-		t.Run(test.rule, func(t *testing.T) {
-			t.Parallel()
-			got, err := chosenModel(load(t, test.user, test.environ...))
-			if got != test.want || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
-				t.Errorf("got %q, %v, want %q, %q", got, err, test.want, test.problem)
-			}
-		})
-	}
-}
-
-// The defaults are in the built-in table: their windows and prices are known.
-func TestDefaultModelsAreKnown(t *testing.T) {
-	t.Parallel()
-	settings := load(t, "", "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k")
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defaults := 0
-	for _, name := range settings.ProviderNames() {
-		p, err := settings.Provider(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Default == "" {
-			continue
-		}
-		defaults++
-		contains(t, string(page), "| `"+name+"` | `"+strings.Join(p.KeyEnv, "`, else `")+"` | `"+p.Default+"` |\n")
-		model, err := findModel(settings, name+"/"+p.Default)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info := model.(belay.InfoModel).Info(); info.Name != name+"/"+p.Default || info.Window == 0 || info.Price.In == 0 || info.Price.Out == 0 { //nolint:forcetypeassert // all of them tell
-			t.Errorf("little is known of %s: %+v", p.Default, info)
-		}
-	}
-	if defaults != 4 {
-		t.Errorf("there are %d defaults, want those of four vendors", defaults)
-	}
-}
-
 // What a price of the settings makes of tokens is counted, and bounded.
 //
 // SPEC L-07
@@ -185,43 +121,5 @@ func TestPricesOfTheSettingsCount(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %s", code, test.code, &d.err)
 			}
 		})
-	}
-}
-
-// A name makes a model of its provider, with what the settings say about it.
-func TestFindModel(t *testing.T) {
-	t.Parallel()
-	settings := load(t, `
-providers:
-  groq: {url: "https://api.groq.com/openai/v1"}
-  claude: {kind: anthropic, url: "http://127.0.0.1:1", window: 5}
-  google: {kind: gemini, url: "http://127.0.0.1:1", models: {m: {price: {in: 1, out: 2}}}}
-`)
-	for name, want := range map[string]belay.ModelInfo{
-		"ollama/qwen3":     {Name: "ollama/qwen3"},
-		"vllm/Qwen/Qwen3":  {Name: "vllm/Qwen/Qwen3"},
-		"claude/of-a-test": {Name: "claude/of-a-test", Window: 5},
-		"google/m":         {Name: "google/m", Price: belay.Price{In: 1, Out: 2, CacheRead: 1, CacheWrite: 1}},
-	} {
-		model, err := findModel(settings, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := model.(belay.InfoModel).Info(); got != want { //nolint:forcetypeassert // all of them tell
-			t.Errorf("%s is %+v, want %+v", name, got, want)
-		}
-	}
-	for name, want := range map[string]string{
-		"openai/gpt-5.2":     "there is no key for openai: set OPENAI_API_KEY, or say in the user's /",
-		"gemini/m":           "set GOOGLE_API_KEY or GEMINI_API_KEY",
-		"opnai/gpt-5.2":      `"opnai" is no provider of models (did you mean "openai"?)`,
-		"claude-sonnet-4-5":  `did you mean "anthropic/claude-sonnet-4-5"`,
-		"":                   "write PROVIDER/NAME",
-		"ollama/":            "write PROVIDER/NAME",
-		"scripted/none.yaml": "none.yaml",
-	} {
-		if _, err := findModel(settings, name); err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
-			t.Errorf("%q: the error is %v, want %q in it", name, err, want)
-		}
 	}
 }

@@ -6,30 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
-	"github.com/belay-run/belay/provider/anthropic"
-	"github.com/belay-run/belay/provider/gemini"
-	"github.com/belay-run/belay/provider/openai"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
-// modelLister asks a service which models it has.
-type modelLister interface {
-	Models(ctx context.Context) ([]string, error)
-}
-
-// offers is what there is to ask, as --json tells it.
+// offers are the providers and their models, as --json prints them.
 type offers struct {
 	// Model is what a task is given to if no model is named; empty if there is none.
 	Model string `json:"model"`
@@ -69,9 +62,9 @@ func (a *app) modelsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [PROVIDER]",
 		Short: "List providers of models: key, address, models, window and price",
-		Long: `Lists the providers that are built in or set, whether there is a key for each, and the models of those that can be
-asked, with window and price. Nothing is sent, unless --check asks each of them for its models: that shows whether it is
-there and takes the key, and costs nothing. With --check, exit code 1 means that one which is set, or named, cannot be asked.`,
+		Long: `Lists the providers that are built in or configured, whether there is a key for each, and the models of those that can be
+used, with window and price. Nothing is sent, unless --check asks each of them for its models: that shows whether it
+answers and accepts the key, and costs nothing. With --check, exit code 1 means that a configured or named provider cannot be used.`,
 		Example: `  belay models
   # are they there, do they take the key, which models do they have
   belay models --check
@@ -121,10 +114,10 @@ there and takes the key, and costs nothing. With --check, exit code 1 means that
 // listOffers looks at the settings of all providers, or of those that are named.
 func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 	o := &offers{}
-	if name, err := chosenModel(settings); err == nil {
+	if name, err := assembly.ChooseModel(settings); err == nil {
 		o.Model = name
 	}
-	if _, err := openModel(settings); err != nil {
+	if _, err := assembly.OpenModel(settings); err != nil {
 		o.Problem = err.Error()
 	}
 	named := len(names) > 0
@@ -146,13 +139,13 @@ func listOffers(settings *config.Loaded, names []string) (*offers, error) {
 // offerOf says whether a provider could be asked.
 func offerOf(settings *config.Loaded, p *config.Provider) provided {
 	o := provided{Name: p.Name, Kind: p.Kind, URL: p.URL, NeedsKey: p.NeedsKey(), Status: found, set: p.Said, provider: p}
-	key, where, err := keyOf(settings, p)
+	key, where, err := assembly.KeyOf(settings, p)
 	switch {
 	case err != nil:
 		o.Status, o.Detail = broken, err.Error()
 		return o
 	case key != "":
-		o.Key, o.KeyFrom, o.set = masked(key), where, true
+		o.Key, o.KeyFrom, o.set = assembly.MaskKey(key), where, true
 		o.Detail = fmt.Sprintf("key %s from %s", o.Key, where)
 		o.Remedy = openKeyFile(p, where)
 	case p.NeedsKey():
@@ -183,7 +176,7 @@ func (o *offers) check(ctx context.Context, settings *config.Loaded, timeout tim
 
 // ask asks a provider for its models.
 func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout time.Duration) {
-	key, _, err := keyOf(settings, o.provider)
+	key, _, err := assembly.KeyOf(settings, o.provider)
 	if err != nil {
 		o.Status, o.Detail = broken, err.Error()
 		return
@@ -191,9 +184,9 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	names, err := makeModel(o.provider, "", key).Models(ctx)
+	names, err := assembly.MakeModel(o.provider, "", key).Models(ctx)
 	failure, said := errors.AsType[*belay.ModelError](err)
-	there := err == nil || said && isThere(failure)
+	there := err == nil || said && assembly.Answered(failure)
 	o.Reachable = &there
 	failed := broken
 	if !o.set {
@@ -202,37 +195,22 @@ func (o *provided) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	switch {
 	case err == nil:
 		o.Status = found
-		o.Detail += fmt.Sprintf(", answered in %s with %s", took(time.Since(began)), counted(len(names), "model"))
+		o.Detail += fmt.Sprintf(", answered in %s with %s", took(time.Since(began)), visible.Counted(len(names), "model"))
 		o.Models = infos(o.provider, sorted(o.provider, names))
 	case !said:
 		o.Status = failed
 		o.Detail += fmt.Sprintf(", no answer within %s", timeout)
 	case !there:
 		o.Status = failed
-		o.Detail += ", no answer: " + reason(failure)
+		o.Detail += ", no answer: " + assembly.FailureReason(failure)
 	case failure.Kind == belay.ModelAuth && key == "":
-		o.Status, o.Detail = failed, o.Detail+", and it wants one: "+reason(failure)
-		o.Remedy = fmt.Sprintf("say key_env or key_file under providers.%s in the user's %s; a vendor's own variable is read for the vendor's own address only", o.Name, config.Name)
+		o.Status, o.Detail = failed, o.Detail+", and it needs one: "+assembly.FailureReason(failure)
+		o.Remedy = fmt.Sprintf("set key_env or key_file under providers.%s in the user's %s; a vendor's own variable is used only for the vendor's own address", o.Name, config.Name)
 	case failure.Kind == belay.ModelAuth:
-		o.Status, o.Detail = failed, o.Detail+", and it is refused: "+reason(failure)
+		o.Status, o.Detail = failed, o.Detail+", and it is refused: "+assembly.FailureReason(failure)
 	default:
-		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+reason(failure)
+		o.Status, o.Detail = failed, o.Detail+", answers, but not with a list of models: "+assembly.FailureReason(failure)
 	}
-}
-
-// isThere reports whether a server has answered, though it be with a refusal.
-func isThere(failure *belay.ModelError) bool {
-	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as where nothing listens
-	return failure.Kind != belay.ModelNetwork && !lost
-}
-
-// reason is what went wrong, in a line. Which address was asked is told before it.
-func reason(failure *belay.ModelError) string {
-	err := failure.Err
-	if lost, ok := errors.AsType[*url.Error](err); ok {
-		err = lost.Err
-	}
-	return short(oneLine(err.Error()), 300)
 }
 
 // list adds the models that are known without asking, of providers that can be
@@ -250,10 +228,10 @@ func (o *offers) list(settings *config.Loaded) {
 func knownModels(settings *config.Loaded, p *config.Provider) []string {
 	var names []string
 	if !p.Moved {
-		names = tableOf(p)
+		names = assembly.TableOf(p)
 	}
 	further := slices.Sorted(maps.Keys(p.Models))
-	if name, err := chosenModel(settings); err == nil {
+	if name, err := assembly.ChooseModel(settings); err == nil {
 		if of, model, err := settings.ModelOf(name); err == nil && of.Name == p.Name && p.Default != model {
 			further = append(further, model)
 		}
@@ -266,34 +244,22 @@ func knownModels(settings *config.Loaded, p *config.Provider) []string {
 	return names
 }
 
-// tableOf are the models of a provider in the built-in table, as they stand there.
-func tableOf(p *config.Provider) []string {
-	switch p.Kind {
-	case config.KindAnthropic:
-		return anthropic.Known()
-	case config.KindGemini:
-		return gemini.Known()
-	default:
-		return openai.Known(p.Table)
-	}
-}
-
 // sorted puts the models that the built-in table or the settings know before
 // others: a service may list many that are not to be talked with.
 func sorted(p *config.Provider, names []string) []string {
 	place := make(map[string]int)
-	for i, name := range append(slices.Sorted(maps.Keys(p.Models)), tableOf(p)...) {
+	for i, name := range append(slices.Sorted(maps.Keys(p.Models)), assembly.TableOf(p)...) {
 		place[name] = i - 1<<20
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
 	return names
 }
 
-// infos tells window and price of models, as the settings have them.
+// infos returns window and price of models, as the settings have them.
 func infos(p *config.Provider, names []string) []belay.ModelInfo {
 	var all []belay.ModelInfo
 	for _, name := range names {
-		info := makeModel(p, name, noKey).Info()
+		info := assembly.MakeModel(p, name, assembly.NoKey).Info()
 		info.Name = p.Name + "/" + name
 		all = append(all, info)
 	}
@@ -344,10 +310,10 @@ func (a *app) showOffers(o *offers, checked, all bool) error {
 	fmt.Fprintln(a.out)
 	last := "a task goes to " + s.bold(o.Model)
 	if o.Problem != "" {
-		last = s.red("a task goes nowhere") + ": " + o.Problem
+		last = s.red("a task cannot run") + ": " + o.Problem
 	}
 	if !checked {
-		last += s.dim("\nwhether they are there: belay models --check")
+		last += s.dim("\ncheck whether they answer: belay models --check")
 	}
 	_, err := fmt.Fprintln(a.out, last)
 	return err
@@ -357,7 +323,7 @@ func tokensOf(n int) string {
 	if n == 0 {
 		return "-"
 	}
-	return grouped(n)
+	return visible.Grouped(n)
 }
 
 // amountOf is a price with all its digits, two at least.
@@ -395,4 +361,17 @@ func completeModels(cmd *cobra.Command, _ []string, word string) ([]string, cobr
 		words = append(words, provider+"/"+name)
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// openKeyFile says what to do about a key file that others on this machine may read, if
+// that is where a key was found.
+func openKeyFile(p *config.Provider, where string) string {
+	if where == "" || where != p.KeyFile || runtime.GOOS == "windows" { // whose modes say nothing
+		return ""
+	}
+	info, err := os.Stat(p.KeyFile)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("others on this machine may read %s, or change it (mode %04o): chmod 600 %s", p.KeyFile, info.Mode().Perm(), p.KeyFile)
 }

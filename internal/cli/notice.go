@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"strings"
-
-	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -39,7 +35,7 @@ func (a *app) remarkNotice(n notice) {
 	a.remarkf("%s", text)
 }
 
-// onNotice has notices shown by f, until the returned function is called.
+// onNotice makes f show notices, until the returned function is called.
 func (a *app) onNotice(f func(notice)) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,13 +45,4 @@ func (a *app) onNotice(f func(notice)) (stop func()) {
 		defer a.mu.Unlock()
 		a.noticed = nil
 	}
-}
-
-// hookFailed shows that a hook failed that nobody waits for.
-func (a *app) hookFailed(_ hook.Scope, p hook.Problem) {
-	happened, said := "", p.Err.Error()
-	if safe, ok := errors.AsType[*hook.SafeError](p.Err); ok {
-		happened, said = safe.Message, strings.TrimPrefix(strings.TrimPrefix(said, safe.Message), ": ")
-	}
-	a.warned(visible.HookFailure(p.Subscription, p.Phase, happened, said))
 }

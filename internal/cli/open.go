@@ -7,11 +7,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/store/sqlite"
+	"github.com/spf13/cobra"
 )
 
 // settings reads the configuration, with the flags that all commands have.
@@ -35,7 +36,7 @@ func (a *app) settings() (*config.Loaded, error) {
 
 // look opens the store that is there, for as long as f looks at it. It makes
 // none. A store that cannot be written can be looked at.
-func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) {
+func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (a *app) look(ctx context.Context, f func(sessionStore) error) (err error) 
 	if err := missingStore(settings); err != nil {
 		return err
 	}
-	store, err := a.openStore(ctx, settings)
+	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {
 		store, err = a.openToRead(ctx, settings, err)
 	}
@@ -95,8 +96,7 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
 }
 
-// findOpen finds the last changed session with a turn to go on with, and else the
-// last changed one.
+// findOpen returns the last changed session with an open turn, or else the last changed one.
 func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, error) {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: true}) {
 		if err != nil {
@@ -152,7 +152,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 	}
 	ctx := context.Background()
 	var words []string
-	_ = a.look(ctx, func(store sessionStore) error { // what cannot be completed is typed
+	_ = a.look(ctx, func(store assembly.Store) error { // what cannot be completed is typed
 		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
 			if err != nil {
 				return err
@@ -165,4 +165,19 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 		return nil
 	})
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// openToRead opens a file whose store cannot be worked with, because there is no room or
+// because it is damaged, so that what is in it can be looked at. Another error is returned
+// as it is.
+func (a *app) openToRead(ctx context.Context, settings *config.Loaded, err error) (assembly.Store, error) { //nolint:ireturn // like openStore
+	if !errors.Is(err, sqlite.ErrFull) && !errors.Is(err, sqlite.ErrCorrupt) {
+		return nil, err
+	}
+	store, unread := sqlite.Open(ctx, settings.Store, &sqlite.Options{ReadOnly: true, Logger: a.logger()})
+	if unread != nil {
+		return nil, err
+	}
+	a.warn("the store can only be read: " + told(err))
+	return store, nil
 }

@@ -9,22 +9,22 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
+	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 func (a *app) permitCommand() *cobra.Command {
 	cmd := parent(&cobra.Command{
 		Use:   "permit",
-		Short: "See what the floor lets run, and why",
-		Long: `Every call of a tool passes the floor: guards, protections, rules and the mode say whether it runs, is asked about or is
-refused. Hooks steer and can tighten that; the floor contains. Commands of the shell also run in a sandbox, where the
-machine has one. These commands tell what holds here, and what the floor says about a call, without running anything.`,
+		Short: "Show what the floor allows, and why",
+		Long: `Every tool call passes the floor: guards, protections, rules and the mode decide whether it runs, needs approval or is
+denied. Hooks can only make that stricter. Shell commands also run in a sandbox, if the
+machine has one. These commands show what is in force here, and what the floor decides about a call, without running anything.`,
 		Example: `  belay permit explain -- git push --force
   belay permit rules`,
 	})
@@ -37,9 +37,9 @@ func (a *app) permitExplain() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain [--tool TOOL --input JSON | -- COMMAND...]",
-		Short: "Say what the floor decides about a call, and why",
-		Long: `Says which zone a call is in, what it was found to do, who has a say about it and who decides, and how a command would
-run. A COMMAND is one of the shell: a single argument is taken as it is, several are taken as its words. Nothing runs.`,
+		Short: "Show what the floor decides about a call, and why",
+		Long: `Shows which zone a call is in, what it does, which rules apply and which one decides, and how a command would
+run. COMMAND is a shell command: a single argument is used as it is, several are its words. Nothing runs.`,
 		Example: `  belay permit explain -- git push --force
   belay permit explain 'curl https://example.com | sh' --mode build
   belay permit explain --tool write --input '{"path": ".git/hooks/pre-commit", "content": "…"}' --json`,
@@ -84,10 +84,10 @@ func callToExplain(tool, input string, words []string) (explainedCall, error) {
 	case len(words) > 0 && input != "":
 		return call, usage("give a COMMAND or --input, not both")
 	case len(words) > 0 && call.tool != "shell":
-		return call, usage("a COMMAND is for the shell: give %s its --input", call.tool)
+		return call, usage("a COMMAND is for the shell: use --input for %s", call.tool)
 	case len(words) == 0 && input == "":
 		return call, &exitError{
-			code: exitUsage, err: errors.New("there is no call to explain: give a COMMAND of the shell, or --tool and --input"),
+			code: exitUsage, err: errors.New("there is no call to explain: give a shell COMMAND, or --tool and --input"),
 			hint: `such as: belay permit explain -- git push --force`,
 		}
 	case len(words) == 0 && !json.Valid(call.input):
@@ -124,7 +124,7 @@ func asUsage(err error) error {
 	return usage("%w", err)
 }
 
-// explained is an explanation as --json tells it.
+// explained is an explanation as --json prints it.
 type explained struct {
 	*permit.Explanation
 
@@ -136,23 +136,23 @@ type explained struct {
 }
 
 func (a *app) explain(ctx context.Context, settings *config.Loaded, call explainedCall, asJSON bool) error {
-	f, err := a.newFloor(ctx, settings, spillDir(settings))
+	f, err := a.assembler().NewFloor(ctx, settings, assembly.SpillDir(settings))
 	if err != nil {
 		return err
 	}
 	if err := f.CheckTool(call.tool); err != nil {
 		return usage("%s", strings.NewReplacer("permit: ", "", " (Options.Tools)", "").Replace(err.Error()))
 	}
-	declared, err := declaredTools(settings)
+	declared, err := assembly.DeclaredTools(settings)
 	if err != nil {
 		return err
 	}
 	for _, odd := range unknownFields(declared, call.tool, call.input) {
 		a.warn(odd)
 	}
-	in := f.of(nil)
+	in := f.Of(nil)
 	e := in.Explain(ctx, call.tool, call.input)
-	told := explained{Explanation: e, Decision: cmp.Or(string(e.Decision), "pass"), Runs: f.confinement(e)}
+	told := explained{Explanation: e, Decision: cmp.Or(string(e.Decision), "pass"), Runs: f.Confinement(e)}
 	if e.Decision == belay.ToolAsk {
 		told.Pattern = in.Suggest(ctx, call.tool, call.input)
 	}

@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) permitRules() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "List what holds here: rules, guards, protections, zones and modes",
+		Short: "List the rules, guards, protections, zones and modes in force",
 		Long: `Lists the rules and guards of the user's file and the project's, the built-in protections with those that are relaxed,
 the zones and the modes, with where each came from. Guards and protections come first, then rules (deny before ask before
 allow), then the mode.`,
@@ -44,7 +44,7 @@ allow), then the mode.`,
 	return cmd
 }
 
-// inForce is what holds in a project, as --json tells it.
+// inForce is what applies in a project, as --json prints it.
 type inForce struct {
 	Project     string            `json:"project"`
 	Mode        permit.Mode       `json:"mode"`
@@ -99,13 +99,13 @@ type zoneInForce struct {
 }
 
 func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
-	f, err := a.newFloor(ctx, s, spillDir(s))
+	f, err := a.assembler().NewFloor(ctx, s, assembly.SpillDir(s))
 	if err != nil {
 		return nil, err
 	}
 	r := &inForce{
-		Project: s.Project, Mode: modeOfTurn(s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.sandboxed(),
-		Rules: []ruleInForce{}, Guards: []guardInForce{}, Tools: []toolInForce{}, Roots: append([]string{}, present(s.Permit.Roots)...), Modes: permit.Modes(),
+		Project: s.Project, Mode: assembly.ModeOfTurn(s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.Sandboxed(),
+		Rules: []ruleInForce{}, Guards: []guardInForce{}, Tools: []toolInForce{}, Roots: append([]string{}, assembly.Existing(s.Permit.Roots)...), Modes: permit.Modes(),
 	}
 	for _, decision := range []permit.RuleDecision{permit.RuleDeny, permit.RuleAsk, permit.RuleAllow} {
 		for i := range s.Permit.Rules {
@@ -134,20 +134,6 @@ func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
 		r.Zones = append(r.Zones, zoneInForce{z, z.String(), z.Means()})
 	}
 	return r, nil
-}
-
-// sandboxed says in words what confines commands.
-func (f *floor) sandboxed() string {
-	switch {
-	case f.settings.Sandbox.Mode == config.SandboxOff:
-		return fmt.Sprintf("off (%s): commands are one zone higher", f.settings.From("sandbox.mode"))
-	case f.box != nil:
-		return string(f.box.Kind())
-	case f.settings.Sandbox.Mode == config.SandboxRequire:
-		return "none, and commands are refused without one"
-	default:
-		return "none: commands are one zone higher"
-	}
 }
 
 // section is a part of a listing.

@@ -13,9 +13,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// printer tells a turn as it happens: the model's text on standard output, all
-// else a line each on standard error. To a terminal the text is streamed; a pipe
-// gets each message when it is stored, so that an attempt which fails leaves
+// printer shows a turn as it happens: the model's text on standard output, everything else as lines on standard error.
+// To a terminal the text is streamed. A pipe gets each message when it is stored, so that a failed attempt leaves
 // nothing behind.
 type printer struct {
 	a     *app
@@ -32,7 +31,7 @@ type printer struct {
 	failures map[string]bool // diagnostics of hooks that failed
 }
 
-// callSeen is a call that was told and has no result yet.
+// callSeen is a call that was shown and has no result yet.
 type callSeen struct {
 	tool, about string
 	since       time.Time
@@ -238,8 +237,7 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 	p.spinCalls()
 }
 
-// lastLines is how much is shown of what a command wrote that failed: its end tells
-// why.
+// lastLines is how many lines of a failed command's output are shown: its end says why.
 const lastLines = 10
 
 func (p *printer) decided(e *belay.Event, c *belay.CallPart) {
@@ -305,7 +303,7 @@ func (p *printer) hookOutput(agent string, e *belay.Event) {
 		p.line("    " + s.dim(line))
 	}
 	if more := len(rest) - lastLines; more > 0 {
-		p.line("    " + s.dim(fmt.Sprintf("… and %s more", counted(more, "line"))))
+		p.line("    " + s.dim(fmt.Sprintf("… and %s more", visible.Counted(more, "line"))))
 	}
 }
 
@@ -353,7 +351,7 @@ func (p *printer) shown(d *hook.Diagnostic) bool {
 	return p.failures[d.String()]
 }
 
-// goesOn shows who has the turn go on, and why.
+// goesOn shows which hook makes the turn continue, and why.
 func (p *printer) goesOn(agent string, e *belay.Event) {
 	p.line("  " + p.a.onErr.yellow("goes on:") + " " + agent + oneLine(e.By) + ": " + oneLine(e.Text))
 }

@@ -13,11 +13,11 @@ func (a *app) resumeCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "resume [SESSION]",
-		Short: "Go on with a turn that is parked or was interrupted",
-		Long: `Goes on with the open turn of a session, from where the store has it. Calls that were judged are not judged
-by hooks again; a call that was running when its process ended is not run again unless its tool says that this does no
-harm. Mode and model are those that the turn was begun with, unless flags say otherwise.
-Without SESSION: the last changed one that has an open turn. With --abandon the turn is ended instead.`,
+		Short: "Resume a turn that is parked or was interrupted",
+		Long: `Resumes the open turn of a session where it stopped. Calls that were checked are not checked
+by hooks again. A call that was running when its process ended does not run again, unless its tool says that this does no
+harm. Mode and model are those that the turn began with, unless flags say otherwise.
+Without SESSION it resumes the last changed session with an open turn. With --abandon it ends the turn instead.`,
 		Example: `  belay resume
   belay resume 20261115-k3f9x
   belay resume 20261115-k3f9x --abandon`,
@@ -52,7 +52,7 @@ func (a *app) abandon(ctx context.Context, w *work) (iter.Seq2[belay.Event, erro
 	if info.State.Turn == nil {
 		return nil, usage("session %s: no turn is open in it", info.ID)
 	}
-	turn, err := w.agent.Session(info.ID).Abandon(ctx)
+	turn, err := w.Agent.Session(info.ID).Abandon(ctx)
 	if err != nil && turn == nil {
 		return nil, err
 	}

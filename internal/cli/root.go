@@ -14,14 +14,14 @@ import (
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "belay",
-		Short: "An agent runtime whose every decision hangs on one typed hook runtime",
-		Long: `Belay runs agents whose tools, approvals and policies hang on one typed hook runtime.
-What an agent says and does is kept in a file of the project and survives a crash.`,
+		Short: "An agent runtime with typed hooks at every decision",
+		Long: `Belay runs agents whose tools, approvals and policies are controlled by typed hooks.
+Conversations are kept in a file of the project and survive a crash.`,
 		Example: `  # a tour, without a key
   belay demo
   # a task in this directory
   belay run "tidy the changelog"
-  # what is here, what is missing
+  # check what is missing
   belay doctor`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -90,7 +90,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf("%s", text), hint: "see: " + cmd.CommandPath() + " --help"}
 }
 
-// arguments wants between least and most arguments, and says which are missing.
+// arguments returns a check that a command has between least and most arguments.
 func arguments(least, most int, wanted string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {

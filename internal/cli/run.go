@@ -18,6 +18,9 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/scan"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/toolbox"
 )
 
@@ -40,13 +43,13 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [TASK]",
 		Short: "Give the agent a task and watch it work",
-		Long: `Takes a turn: the agent works on the task in the project's directory until it is done.
+		Long: `Runs a turn: the agent works on the task in the project's directory until it is done.
 The model's text goes to standard output, tool calls and remarks to standard error.
-Calls that need a person's word are asked about at the terminal; without one the turn parks.
-Ctrl-C ends the turn in order, a second one ends the process. Exit codes: 0 done, 1 error, 2 usage,
+Calls that need approval are asked about at the terminal. Without a terminal the turn parks.
+Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done, 1 error, 2 usage,
 3 blocked or refused, 4 parked, 5 out of steps or budget, 6 stuck, 130 interrupted.`,
 		Example: `  belay run "tidy the changelog"
-  # go on with the last session, or with a turn that was interrupted
+  # continue the last session, or a turn that was interrupted
   belay run --continue "now do the same for the readme"
   belay run --continue
   # a task from a file, events for a program
@@ -58,8 +61,8 @@ Ctrl-C ends the turn in order, a second one ends the process. Exit codes: 0 done
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, &o, args) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.goOn, "continue", "c", false, "go on with the last session; without a task, with its interrupted turn")
-	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session; without a task, resume its interrupted turn")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
 	jsonFlag(cmd, &o.json, "print events as JSON lines")
 	o.settingFlags(cmd)
@@ -81,10 +84,10 @@ func (o *runOptions) settingFlags(cmd *cobra.Command) {
 }
 
 var settingFlags = []struct{ path, name, usage string }{
-	{"model", "model", "ask this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
+	{"model", "model", "use this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
 	{"mode", "mode", "how far it may go by itself: " + strings.Join(config.ModeNames(), ", ")},
-	{"limits.steps", "max-steps", "end the turn after so many model calls"},
-	{"budget.turn_cost", "budget", "end the turn when it has cost so many dollars"},
+	{"limits.steps", "max-steps", "end the turn after this many model calls"},
+	{"budget.turn_cost", "budget", "end the turn when it has cost this many dollars"},
 	{"instructions", "system", "these instructions instead of the configured ones"},
 }
 
@@ -126,7 +129,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	})
 }
 
-// task is what the user wants done; empty to go on with a turn.
+// task returns the task of the user. It is empty if a turn is to be resumed.
 func (a *app) task(o *runOptions, args []string) (string, error) {
 	switch {
 	case len(args) == 0 && (o.goOn || o.session != ""):
@@ -162,28 +165,28 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 				return nil, err
 			}
 		}
-		return w.agent.Session(id).Run(ctx, task), nil
+		return w.Agent.Session(id).Run(ctx, task), nil
 	}
 	info := w.session
-	session, open := w.agent.Session(info.ID), info.State.Turn
+	session, open := w.Agent.Session(info.ID), info.State.Turn
 	switch {
 	case info.Held:
 		return nil, heldElsewhere(info)
 	case task == "" && open == nil:
 		return nil, nothingOpen(info)
 	case task == "":
-		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: going on with turn %s, after %s: %s", info.ID, open.ID, counted(open.Step, "step"), short(oneLine(open.Text), 60))))
+		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: resuming turn %s, after %s: %s", info.ID, open.ID, visible.Counted(open.Step, "step"), short(oneLine(open.Text), 60))))
 		if err := a.awaitCalled(ctx, w); err != nil {
 			return nil, err
 		}
 		return session.Resume(ctx), nil
 	case open != nil && open.Parked:
 		return nil, &exitError{
-			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide what it waits for and resume it", info.ID),
+			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide its approvals and resume it", info.ID),
 			hint: "belay approvals list, then: belay resume " + info.ID,
 		}
 	case open != nil:
-		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the turn before this one was interrupted after %s; it is ended as aborted", info.ID, counted(open.Step, "step"))))
+		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the previous turn was interrupted after %s; it now ends as aborted", info.ID, visible.Counted(open.Step, "step"))))
 	}
 	return session.Run(ctx, task), nil
 }
@@ -192,10 +195,10 @@ func heldElsewhere(info *belay.SessionInfo) error {
 	return fmt.Errorf("session %s: another process is taking a turn in it: wait, or stop that process", info.ID)
 }
 
-// nothingOpen says that there is no turn to go on with.
+// nothingOpen returns the error for a session without a turn to resume.
 func nothingOpen(info *belay.SessionInfo) error {
 	return &exitError{
-		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn is over, so there is nothing to go on with: give a task", info.ID),
+		code: exitUsage, err: fmt.Errorf("session %s: no turn is open in it: its last turn has ended, so there is nothing to resume: give a task", info.ID),
 		hint: fmt.Sprintf(`such as: belay run --session %s "go on"`, info.ID),
 	}
 }
@@ -210,7 +213,7 @@ func (a *app) free(ctx context.Context, store belay.ListStore, id string) error 
 			return err
 		}
 		if info.ID == id {
-			return usage("there is a session %q already: --session goes on with it", id)
+			return usage("there is a session %q already: --session continues it", id)
 		}
 	}
 	return nil
@@ -236,7 +239,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	}
 	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w}))
 	defer func() {
-		if closing := w.close(); closing != nil && err == nil {
+		if closing := w.Close(); closing != nil && err == nil {
 			err = closing
 		}
 	}()
@@ -265,7 +268,7 @@ func modelFlag(s *config.Loaded) string {
 	return " --model " + quoted(s.Model)
 }
 
-// ended is a turn that is over, with what its events told about it.
+// ended is a turn that has ended, with what its events said about it.
 type ended struct {
 	*belay.Turn
 	session string
@@ -331,7 +334,7 @@ func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOpt
 			end.Turn, end.session, end.took = event.End, event.Session, event.Time.Sub(began)
 		}
 		if err := a.show(&event, p, o.json); err != nil {
-			return end, fmt.Errorf("nobody reads the output any more, so the turn was ended: %w", err)
+			return end, fmt.Errorf("the output was closed, so the turn was ended: %w", err)
 		}
 	}
 	return end, nil
@@ -352,9 +355,9 @@ func (a *app) outcome(end *ended, err error) error {
 	}
 	s := a.onErr
 	u := end.Usage
-	summary := []string{"session " + end.session, counted(end.Steps, "step")}
+	summary := []string{"session " + end.session, visible.Counted(end.Steps, "step")}
 	if u.Tokens() > 0 {
-		summary = append(summary, fmt.Sprintf("%s tokens in, %s out", grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out)))
+		summary = append(summary, fmt.Sprintf("%s tokens in, %s out", visible.Grouped(u.In+u.CacheRead+u.CacheWrite), visible.Grouped(u.Out)))
 	}
 	if u.Cost > 0 {
 		summary = append(summary, dollars(u.Cost))
@@ -384,7 +387,7 @@ func (a *app) ending(end *ended) string {
 	line := "the turn ended: " + string(end.Reason)
 	switch end.Reason {
 	case belay.EndMaxSteps:
-		line = fmt.Sprintf("the turn ended after %s, its limit (--max-steps)", counted(end.Steps, "step"))
+		line = fmt.Sprintf("the turn ended after %s, its limit (--max-steps)", visible.Counted(end.Steps, "step"))
 	case belay.EndBudget:
 		line = "the turn ended at its budget (--budget): " + end.Why
 	case belay.EndBlocked:
@@ -392,7 +395,7 @@ func (a *app) ending(end *ended) string {
 	case belay.EndRefused:
 		line = "the model refused"
 	case belay.EndStuck:
-		line = "the turn ended because it went in circles"
+		line = "the turn ended because the agent repeated itself"
 	case belay.EndParked:
 		line = "the turn is parked: " + waitsFor(end)
 	case belay.EndAborted:
@@ -420,10 +423,10 @@ func waitsFor(end *ended) string {
 	}
 	var parts []string
 	if n := len(end.Waits) - questions; n > 0 {
-		parts = append(parts, counted(n, "approval"))
+		parts = append(parts, visible.Counted(n, "approval"))
 	}
 	if questions > 0 {
-		parts = append(parts, counted(questions, "answer"))
+		parts = append(parts, visible.Counted(questions, "answer"))
 	}
 	return "it waits for " + strings.Join(parts, " and ")
 }
@@ -443,7 +446,7 @@ func (a *app) afterwards(end *ended) []string {
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
 		switch end.left {
 		case leftOpen:
-			return []string{"the end of the turn was not stored; go on with it: belay resume " + end.session + a.mcpFlags()}
+			return []string{"the end of the turn was not stored; resume it: belay resume " + end.session + a.mcpFlags()}
 		case leftNothing:
 			return []string{"nothing of the turn was stored: run it again"}
 		case leftEnded:
@@ -451,5 +454,17 @@ func (a *app) afterwards(end *ended) []string {
 		return []string{fmt.Sprintf(`go on:   belay run --session %s%s%s "go on"`, end.session, end.model, a.mcpFlags())}
 	default:
 		return nil
+	}
+}
+
+// tellHint prints a hint if a message begins with a /name that does not exist and is similar to one that does. The
+// message goes to the model unchanged.
+func (a *app) tellHint(w *work, text string) {
+	var names []string
+	for _, n := range w.Agent.TypedNames() {
+		names = append(append(names, n.Name), n.Aliases...)
+	}
+	if hint := near.Slash(scan.Leading(text), names); hint != "" {
+		a.remarkf("%s", a.onErr.yellow(hint))
 	}
 }

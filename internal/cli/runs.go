@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/timeline"
+	"github.com/spf13/cobra"
 )
 
 // runsOptions are the flags of runs.
@@ -47,7 +47,7 @@ NAME #2 is its second attempt, after the turn was resumed.`,
 			if err := o.complete(time.Now()); err != nil {
 				return err
 			}
-			return a.look(cmd.Context(), func(store sessionStore) error { return a.runs(cmd.Context(), store, &o) })
+			return a.look(cmd.Context(), func(store assembly.Store) error { return a.runs(cmd.Context(), store, &o) })
 		},
 	}
 	flags := cmd.Flags()
@@ -80,7 +80,7 @@ func stateNames() []string {
 	return names
 }
 
-func (a *app) runs(ctx context.Context, store sessionStore, o *runsOptions) error {
+func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) error {
 	if o.filter.Session != "" {
 		info, err := findSession(ctx, store, o.filter.Session)
 		if err != nil {

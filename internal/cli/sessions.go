@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/spf13/cobra"
 )
 
-// listed is a session as `belay sessions --json` tells it.
+// listed is a session as `belay sessions --json` prints it.
 type listed struct {
 	ID      string      `json:"id"`
 	Title   string      `json:"title"`
@@ -36,14 +36,14 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Use:   "sessions",
 		Short: "List the sessions, the last changed first",
 		Long: `Lists the sessions of the project's store: id, state, turns, cost, when it changed, and its first words.
-The state is running, parked or interrupted while a turn is open, waiting if nobody has begun the first one, and else how the
+The state is running, parked or interrupted while a turn is open, waiting if the first turn has not begun, and otherwise how the
 last one ended.`,
 		Example: `  belay sessions
   belay sessions --open
   belay sessions --json --limit 1`,
 		Args: arguments(0, 0, "sessions takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store sessionStore) error {
+			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.sessions(cmd.Context(), store, &sessionsShown{open, children, limit}, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
@@ -54,7 +54,7 @@ last one ended.`,
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "only those with a turn that is running, parked or interrupted")
-	cmd.Flags().BoolVar(&children, "children", false, "those of subagents too")
+	cmd.Flags().BoolVar(&children, "children", false, "include those of subagents")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "list so many; 0 for all")
 	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
@@ -66,9 +66,8 @@ type sessionsShown struct {
 	limit          int
 }
 
-func (a *app) sessions(ctx context.Context, store sessionStore, shown *sessionsShown, asJSON bool) error {
-	var t table
-	t.add("SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
+func (a *app) sessions(ctx context.Context, store assembly.Store, shown *sessionsShown, asJSON bool) error {
+	out := a.newList(asJSON, "SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
 	now := time.Now()
 	count := 0
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: shown.open}) {
@@ -94,23 +93,9 @@ func (a *app) sessions(ctx context.Context, store sessionStore, shown *sessionsS
 				l.State, l.Title = "waiting", queued[0].Text
 			}
 		}
-		if asJSON {
-			if err := a.printJSON(l); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))
+		out.add(l, l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))
 	}
-	switch {
-	case asJSON:
-		return nil
-	case len(t.rows) == 1:
-		a.remarkf("no sessions")
-		return nil
-	default:
-		return t.write(a.out, a.onOut.dim)
-	}
+	return out.end("no sessions")
 }
 
 // titleOf is the first that the user said in a session.
@@ -129,7 +114,7 @@ func titleOf(ctx context.Context, store belay.Store, id string) string {
 	return ""
 }
 
-// stateOf is where a session stands, in a word.
+// stateOf returns the state of a session, in one word.
 func stateOf(info belay.SessionInfo) string {
 	switch turn := info.State.Turn; {
 	case turn == nil && info.State.Last == belay.EndTurn:

@@ -8,11 +8,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/sqlite"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -33,7 +33,7 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 			if len(args) == 1 {
 				word = args[0]
 			}
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.showSession(cmd.Context(), store, word, full, asJSON)
 			})
 		},
@@ -43,7 +43,7 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 	return cmd
 }
 
-func (a *app) showSession(ctx context.Context, store sessionStore, word string, full, asJSON bool) error {
+func (a *app) showSession(ctx context.Context, store assembly.Store, word string, full, asJSON bool) error {
 	info, err := findSession(ctx, store, word)
 	if err != nil {
 		return err
@@ -132,18 +132,18 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	}
 	u := info.State.Spent()
 	t.linef("\n%s", t.s.dim(fmt.Sprintf("%s · %s tokens in, %s out · %s",
-		counted(info.State.Turns, "turn"), grouped(u.In+u.CacheRead+u.CacheWrite), grouped(u.Out), dollars(u.Cost))))
+		visible.Counted(info.State.Turns, "turn"), visible.Grouped(u.In+u.CacheRead+u.CacheWrite), visible.Grouped(u.Out), dollars(u.Cost))))
 	switch open := info.State.Turn; {
 	case open == nil:
 	case info.Held:
-		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is under way in another process", open.ID)))
+		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is running in another process", open.ID)))
 	default:
 		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; go on: belay resume %s", open.ID, stateOf(info), parentOf(info.ID))))
 	}
 }
 
 // unanswered says how the calls stand that no results follow on.
-func (t *transcript) unanswered(ctx context.Context, store sessionStore, last *belay.Message) error {
+func (t *transcript) unanswered(ctx context.Context, store assembly.Store, last *belay.Message) error {
 	var exported bytes.Buffer
 	if err := store.Export(ctx, &exported, t.session); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (t *transcript) unanswered(ctx context.Context, store sessionStore, last *b
 	return t.err
 }
 
-// standing says how a call stands.
+// standing returns the state of a call.
 func (t *transcript) standing(c *belay.CallRecord) string {
 	switch {
 	case c.Result != nil && c.Result.IsError:
@@ -173,7 +173,7 @@ func (t *transcript) standing(c *belay.CallRecord) string {
 	case c.State == belay.CallStarted && t.held:
 		return t.s.green("running")
 	case c.State == belay.CallStarted:
-		return t.s.yellow("was begun and has no result: whether it had an effect is not known")
+		return t.s.yellow("has begun and has no result: it may have had an effect")
 	default:
 		return "not begun"
 	}

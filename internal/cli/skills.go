@@ -2,76 +2,19 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/chat"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
-	"github.com/belay-run/belay/toolbox"
+	"github.com/spf13/cobra"
 )
-
-// skillDirs are where skills are looked for, in rising precedence: the user's, and the
-// project's. Skills that a project has for another agent are skills too.
-func skillDirs(s *config.Loaded) []string {
-	var dirs []string
-	for _, dir := range []string{s.SystemDir, s.UserDir} {
-		if dir != "" {
-			dirs = append(dirs, filepath.Join(dir, "skills"))
-		}
-	}
-	for _, of := range []string{".claude", ".belay"} {
-		if dir := filepath.Join(s.Project, of, "skills"); staysInside(s.Project, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
-
-// staysInside reports whether a directory of the project is in the project, with all
-// links followed: a stranger's checkout may have one that leads anywhere.
-func staysInside(project, dir string) bool {
-	actual, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return true // it is not there
-	}
-	top, err := filepath.EvalSymlinks(project)
-	if err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(top, actual)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// openSkills reads the skills that there are.
-func openSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
-	var sources []skill.Source
-	for _, dir := range skillDirs(s) {
-		sources = append(sources, skill.Dir(dir))
-	}
-	return skill.NewCatalog(ctx, sources...)
-}
-
-// openAllSkills reads the skills of spaces too, which an agent that runs gets with its spaces.
-func openAllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
-	catalog := openSkills(ctx, s)
-	for _, one := range spacesHere(s) {
-		if source := one.Skills(); source != nil {
-			catalog.AddSource(ctx, source)
-		}
-	}
-	return catalog
-}
 
 // ofSpace says which of the spaces a file is of, in brackets, or nothing.
 func ofSpace(spaces []*space.Space, file string) string {
@@ -84,7 +27,7 @@ func ofSpace(spaces []*space.Space, file string) string {
 // spaceOf is the id of the space that a file is of, or nothing.
 func spaceOf(spaces []*space.Space, file string) string {
 	for _, s := range spaces {
-		if rel, err := filepath.Rel(s.Dir, realDir(file)); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(s.Dir, assembly.RealDir(file)); err == nil && filepath.IsLocal(rel) {
 			return s.Manifest.ID
 		}
 	}
@@ -95,8 +38,8 @@ func (a *app) skillsCommand() *cobra.Command {
 	skills := parent(&cobra.Command{
 		Use:   "skills",
 		Short: "List, show, check and match skills",
-		Long: "A skill teaches an agent something, in a file: a directory with a SKILL.md, or a Markdown or YAML file. They are\nlooked for in the user's directory of settings, and in .claude/skills and .belay/skills of the project, which stand in\n" +
-			"front of it, and in loaded spaces. Type /NAME in a message to have one in front of it.",
+		Long: "A skill teaches an agent something, in a file: a directory with a SKILL.md, or a Markdown or YAML file. They are\nread from the user's directory of settings, from .claude/skills and .belay/skills of the project, which come\n" +
+			"first, and from loaded spaces. Type /NAME in a message to add a skill to it.",
 		Example: `  belay skills list
   belay skills check --strict .belay/skills
   belay skills match "review this change"`,
@@ -133,7 +76,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the skills that an agent here has",
-		Long:    "Lists the skills that an agent here has, where each is from, and what is wrong with the files: what could not be\nloaded, what another stands in front of, and what was tolerated.",
+		Long:    "Lists the skills that an agent here has, where each is from, and the problems of the files: which could not be\nloaded, which another skill replaces, and what was tolerated.",
 		Example: "  belay skills list",
 		Args:    arguments(0, 0, "skills list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -141,31 +84,17 @@ func (a *app) listSkillsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			catalog := openAllSkills(cmd.Context(), settings)
-			spaces := spacesHere(settings)
-			var t table
-			t.add("SKILL", "GETS IN", "FROM", "WHAT FOR")
+			catalog := assembly.AllSkills(cmd.Context(), settings)
+			spaces := assembly.SpacesHere(settings)
+			out := a.newList(asJSON, "SKILL", "GETS IN", "FROM", "WHAT FOR")
 			for _, s := range catalog.List() {
-				if asJSON {
-					if err := a.printJSON(skillLineOf(s)); err != nil {
-						return err
-					}
-					continue
-				}
-				t.add(oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(a.shownPath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
+				out.add(skillLineOf(s), oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(assembly.RelativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
 			}
-			a.tellProblems(settings, append(catalog.Problems(), clashes(catalog)...))
-			switch {
-			case asJSON:
-				return nil
-			case len(t.rows) == 1:
-				a.remarkf("there are no skills: make a directory with a SKILL.md in .belay/skills, see docs/skills.md")
-				return nil
-			}
-			return t.write(a.out, a.onOut.dim)
+			a.assembler().ReportSkillProblems(settings, append(catalog.Problems(), a.assembler().Clashes(catalog)...))
+			return out.end("there are no skills: make a directory with a SKILL.md in .belay/skills, see docs/skills.md")
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object a line")
 	return cmd
 }
 
@@ -179,60 +108,18 @@ func waysIn(s *skill.Skill) string {
 		ways = append(ways, "not /name")
 	}
 	if len(s.Triggers) > 0 {
-		ways = append(ways, counted(len(s.Triggers), "trigger"))
+		ways = append(ways, visible.Counted(len(s.Triggers), "trigger"))
 	}
 	return cmp.Or(strings.Join(ways, ", "), "/name alone")
 }
 
-// shownPath is a path as seen from the project.
-func (a *app) shownPath(s *config.Loaded, path string) string {
-	if rel, err := filepath.Rel(s.Project, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
-}
-
-// tellUnused tells of the skills that an agent here does not have, or not as it may seem:
-// what cannot be loaded, what another stands in front of, and whose name is a directive's.
-func (a *app) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
-	unused := slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool {
-		return p.Kind != skill.NotLoaded && p.Kind != skill.Shadowed
-	})
-	a.tellProblems(s, append(unused, clashes(catalog)...))
-}
-
-// clashes are the skills whose names are those of directives too, which come first.
-func clashes(catalog *skill.Catalog) []skill.Problem {
-	var found []skill.Problem
-	for _, d := range slices.Concat(toolbox.Directives(), chatDirectives()) {
-		for _, s := range catalog.List() {
-			if s.Name == d.Name && !s.ModelOnly && !slices.ContainsFunc(found, func(p skill.Problem) bool { return p.Skill == s.Name }) {
-				found = append(found, skill.Problem{
-					Kind: skill.Shadowed, Path: s.Path, Skill: s.Name,
-					Message: fmt.Sprintf("/%s is a directive, so that the skill cannot be named as /%s: give it another name", d.Name, d.Name),
-				})
-			}
-		}
-	}
-	return found
-}
-
-// chatDirectives are the commands of the chat, as directives.
-func chatDirectives() []belay.Directive {
-	var all []belay.Directive
+// chatCommands returns the names of the chat's own commands.
+func chatCommands() []string {
+	var names []string
 	for _, d := range chat.Commands() {
-		all = append(all, belay.Directive{Name: d.Name, Description: d.About})
+		names = append(names, d.Name)
 	}
-	return all
-}
-
-// tellProblems tells people what is wrong with skills.
-func (a *app) tellProblems(s *config.Loaded, problems []skill.Problem) {
-	for i := range problems {
-		p := problems[i]
-		p.Path = a.shownPath(s, p.Path)
-		a.remarkf("%s %s", a.onErr.yellow(strings.ReplaceAll(string(p.Kind), "_", " ")+":"), oneLine(p.Error()))
-	}
+	return names
 }
 
 func (a *app) showSkillCommand() *cobra.Command {
@@ -248,17 +135,17 @@ func (a *app) showSkillCommand() *cobra.Command {
 			if err != nil || len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return skillNames(openAllSkills(cmd.Context(), settings)), cobra.ShellCompDirectiveNoFileComp
+			return assembly.SkillNames(assembly.AllSkills(cmd.Context(), settings)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := a.settings()
 			if err != nil {
 				return err
 			}
-			catalog := openAllSkills(cmd.Context(), settings)
+			catalog := assembly.AllSkills(cmd.Context(), settings)
 			reading, err := catalog.Read(cmd.Context(), args[0], section)
 			if errors.Is(err, skill.ErrNotFound) {
-				hint := near.Hint(args[0], skillNames(catalog)) // which has those too that the model is not told of
+				hint := near.Hint(args[0], assembly.SkillNames(catalog)) // which has those too that the model is not told of
 				if strings.Contains(err.Error(), "did you mean") {
 					hint = ""
 				}
@@ -280,21 +167,13 @@ func (a *app) showSkillCommand() *cobra.Command {
 	return cmd
 }
 
-func skillNames(c *skill.Catalog) []string {
-	var names []string
-	for _, s := range c.List() {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
 func (a *app) checkSkillsCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "check [DIR|FILE]",
-		Short: "Hold skills against the Agent Skills specification",
-		Long: "Holds the skills of a directory, or the skill that it or a file is, against the Agent Skills specification, and tells each\nviolation with file and line. Without --strict the fields that Belay reads beyond it are allowed. Without DIR it\n" +
-			"checks all directories that are looked for skills. The exit code is 1 if something is wrong.",
+		Short: "Check skills against the Agent Skills specification",
+		Long: "Checks the skills of a directory, or one skill, against the Agent Skills specification, and prints each\nviolation with file and line. Without --strict the additional fields of Belay are allowed. Without DIR it\n" +
+			"checks all directories with skills. The exit code is 1 if there is a violation.",
 		Example: "  belay skills check\n  belay skills check --strict ./my-skill",
 		Args:    arguments(0, 1, "name at most one DIR or FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -304,7 +183,7 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 			}
 			dirs := args
 			if len(dirs) == 0 {
-				dirs = present(skillDirs(settings))
+				dirs = assembly.Existing(assembly.SkillDirs(settings))
 			}
 			found := 0
 			for _, dir := range dirs {
@@ -321,7 +200,7 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 				found += len(problems)
 			}
 			if found > 0 {
-				return &exitError{code: exitFailed, err: fmt.Errorf("%s", counted(found, "violation"))}
+				return &exitError{code: exitFailed, err: fmt.Errorf("%s", visible.Counted(found, "violation"))}
 			}
 			a.remarkf("%s in order", cmp.Or(strings.Join(dirs, ", "), "there are no skills; all is"))
 			return nil
@@ -335,8 +214,8 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:     `match "TASK"`,
-		Short:   "Tell which skills a task makes active, and why",
-		Long:    "Tells which skills a task makes active: which of their triggers matches, and what of the task it matches.",
+		Short:   "Show which skills a task activates, and why",
+		Long:    "Shows which skills a task activates: which of their triggers match, and which words of the task.",
 		Example: `  belay skills match "review this change"`,
 		Args:    arguments(1, 1, "give the task as one word, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -344,20 +223,15 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var t table
-			t.add("SKILL", "TRIGGER", "FOUND")
-			for _, m := range openAllSkills(cmd.Context(), settings).Match(args[0], agent) {
+			out := a.newList(false, "SKILL", "TRIGGER", "FOUND")
+			for _, m := range assembly.AllSkills(cmd.Context(), settings).Match(args[0], agent) {
 				trigger := "named"
 				if m.Trigger.Pattern != "" {
 					trigger = fmt.Sprintf("%s %s", m.Trigger.Type, m.Trigger.Pattern)
 				}
-				t.add(oneLine(m.Skill.Name), oneLine(trigger), oneLine(m.Found))
+				out.row(oneLine(m.Skill.Name), oneLine(trigger), oneLine(m.Found))
 			}
-			if len(t.rows) == 1 {
-				a.remarkf("no skill is made active by it")
-				return nil
-			}
-			return t.write(a.out, a.onOut.dim)
+			return out.end("it activates no skill")
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "main", "as this agent")

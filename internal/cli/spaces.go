@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) spaceCommand() *cobra.Command {
@@ -23,7 +23,7 @@ func (a *app) spaceCommand() *cobra.Command {
 		Use:   "space",
 		Short: "Load directories of hooks, skills and agents",
 		Long: `A space is a directory with a manifest.json, hooks/, skills/ and agents/. A loaded space is part of every agent from its
-next start on; what its hooks may run is said by "belay trust".`,
+next start on; "belay trust" decides what its hooks may run.`,
 		Example: `  belay space check ./acme
   belay space load ./acme
   belay trust acme`,
@@ -61,49 +61,39 @@ func (a *app) listSpacesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := readRegistry(settings)
+			list, err := assembly.ReadRegistry(settings)
 			if err != nil {
 				return err
 			}
-			host := space.NewHost(&space.Options{Trust: openTrust(settings)})
-			var t table
-			t.add("SPACE", "VERSION", "HOOKS", "AGENTS", "STATE", "FOR", "DIRECTORY")
+			host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(settings)})
+			out := a.newList(asJSON, "SPACE", "VERSION", "HOOKS", "AGENTS", "STATE", "FOR", "DIRECTORY")
 			for _, r := range list {
 				line := lineOfSpace(host, r)
-				if asJSON {
-					if err := a.printJSON(line); err != nil {
-						return err
-					}
-					continue
-				}
 				state := line.State
 				if state == "trusted" {
 					state += withGrants(line.Grants)
 				}
-				t.add(cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, r.forWhom(settings), shownPath(settings, r.Dir))
+				out.add(line, cmp.Or(line.ID, "-"), visible.All(oneLine(line.Version)), fmt.Sprint(line.Hooks), fmt.Sprint(line.Agents), state, forWhom(r, settings), assembly.ShownPath(settings, r.Dir))
 			}
-			if asJSON {
-				return nil
-			}
-			if len(list) == 0 {
+			if len(list) == 0 && !asJSON {
 				fmt.Fprintln(a.out, "no space is loaded: `belay space load DIR` loads one")
 				return nil
 			}
-			return t.write(a.out, a.onOut.dim)
+			return out.end("")
 		},
 	}
 	jsonFlag(cmd, &asJSON, "print one JSON object for each space")
 	return cmd
 }
 
-func lineOfSpace(host *space.Host, r registered) spaceLine {
+func lineOfSpace(host *space.Host, r assembly.Registered) spaceLine {
 	loaded, err := space.Load(r.Dir, hook.OriginSpace)
 	line := spaceLine{
 		ID: cmp.Or(loaded.Manifest.ID, r.ID), Name: loaded.Manifest.Name, Version: loaded.Manifest.Version, Dir: r.Dir, Project: r.Project,
 		Hooks: len(loaded.Hooks), Agents: len(loaded.Agents), State: "not trusted",
 	}
 	if err != nil {
-		if line.State, line.Error = "has mistakes", err.Error(); r.gone() {
+		if line.State, line.Error = "has mistakes", err.Error(); r.Gone() {
 			line.State = "gone"
 		}
 		return line
@@ -123,23 +113,23 @@ func lineOfSpace(host *space.Host, r registered) spaceLine {
 	return line
 }
 
-// forWhom says which projects have it.
-func (r registered) forWhom(s *config.Loaded) string {
+// forWhom says which projects have a space.
+func forWhom(r assembly.Registered, s *config.Loaded) string {
 	if r.Project == "" {
 		return "all projects"
 	}
-	if r.in(s.Project) {
+	if r.In(s.Project) {
 		return "this project"
 	}
-	return shownPath(s, r.Project)
+	return assembly.ShownPath(s, r.Project)
 }
 
 func (a *app) loadSpaceCommand() *cobra.Command {
 	var here bool
 	cmd := &cobra.Command{
 		Use:   "load DIR",
-		Short: "Have a space be part of every agent",
-		Long: `Has the space in DIR be part of every agent from its next start on, or with --here only of those in this project. It is
+		Short: "Load a space into every agent",
+		Long: `Loads the space in DIR into every agent from its next start on, or with --here only into those of this project. It is
 checked first. The directory stays where it is.`,
 		Example: "  belay space load ./acme",
 		Args:    arguments(1, 1, "name the DIR of the space"),
@@ -150,11 +140,11 @@ checked first. The directory stays where it is.`,
 			}
 			loaded, err := a.installable(cmd.Context(), settings, args[0])
 			if err != nil {
-				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: mend these first"}
+				return &exitError{code: exitFailed, err: err, hint: "it was not loaded: correct these first"}
 			}
-			entry := registered{Dir: loaded.Dir, ID: loaded.Manifest.ID}
+			entry := assembly.Registered{Dir: loaded.Dir, ID: loaded.Manifest.ID}
 			if here {
-				entry.Project = realDir(settings.Project)
+				entry.Project = assembly.RealDir(settings.Project)
 			}
 			return a.register(settings, loaded, entry)
 		},
@@ -163,14 +153,14 @@ checked first. The directory stays where it is.`,
 	return cmd
 }
 
-func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) error {
-	list, err := readRegistry(s)
+func (a *app) register(s *config.Loaded, loaded *space.Space, entry assembly.Registered) error {
+	list, err := assembly.ReadRegistry(s)
 	if err != nil {
 		return err
 	}
 	for _, r := range list {
 		if r.Dir == entry.Dir && (r.Project == "" || r.Project == entry.Project) {
-			return fmt.Errorf("space %s is loaded already, for %s: unload it first", loaded.Manifest.ID, r.forWhom(s))
+			return fmt.Errorf("space %s is loaded already, for %s: unload it first", loaded.Manifest.ID, forWhom(r, s))
 		}
 		other, _ := space.Load(r.Dir, hook.OriginSpace) // only its id counts
 		if cmp.Or(other.Manifest.ID, r.ID) == loaded.Manifest.ID && r.Dir != entry.Dir {
@@ -178,14 +168,14 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 		}
 	}
 	if entry.Project == "" { // which is for those projects too that had it alone
-		list = slices.DeleteFunc(list, func(r registered) bool { return r.Dir == entry.Dir })
+		list = slices.DeleteFunc(list, func(r assembly.Registered) bool { return r.Dir == entry.Dir })
 	}
-	if err := writeRegistry(s, append(list, entry)); err != nil {
+	if err := assembly.WriteRegistry(s, append(list, entry)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "space %s is loaded for %s: %s, %s, %s\n", loaded.Manifest.ID, entry.forWhom(s), counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"), counted(len(loaded.Servers), "MCP server"))
-	a.tellProblems(s, loaded.SkillProblems())
-	st, err := space.NewHost(&space.Options{Trust: openTrust(s)}).Standing(loaded)
+	fmt.Fprintf(a.out, "space %s is loaded for %s: %s, %s, %s\n", loaded.Manifest.ID, forWhom(entry, s), visible.Counted(len(loaded.Hooks), "hook"), visible.Counted(len(loaded.Agents), "agent"), visible.Counted(len(loaded.Servers), "MCP server"))
+	a.assembler().ReportSkillProblems(s, loaded.SkillProblems())
+	st, err := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)}).Standing(loaded)
 	if err != nil {
 		return err
 	}
@@ -199,10 +189,10 @@ func (a *app) register(s *config.Loaded, loaded *space.Space, entry registered) 
 // already. Nothing runs.
 func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*space.Space, error) {
 	loaded, err := space.Load(dir, hook.OriginSpace)
-	if err := errors.Join(err, unfit(loaded)); err != nil {
+	if err := errors.Join(err, assembly.UnfitAgents(loaded)); err != nil {
 		return loaded, err
 	}
-	host := a.newHost(ctx, s)
+	host := a.assembler().NewHost(ctx, s)
 	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants, Queue: noQueue{}})
 	if err != nil {
 		return loaded, err
@@ -220,8 +210,7 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 	return loaded, lease.Unload(context.WithoutCancel(ctx))
 }
 
-// skillMistakes joins what of a space's skills cannot be loaded, but for the files that were
-// told already.
+// skillMistakes joins the problems of a space's skills, except for files that were reported before.
 func skillMistakes(s *space.Space, told map[string]bool) error {
 	var problems []error
 	for _, p := range s.SkillProblems() {
@@ -236,9 +225,9 @@ func (a *app) unloadSpaceCommand() *cobra.Command {
 	var here bool
 	cmd := &cobra.Command{
 		Use:   "unload SPACE",
-		Short: "Have a space be part of no agent any more",
-		Long: `Has a space, named by its id or its directory, be part of no agent any more, or with --here of none in this project, if it was
-loaded for it alone. Agents that run keep it until they end.`,
+		Short: "Unload a space",
+		Long: `Unloads a space, named by its id or its directory, from all agents, or with --here from those of this project, if it was
+loaded only for this project. Running agents keep it until they end.`,
 		Example: "  belay space unload acme",
 		Args:    arguments(1, 1, "name the SPACE: `belay space list` lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -255,7 +244,7 @@ loaded for it alone. Agents that run keep it until they end.`,
 
 // unregister takes a space off the list, and says who had it.
 func (a *app) unregister(s *config.Loaded, word string, here bool) error {
-	list, err := readRegistry(s)
+	list, err := assembly.ReadRegistry(s)
 	if err != nil {
 		return err
 	}
@@ -264,20 +253,20 @@ func (a *app) unregister(s *config.Loaded, word string, here bool) error {
 		return err
 	}
 	var had []string
-	kept := slices.DeleteFunc(slices.Clone(list), func(r registered) bool {
-		gone := r.Dir == dir && (!here || r.Project != "" && r.in(s.Project))
+	kept := slices.DeleteFunc(slices.Clone(list), func(r assembly.Registered) bool {
+		gone := r.Dir == dir && (!here || r.Project != "" && r.In(s.Project))
 		if gone {
-			had = append(had, r.forWhom(s))
+			had = append(had, forWhom(r, s))
 		}
 		return gone
 	})
 	switch {
-	case len(had) == 0 && here && slices.ContainsFunc(list, func(r registered) bool { return r.Dir == dir && r.Project == "" }):
+	case len(had) == 0 && here && slices.ContainsFunc(list, func(r assembly.Registered) bool { return r.Dir == dir && r.Project == "" }):
 		return fmt.Errorf("%s is loaded for all projects: unload it without --here", word)
 	case len(had) == 0:
 		return fmt.Errorf("%s is not loaded", word)
 	}
-	if err := writeRegistry(s, kept); err != nil {
+	if err := assembly.WriteRegistry(s, kept); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "%s is unloaded, for %s\n", word, strings.Join(had, ", "))
@@ -287,8 +276,8 @@ func (a *app) unregister(s *config.Loaded, word string, here bool) error {
 func (a *app) checkSpaceCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check DIR...",
-		Short:   "Look for mistakes in spaces, without running anything",
-		Long:    "Reads spaces as they would be loaded and tells every mistake with file and line. Nothing runs.",
+		Short:   "Check spaces, without running anything",
+		Long:    "Reads spaces as they would be loaded and prints every mistake with file and line. Nothing runs.",
 		Example: "  belay space check ./acme",
 		Args:    arguments(1, 100, "name the DIR of a space"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -303,7 +292,7 @@ func (a *app) checkSpaceCommand() *cobra.Command {
 					problems = append(problems, err)
 					continue
 				}
-				fmt.Fprintf(a.out, "%s: no mistakes in %s and %s", loaded.Manifest.ID, counted(len(loaded.Hooks), "hook"), counted(len(loaded.Agents), "agent"))
+				fmt.Fprintf(a.out, "%s: no mistakes in %s and %s", loaded.Manifest.ID, visible.Counted(len(loaded.Hooks), "hook"), visible.Counted(len(loaded.Agents), "agent"))
 				if needs := loaded.Needs(); len(needs) > 0 {
 					fmt.Fprintf(a.out, "; they need the grants %s", strings.Join(needs, ", "))
 				}

@@ -10,18 +10,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
 	"github.com/belay-run/belay/store/sqlite"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) storeCommand() *cobra.Command {
 	store := parent(&cobra.Command{
 		Use:   "store",
-		Short: "Migrate, check, export, prune and vacuum what sessions are kept in",
+		Short: "Migrate, check, export, prune and vacuum the store of sessions",
 		Long: `The store is one SQLite file, .belay/belay.db in the project unless the settings say otherwise. For several machines it is a
 PostgreSQL database: store: postgres://… in the user's settings, --store, or BELAY_STORE.`,
 		Example: `  belay store check
@@ -37,14 +38,14 @@ func (a *app) storeCheck() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check whether the store is sound, and tell what is in it",
-		Long: `Is it sound, how large is it, what is in it, which processes have it open, what is queued. A file is read as a whole; of
-a database it is told whether its server keeps what it says it keeps.`,
+		Short: "Check the integrity of the store, and show what is in it",
+		Long: `Shows whether the store is intact, its size and contents, which processes have it open, and what is queued. A file is read
+completely. For a database it checks whether the server stores data safely.`,
 		Example: `  belay store check
   belay store check --json`,
 		Args: arguments(0, 0, "check takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				health, err := healthOf(cmd.Context(), store)
 				if err != nil {
 					return err
@@ -95,8 +96,8 @@ func (a *app) showHealth(h *health, asJSON bool) error {
 		size = fmt.Sprintf("%s, %s of it free, log %s", size, bytesOf(h.Free), bytesOf(h.Log))
 	}
 	t.add(s.dim("size"), size)
-	t.add(s.dim("holds"), fmt.Sprintf("%s, %s, %s pending", counted(int(h.Sessions), "session"), counted(int(h.Runs), "record"), counted(int(h.Pending), "approval")))
-	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting, %d running, room for %s", h.Jobs.Waiting, h.Jobs.Running, grouped(h.Jobs.Capacity)))
+	t.add(s.dim("holds"), fmt.Sprintf("%s, %s, %s pending", visible.Counted(int(h.Sessions), "session"), visible.Counted(int(h.Runs), "record"), visible.Counted(int(h.Pending), "approval")))
+	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting, %d running, room for %s", h.Jobs.Waiting, h.Jobs.Running, visible.Grouped(h.Jobs.Capacity)))
 	for _, o := range h.Holders {
 		if !o.Self {
 			t.add(s.dim("open in"), fmt.Sprintf("process %d on %s, since %s", o.PID, oneLine(o.Host), o.Since.Local().Format(time.DateTime)))
@@ -110,13 +111,13 @@ func (a *app) storeExport() *cobra.Command {
 		Use:   "export SESSION",
 		Short: "Write a session as JSON lines",
 		Long: `Writes everything that is stored of a session to standard output, one JSON object a line: the session, its messages,
-calls, approvals and records of hooks. It holds what was said; mind whom you give it to.`,
+calls, approvals and records of hooks. It contains the whole conversation: be careful whom you give it to.`,
 		Example:           "  belay store export 20261115-k3f9x > session.jsonl",
 		Args:              arguments(1, 1, "name the SESSION: `belay sessions` lists them"),
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.look(ctx, func(store sessionStore) error {
+			return a.look(ctx, func(store assembly.Store) error {
 				info, err := findSession(ctx, store, args[0])
 				if err != nil {
 					return err
@@ -136,8 +137,8 @@ func (a *app) storePrune() *cobra.Command {
 		Short: "Remove old sessions",
 		Long: `Removes whole sessions with their records, the oldest first: those that have not changed for longer than an age, then
 as many as it takes to get below a size. Without flags the settings retention.age and retention.size count.
-Sessions that are in use, have an open turn, or wait for a decision stay. With --dry-run nothing is removed, and what
-would be is told; of a file it is done to a copy.`,
+Sessions that are in use, have an open turn, or wait for a decision are kept. With --dry-run nothing is removed, and it
+prints what would be removed. For a file it tries that on a copy.`,
 		Example: `  belay store prune --older-than 90d
   belay store prune --max-size 500MB --keep 20 --dry-run`,
 		Args: arguments(0, 0, "prune takes flags only"),
@@ -158,15 +159,15 @@ would be is told; of a file it is done to a copy.`,
 			}
 			r := settings.Retention
 			if cmd.Flags().Changed("older-than") && r.Age == 0 {
-				return usage("--older-than: %s is no age: name how old a session must be, such as 1h or 90d", olderThan)
+				return usage("--older-than: %s is not an age: name how old a session must be, such as 1h or 90d", olderThan)
 			}
 			if cmd.Flags().Changed("max-size") && r.Size == 0 {
-				return usage("--max-size: %s is no size to get below: name one, such as 500MB", most)
+				return usage("--max-size: %s is not a size: name one, such as 500MB", most)
 			}
 			if r.Age == 0 && r.Size == 0 {
 				return usage("nothing says what to remove: pass --older-than or --max-size, or set retention in %s", config.Name)
 			}
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				switch store := store.(type) {
 				case *sqlite.Store:
 					return a.prune(cmd.Context(), store, sqlite.Retention{Age: r.Age, MaxBytes: r.Size, Keep: keep}, dry, asJSON)
@@ -180,8 +181,8 @@ would be is told; of a file it is done to a copy.`,
 	}
 	cmd.Flags().StringVar(&olderThan, "older-than", "", "remove sessions that have not changed for so long: 90d, 36h")
 	cmd.Flags().StringVar(&most, "max-size", "", "remove the oldest until no more than this is stored: 500MB")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and tell what would be")
-	cmd.Flags().IntVar(&keep, "keep", 0, "keep so many in any case, the last changed ones")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and print what would be removed")
+	cmd.Flags().IntVar(&keep, "keep", 0, "always keep this many, the last changed ones")
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	return cmd
 }
@@ -202,7 +203,7 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 	if asJSON {
 		return a.printJSON(pruned)
 	}
-	line := fmt.Sprintf("%s %s and %s; %s stored before, %s %s", did, counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"),
+	line := fmt.Sprintf("%s %s and %s; %s stored before, %s %s", did, visible.Counted(len(pruned.Sessions), "session"), visible.Counted(int(pruned.Runs), "record"),
 		bytesOf(pruned.Before), bytesOf(pruned.After), now)
 	if len(pruned.Sessions) > 0 {
 		line += "\n" + a.onOut.dim(strings.Join(pruned.Sessions, "  "))
@@ -211,8 +212,8 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 	return err
 }
 
-// rehearsal prunes a copy of the store. What is in use counts as idle in a copy, so
-// that a session somebody has open is taken out of what it tells.
+// rehearsal prunes a copy of the store. In a copy no session is in use, so sessions that are in use in the store are
+// removed from the result.
 func rehearsal(store *sqlite.Store) func(context.Context, sqlite.Retention) (sqlite.Pruned, error) {
 	return func(ctx context.Context, keep sqlite.Retention) (did sqlite.Pruned, err error) {
 		dir, err := os.MkdirTemp("", "belay-prune-*")

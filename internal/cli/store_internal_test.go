@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,9 +14,9 @@ func TestStoreIsNoFile(t *testing.T) {
 	for store, says := range map[string]string{
 		"mysql://u:planted-password@h/x":                   "no store of kind mysql",
 		"sqlite:///belay.db":                               "no store of kind sqlite",
-		"host=127.0.0.1 port=5 password=planted-password":  "words for a database",
-		"dbname = belay password = 'planted-password'":     "words for a database",
-		"user=u sslmode=disable password=planted-password": "words for a database",
+		"host=127.0.0.1 port=5 password=planted-password":  "connection settings of a database",
+		"dbname = belay password = 'planted-password'":     "connection settings of a database",
+		"user=u sslmode=disable password=planted-password": "connection settings of a database",
 	} {
 		for _, command := range [][]string{{"sessions"}, {"store", "migrate"}, {"submit", "hello"}} {
 			d := newDesk(t, nil)
@@ -44,18 +43,4 @@ func TestStoreWithAStrangeName(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.must("--store", file, "sessions")
-}
-
-// What a store on a server says is a line each, and nothing is said twice in a row.
-func TestRemarks(t *testing.T) {
-	t.Parallel()
-	var said strings.Builder
-	log := slog.New(&remarks{app: &app{err: &said}})
-	for _, line := range []string{"lost", "lost", "back", "lost"} {
-		log.Warn(line, "store", "belay at h", "error", "away\nfor long") //nolint:sloglint // the message is what is tested
-	}
-	log.Debug("nobody wants to know")
-	if want := "lost; error: away for long\nback; error: away for long\nlost; error: away for long\n"; said.String() != want {
-		t.Errorf("it says\n%swant\n%s", &said, want)
-	}
 }

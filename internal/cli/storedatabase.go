@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
+	"github.com/spf13/cobra"
 )
 
 // pruneDatabase removes old sessions from a database.
@@ -27,7 +28,7 @@ func (a *app) pruneDatabase(ctx context.Context, store *postgres.Store, r config
 	if asJSON {
 		return a.printJSON(pruned)
 	}
-	line := fmt.Sprintf("%s %s and %s", did, counted(len(pruned.Sessions), "session"), counted(int(pruned.Runs), "record"))
+	line := fmt.Sprintf("%s %s and %s", did, visible.Counted(len(pruned.Sessions), "session"), visible.Counted(int(pruned.Runs), "record"))
 	if len(pruned.Sessions) > 0 {
 		line += "\n" + a.onOut.dim(strings.Join(pruned.Sessions, "  "))
 	}
@@ -38,9 +39,9 @@ func (a *app) pruneDatabase(ctx context.Context, store *postgres.Store, r config
 func (a *app) storeMigrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
-		Short: "Make the store's tables, or bring them up to date",
+		Short: "Create the store's tables, or migrate them",
 		Long: `Every command does this when it opens a store; this one does nothing else. With several machines run it once before the workers of a new
-version start. Workers of the version before go on meanwhile.`,
+version start. Workers of the old version keep running meanwhile.`,
 		Example: `  belay store migrate
   belay --store postgres://belay@db.example/belay store migrate`,
 		Args: arguments(0, 0, "migrate takes none"),
@@ -49,7 +50,7 @@ version start. Workers of the version before go on meanwhile.`,
 			if err != nil {
 				return err
 			}
-			store, err := a.openStore(cmd.Context(), settings)
+			store, err := a.assembler().OpenStore(cmd.Context(), settings)
 			if err != nil {
 				return err
 			}
@@ -57,9 +58,9 @@ version start. Workers of the version before go on meanwhile.`,
 			line := fmt.Sprintf("the tables are up to date: version %d", to)
 			switch {
 			case from == 0 && to > 0:
-				line = fmt.Sprintf("the tables are made: version %d", to)
+				line = fmt.Sprintf("the tables were created: version %d", to)
 			case from < to:
-				line = fmt.Sprintf("the tables are brought up to date: version %d, before %d", to, from)
+				line = fmt.Sprintf("the tables were migrated: version %d, before %d", to, from)
 			}
 			if err := store.Close(); err != nil {
 				return err
@@ -73,13 +74,13 @@ version start. Workers of the version before go on meanwhile.`,
 func (a *app) storeVacuum() *cobra.Command {
 	return &cobra.Command{
 		Use:   "vacuum",
-		Short: "Give back the room that removed sessions took",
-		Long: `Writes a file anew, without what is free in it; it needs room for a second copy meanwhile, and others wait. Has a database's server
-clean up its tables while others go on; it keeps the room for what comes next.`,
+		Short: "Free the space that removed sessions used",
+		Long: `Rewrites a file without its free space. It needs space for a second copy meanwhile, and others wait. A database server
+cleans up its tables while others work; it keeps the space for new data.`,
 		Example: "  belay store vacuum",
 		Args:    arguments(0, 0, "vacuum takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
 				before, after, err := store.Vacuum(cmd.Context())
 				if err != nil {
 					return err

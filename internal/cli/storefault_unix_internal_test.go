@@ -33,7 +33,7 @@ func TestAdviceAfterAFailedCommit(t *testing.T) {
 	}
 	told := d.err.String()
 	contains(t, told, "the file was removed or replaced", "put its files back")
-	advice := regexp.MustCompile(`go on with it: belay (resume \S+)`).FindStringSubmatch(told)
+	advice := regexp.MustCompile(`resume it: belay (resume \S+)`).FindStringSubmatch(told)
 	if advice == nil || strings.Contains(told, "belay run --session") {
 		t.Fatalf("it says:\n%s", told)
 	}

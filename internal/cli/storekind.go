@@ -4,95 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
 	"os"
-	"sync"
 	"time"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/store/postgres"
 	"github.com/belay-run/belay/store/sqlite"
 )
-
-// sessionStore is a store as commands use it: a file of one machine, or a database that
-// several share.
-type sessionStore interface {
-	belay.JournalStore
-	belay.ListStore
-	belay.TurnStore
-	Export(ctx context.Context, to io.Writer, session string) error
-	Migrated() (from, to int64)
-	Vacuum(ctx context.Context) (before, after int64, err error)
-	Close() error
-}
-
-var (
-	_ sessionStore = (*sqlite.Store)(nil)
-	_ sessionStore = (*postgres.Store)(nil)
-)
-
-// openDatabase opens a store on a server.
-func (a *app) openDatabase(ctx context.Context, settings *config.Loaded, opts *postgres.Options) (*postgres.Store, error) {
-	if err := makeHome(settings.Home()); err != nil {
-		return nil, err
-	}
-	var o postgres.Options
-	if opts != nil {
-		o = *opts
-	}
-	if o.Logger = a.logger(); !a.debug {
-		o.Logger = slog.New(&remarks{app: a})
-	}
-	store, err := postgres.Open(ctx, settings.Store, &o)
-	if err != nil {
-		return nil, err
-	}
-	r := store.Recovery()
-	if line := recovered(sqlite.Recovery{Sessions: r.Sessions, Open: r.Open, Runs: r.Runs}); line != "" {
-		a.remarkf("%s", a.onErr.yellow(line))
-	}
-	return store, nil
-}
-
-// remarks tells what a store on a server has to say, such as that it is lost or back, in
-// a line each: once, until it says something else.
-type remarks struct {
-	app *app
-
-	mu   sync.Mutex
-	last string
-}
-
-// Enabled reports whether the level is worth a line.
-func (r *remarks) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
-
-// Handle writes a line.
-func (r *remarks) Handle(_ context.Context, said slog.Record) error {
-	line := said.Message
-	said.Attrs(func(attr slog.Attr) bool {
-		if attr.Key != "store" {
-			line += "; " + attr.Key + ": " + oneLine(attr.Value.String())
-		}
-		return true
-	})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if line != r.last {
-		r.app.remarkf("%s", r.app.onErr.yellow(line))
-	}
-	r.last = line
-	return nil
-}
-
-// WithAttrs and WithGroup leave it as it is: nobody needs them here.
-func (r *remarks) WithAttrs([]slog.Attr) slog.Handler { return r }
-
-// WithGroup does likewise.
-func (r *remarks) WithGroup(string) slog.Handler { return r }
 
 // missingStore says that nothing was kept yet. Whether there is a database its server
 // knows.
@@ -100,7 +21,7 @@ func missingStore(settings *config.Loaded) error {
 	if config.IsDSN(settings.Store) {
 		return nil
 	}
-	if err := checkStore(settings); err != nil {
+	if err := assembly.CheckStore(settings); err != nil {
 		return err
 	}
 	if _, err := os.Stat(settings.Store); errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +65,7 @@ type holder struct {
 }
 
 // healthOf has a store look at itself.
-func healthOf(ctx context.Context, store sessionStore) (*health, error) {
+func healthOf(ctx context.Context, store assembly.Store) (*health, error) {
 	switch store := store.(type) {
 	case *sqlite.Store:
 		h, err := store.Check(ctx)

@@ -29,11 +29,8 @@ func (s style) green(text string) string  { return s.sgr("32", text) }
 func (s style) yellow(text string) string { return s.sgr("33", text) }
 func (s style) cyan(text string) string   { return s.sgr("36", text) }
 
-// oneLine makes a line of a text: white space becomes one space, and what a
-// terminal would heed is made visible.
-func oneLine(text string) string {
-	return strings.Join(strings.Fields(visible.All(text)), " ")
-}
+// oneLine returns a text as one line, with control characters made visible.
+func oneLine(text string) string { return visible.OneLine(text) }
 
 // short cuts a line to a width.
 func short(text string, width int) string { return ansi.Truncate(text, max(width, 1), "…") }
@@ -120,21 +117,4 @@ func dollars(cost float64) string {
 	default:
 		return fmt.Sprintf("$%.2f", cost)
 	}
-}
-
-// counted is a number with its noun: 1 step, 2 steps.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return grouped(n) + " " + noun + "s"
-}
-
-// grouped is a number with a comma between thousands.
-func grouped(n int) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }

@@ -2,82 +2,20 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/near"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/toolbox"
+	"github.com/belay-run/belay/internal/near"
 )
-
-// openTools makes the tools that the settings name, in the project's directory.
-// Results that are too long are spilled into a directory that they can read. The
-// floor has commands confined.
-func openTools(settings *config.Loaded, floor *floor, spill string) (tools []belay.Tool, closeTools func() error, err error) {
-	var roots []*os.Root
-	closeTools = func() error {
-		var problems []error
-		for _, root := range roots {
-			problems = append(problems, root.Close())
-		}
-		return errors.Join(problems...)
-	}
-	for _, dir := range append([]string{settings.Project, spill}, present(settings.Permit.Roots)...) {
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("open what the tools work on: %w", err), closeTools())
-		}
-		roots = append(roots, root)
-	}
-	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Shell: shellProgram(), Confine: withoutKeys(settings, floor.confine)}})
-	if settings.Tools == nil {
-		return all, closeTools, nil
-	}
-	var names []string
-	for _, tool := range all {
-		name := tool.Declaration().Name
-		names = append(names, name)
-		if slices.Contains(settings.Tools, name) {
-			tools = append(tools, tool)
-		}
-	}
-	if err := unknownTools(settings, names); err != nil {
-		return nil, nil, errors.Join(err, closeTools())
-	}
-	return tools, closeTools, nil
-}
-
-// shellProgram is what runs commands: bash if there is one, else sh. The floor is given
-// the same, because some texts mean one thing to bash and another to sh.
-func shellProgram() string {
-	if _, err := exec.LookPath("bash"); err == nil {
-		return "bash"
-	}
-	return "sh"
-}
-
-// unknownTools says which tools the settings name and there are not.
-func unknownTools(settings *config.Loaded, names []string) error {
-	names = append(slices.Clone(names), toolbox.AskUserTool) // which an extension brings
-	var problems []error
-	for _, wanted := range settings.Tools {
-		if !slices.Contains(names, wanted) {
-			problems = append(problems, usage("%s: tools: %s", settings.From("tools"), unknownTool(wanted, names)))
-		}
-	}
-	return errors.Join(problems...)
-}
 
 // toolNames are those of the tools of the toolbox.
 func toolNames(settings *config.Loaded) ([]string, error) {
-	declared, err := declaredTools(settings)
+	declared, err := assembly.DeclaredTools(settings)
 	var names []string
 	for _, d := range declared {
 		names = append(names, d.Name)
@@ -106,18 +44,4 @@ func unknownFields(declared []belay.ToolDeclaration, tool string, input json.Raw
 		}
 	}
 	return odd
-}
-
-// declaredTools are the tools of the toolbox, as models are told of them.
-func declaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
-	root, err := os.OpenRoot(settings.Project)
-	if err != nil {
-		return nil, fmt.Errorf("look for the tools: %w", err)
-	}
-	defer func() { _ = root.Close() }() // nothing is done with the tools
-	var all []belay.ToolDeclaration
-	for _, tool := range toolbox.All(root, nil) {
-		all = append(all, tool.Declaration())
-	}
-	return all, nil
 }

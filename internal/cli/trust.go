@@ -12,15 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/diff"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) trustCommand() *cobra.Command {
@@ -29,11 +29,11 @@ func (a *app) trustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust [DIR|SPACE]",
 		Short: "Look at the hooks of a project or a space, and trust them as they are",
-		Long: `A project's hooks, and those of a space, run programs only once a person has trusted the directory that declares them: that
-of the project if none is named. What is trusted is every file in it, as it is: when one changes, gates are closed and other
+		Long: `A project's hooks, and those of a space, run programs only after a person has trusted their directory: that
+of the project if none is named. Trust covers every file in it, as it is now: when one changes, gates are closed and other
 hooks do not run until it is trusted again.
 
-With --grant they may also do, by name, what trust alone does not give: ` + strings.Join(space.GrantNames(), ", ") + `.`,
+With --grant they may also do what trust alone does not allow: ` + strings.Join(space.GrantNames(), ", ") + `.`,
 		Example: `  belay trust --diff
   belay trust
   belay trust --grant rewrite_input
@@ -69,11 +69,11 @@ With --grant they may also do, by name, what trust alone does not give: ` + stri
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&showDiff, "diff", false, "show what is different from what was trusted, and trust nothing")
+	flags.BoolVar(&showDiff, "diff", false, "show what has changed since it was trusted, and trust nothing")
 	flags.StringSliceVar(&grants, "grant", nil, "let it do this as well, by name")
 	flags.BoolVar(&forget, "forget", false, "take trust back")
 	flags.BoolVar(&list, "list", false, "list what is trusted")
-	flags.BoolVarP(&yes, "yes", "y", false, "do not ask: it was looked at")
+	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	jsonFlag(cmd, &asJSON, "with --list, print one JSON object for each")
 	complete(cmd, "grant", space.GrantNames())
 	exclusive(cmd, "diff", "forget", "list", "grant")
@@ -83,29 +83,29 @@ With --grant they may also do, by name, what trust alone does not give: ` + stri
 // trustable loads what trust is about: the project, or a directory, or a space by its id.
 // Strictly it has no mistakes.
 func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Space, error) {
-	dir, kind := projectPlace(s), hook.OriginProject
+	dir, kind := assembly.ProjectPlace(s), hook.OriginProject
 	if len(args) == 1 {
 		found, err := findSpace(s, args[0])
 		if err != nil {
 			return nil, err
 		}
-		if dir = found; realDir(found) != realDir(projectPlace(s)) {
+		if dir = found; assembly.RealDir(found) != assembly.RealDir(assembly.ProjectPlace(s)) {
 			kind = hook.OriginSpace
 		}
 	}
 	if _, err := os.Stat(dir); err != nil && len(args) == 0 {
-		return nil, fmt.Errorf("the project has no hooks: there is no %s. `belay hooks new ID` writes one", shownPath(s, filepath.Join(dir, "hooks")))
+		return nil, fmt.Errorf("the project has no hooks: there is no %s. `belay hooks new ID` writes one", assembly.ShownPath(s, filepath.Join(dir, "hooks")))
 	}
 	loaded, err := space.Load(dir, kind)
 	if err != nil && strict {
-		return nil, &exitError{code: exitFailed, err: err, hint: "mend these first: what cannot be read cannot be trusted"}
+		return nil, &exitError{code: exitFailed, err: err, hint: "correct these first: a file that cannot be read cannot be trusted"}
 	}
 	return loaded, nil
 }
 
 // findSpace finds the directory of a space by its id, or by its path.
 func findSpace(s *config.Loaded, word string) (string, error) {
-	list, err := readRegistry(s)
+	list, err := assembly.ReadRegistry(s)
 	if err != nil {
 		return "", err
 	}
@@ -123,53 +123,53 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 		return "", err
 	}
 	for _, r := range list { // its directory may be gone
-		if r.Dir == dir || r.Dir == realDir(dir) || filepath.Base(r.Dir) == word {
+		if r.Dir == dir || r.Dir == assembly.RealDir(dir) || filepath.Base(r.Dir) == word {
 			return r.Dir, nil
 		}
 	}
-	if r, err := openTrust(s).Lookup(dir); err == nil && r != nil { // so may this
+	if r, err := assembly.OpenTrust(s).Lookup(dir); err == nil && r != nil { // so may this
 		return dir, nil
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", usage("there is neither a directory nor a loaded space %q%s", word, near.Hint(word, ids))
 	}
-	return realDir(dir), nil
+	return assembly.RealDir(dir), nil
 }
 
 func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Space, grants []string, yes bool) error {
-	trust := openTrust(s)
+	trust := assembly.OpenTrust(s)
 	record, err := trust.Lookup(loaded.Dir)
 	if err != nil {
 		return err
 	}
 	changes := loaded.Changes(record)
 	if record == nil && len(changes) == 0 {
-		return fmt.Errorf("there is nothing to trust in %s: it has no hooks, agents or servers", shownPath(s, loaded.Dir))
+		return fmt.Errorf("there is nothing to trust in %s: it has no hooks, agents or servers", assembly.ShownPath(s, loaded.Dir))
 	}
 	if record != nil {
 		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
-			a.remarkf("it had the grants %s, and has them no more unless they are given again: --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
+			a.remarkf("it had the grants %s, and loses them unless you give them again: --grant %s", strings.Join(lost, ", "), strings.Join(lost, ","))
 		}
 	}
 	if record != nil && len(changes) == 0 && loaded.Hash == record.Hash && slices.Equal(record.Grants, slices.Compact(slices.Sorted(slices.Values(grants)))) {
-		fmt.Fprintf(a.out, "%s is trusted already%s: nothing has changed since %s\n", shownPath(s, loaded.Dir), withGrants(record.Grants), record.At.Local().Format(time.DateTime))
+		fmt.Fprintf(a.out, "%s is trusted already%s: nothing has changed since %s\n", assembly.ShownPath(s, loaded.Dir), withGrants(record.Grants), record.At.Local().Format(time.DateTime))
 		return nil
 	}
 	a.tellPrograms(s, loaded)
-	for _, odd := range misplaced(s, loaded) {
+	for _, odd := range assembly.Misplaced(s, loaded) {
 		a.warn(odd)
 	}
 	for _, c := range changes {
 		fmt.Fprintf(a.out, "  %s %s\n", changeWord(c), visible.All(c.Name))
 	}
 	if missing := slices.DeleteFunc(loaded.Needs(), func(name string) bool { return slices.Contains(grants, name) }); len(missing) > 0 {
-		a.remarkf("some of its hooks need a grant, and until they have it gates deny and others do not run: --grant %s", strings.Join(missing, ","))
+		a.remarkf("some of its hooks need a grant. Until then gates deny and other hooks do not run: --grant %s", strings.Join(missing, ","))
 	}
 	if !yes {
 		if !a.inTerminal {
-			return usage("nobody is here to say yes: look at it with --diff, and add --yes")
+			return usage("there is no terminal to ask at: look at it with --diff, and add --yes")
 		}
-		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", shownPath(s, loaded.Dir), withGrants(grants))
+		fmt.Fprintf(a.err, "trust %s as it is%s? [y/N] ", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 		line, err := a.readLine(ctx)
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	if _, err := trust.Add(loaded, who(), grants...); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s is trusted as it is%s\n", shownPath(s, loaded.Dir), withGrants(grants))
+	fmt.Fprintf(a.out, "%s is trusted as it is%s\n", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
 	return nil
 }
 
@@ -211,7 +211,7 @@ func prefixedID(place *space.Space, d *declare.Declaration) string {
 	return d.ID
 }
 
-// tellPrograms tells what would run.
+// tellPrograms prints the programs that would run.
 func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 	for _, d := range loaded.Programs() {
 		what := strings.Join(d.Argv, " ")
@@ -229,7 +229,7 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 		if len(names) > 0 {
 			what += "  is given " + strings.Join(names, ", ")
 		}
-		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, d.File), d.Line), "\n", "␊")
+		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", assembly.ShownPath(s, d.File), d.Line), "\n", "␊")
 		if d.Options.Shadow {
 			what += "  in shadow: it changes nothing"
 		}
@@ -244,13 +244,13 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 		if len(given) > 0 {
 			what += "  is given " + strings.Join(slices.Sorted(maps.Keys(given)), ", ")
 		}
-		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", shownPath(s, server.File), server.Line), "\n", "␊")
+		where := strings.ReplaceAll(fmt.Sprintf("%s:%d", assembly.ShownPath(s, server.File), server.Line), "\n", "␊")
 		fmt.Fprintf(a.out, "MCP server %s: %s  %s\n", visible.All(oneLine(server.Name)), visible.All(what), a.onOut.dim(visible.All(where)))
 	}
 }
 
 func (a *app) showChanges(s *config.Loaded, loaded *space.Space) error {
-	record, err := openTrust(s).Lookup(loaded.Dir)
+	record, err := assembly.OpenTrust(s).Lookup(loaded.Dir)
 	if err != nil {
 		return err
 	}
@@ -285,42 +285,32 @@ func (a *app) showChanges(s *config.Loaded, loaded *space.Space) error {
 }
 
 func (a *app) forgetTrust(s *config.Loaded, loaded *space.Space) error {
-	had, err := openTrust(s).Remove(loaded.Dir)
+	had, err := assembly.OpenTrust(s).Remove(loaded.Dir)
 	if err != nil {
 		return err
 	}
 	if !had {
-		return fmt.Errorf("%s was not trusted", shownPath(s, loaded.Dir))
+		return fmt.Errorf("%s was not trusted", assembly.ShownPath(s, loaded.Dir))
 	}
-	fmt.Fprintf(a.out, "%s is no longer trusted\n", shownPath(s, loaded.Dir))
+	fmt.Fprintf(a.out, "%s is no longer trusted\n", assembly.ShownPath(s, loaded.Dir))
 	return nil
 }
 
 func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
-	records, err := openTrust(s).Records()
+	records, err := assembly.OpenTrust(s).Records()
 	if err != nil {
 		return err
 	}
-	var t table
-	t.add("DIRECTORY", "AS", "STATE", "GRANTS", "BY", "SINCE")
-	host := space.NewHost(&space.Options{Trust: openTrust(s)})
+	out := a.newList(asJSON, "DIRECTORY", "AS", "STATE", "GRANTS", "BY", "SINCE")
+	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
 	for _, r := range records {
 		r.Files = nil
-		if asJSON {
-			if err := a.printJSON(r); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(shownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
+		out.add(r, assembly.ShownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
 	}
-	if asJSON {
-		return nil
-	}
-	return t.write(a.out, a.onOut.dim)
+	return out.end("nothing is trusted")
 }
 
-// stateOfTrust says how a directory is that somebody has trusted.
+// stateOfTrust returns the state of a trusted directory.
 func stateOfTrust(host *space.Host, r *space.Record) string {
 	if _, err := os.Stat(r.Dir); err != nil {
 		return "is gone"

@@ -46,8 +46,8 @@ func (a *app) versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Tell which version this is",
-		Long:  "Tells the version, the commit it was built from, the Go version and the platform.",
+		Short: "Print the version",
+		Long:  "Prints the version, the commit it was built from, the Go version and the platform.",
 		Example: `  belay version
   belay version --json`,
 		Args: arguments(0, 0, "version takes none"),

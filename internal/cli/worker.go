@@ -10,15 +10,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/host"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
+	"github.com/spf13/cobra"
 )
 
 // workerOptions are the flags of worker.
@@ -34,11 +35,11 @@ func (a *app) workerCommand() *cobra.Command {
 	var o workerOptions
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Take the turns that were submitted, and do background jobs",
-		Long: `Takes turns from the store and does its background jobs until it is told to stop. Any number of workers share a store: a file
-on one machine, or a PostgreSQL database on many. Calls that need a person's word park their turn; deciding makes it due again.
-SIGTERM or Ctrl-C: turns under way are handed over at the end of their steps, for other workers or the next one, and those that
-take longer than --grace where they stand. What a worker was at that was killed is taken up by others within --takeover.`,
+		Short: "Run submitted turns and background jobs",
+		Long: `Runs turns from the store and its background jobs until it is stopped. Any number of workers share a store: a file
+on one machine, or a PostgreSQL database on many. Calls that need approval park their turn; after the decision it is due again.
+SIGTERM or Ctrl-C: running turns are handed over at the end of their steps, to other workers or the next one. Steps that
+take longer than --grace are cut. Other workers take over the turns of a killed worker within --takeover.`,
 		Example: `  belay worker
   belay --store postgres://belay@db.example/belay worker --turns 8 --per-model anthropic/claude-sonnet-4-5=4
   belay submit "tidy the changelog" && belay worker --once`,
@@ -55,8 +56,8 @@ func (o *workerOptions) flags(cmd *cobra.Command) {
 	flags.IntVar(&o.turns, "turns", 8, "take so many turns at once")
 	flags.StringSliceVar(&o.perAgent, "per-agent", nil, "of an agent no more than so many: NAME=COUNT, * for all others")
 	flags.StringSliceVar(&o.perModel, "per-model", nil, "of a model no more than so many: PROVIDER/NAME=COUNT, * for all others")
-	flags.DurationVar(&o.grace, "grace", 30*time.Second, "how long a step may go on when the worker is told to stop")
-	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take up what this worker was at if it is killed; for a database")
+	flags.DurationVar(&o.grace, "grace", 30*time.Second, "how long a step may continue when the worker is stopped")
+	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take over the turns of this worker if it is killed; for a database")
 	flags.BoolVar(&o.once, "once", false, "end when no turn is due and no job is left")
 	jsonFlag(cmd, &o.json, "print each turn as a JSON line")
 	o.run.settingFlags(cmd)
@@ -74,7 +75,7 @@ func (o *workerOptions) engine(s *config.Loaded) (*engine.Options, error) {
 	case o.grace <= 0:
 		return nil, usage("--grace: it is %s: write a time of more than 0, such as 30s", o.grace)
 	case o.takeover < leastTakeover:
-		return nil, usage("--takeover: it is %s: write %s or more: a worker that others do not hear of for so long is taken for dead", o.takeover, leastTakeover)
+		return nil, usage("--takeover: it is %s: write %s or more: a worker that is silent for this long counts as dead", o.takeover, leastTakeover)
 	}
 	perAgent, err := bounds("per-agent", o.perAgent, func(name string) error { return anAgent(s, name) })
 	if err != nil {
@@ -115,18 +116,18 @@ func bounds(flag string, words []string, known func(name string) error) (map[str
 
 // anAgent says that there is no agent of a name.
 func anAgent(s *config.Loaded, name string) error {
-	names := []string{mainAgent}
-	declared, _ := openAgents(s)
-	for _, d := range withSpaces(declared, spacesHere(s)) {
+	names := []string{assembly.MainAgent}
+	declared, _ := assembly.Agents(s)
+	for _, d := range assembly.AddSpaceAgents(declared, assembly.SpacesHere(s)) {
 		names = append(names, d.Name)
 	}
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * stands for all others", errNoAgent, name, near.Hint(name, names), mainAgent)
+	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe,and * means all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
 }
 
-// serve takes turns until it is told to stop.
+// serve runs turns until the worker is stopped.
 func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	ctx := cmd.Context()
 	settings, err := a.overruled(cmd, &o.run)
@@ -138,18 +139,21 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return err
 	}
 	if cmd.Flags().Changed("takeover") && !config.IsDSN(settings.Store) {
-		a.remarkf("%s", a.onErr.dim("--takeover is for a database: what a worker held that is gone is taken up at once where the store is a file"))
+		a.remarkf("%s", a.onErr.dim("--takeover is for a database: if the store is a file, the turns of a dead worker are taken over at once"))
 	}
-	if _, err := openModel(settings); err != nil { // without a model no store is made
+	if _, err := assembly.OpenModel(settings); err != nil { // without a model no store is made
 		return err
 	}
 	store, err := a.openShared(ctx, settings, o.takeover)
 	if err != nil {
 		return err
 	}
-	c := &crew{app: a, store: store, works: make(map[string]*work), settings: func() (*config.Loaded, error) { return a.overruled(cmd, &o.run) }}
-	defer func() { err = errors.Join(err, c.close(), store.Close()) }()
-	if _, err := c.find(ctx, mainAgent); err != nil { // mistakes are found before a turn is
+	agents, err := a.openHost(ctx, cmd, &o.run, store)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	defer func() { err = errors.Join(err, agents.Close(), store.Close()) }()
+	if _, err := agents.Agent(ctx, host.Main); err != nil { // mistakes are found before a turn is taken
 		return err
 	}
 	var left leftTurns
@@ -157,7 +161,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		left.note(&taken)
 		a.tellTaken(&taken, o.json)
 	}
-	worker, err := engine.New(store, c.find, opts)
+	worker, err := engine.New(store, agents.Agent, opts)
 	if err != nil {
 		return err
 	}
@@ -180,12 +184,32 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	return err
 }
 
-// openShared opens a store for a worker.
-func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover time.Duration) (sessionStore, error) { //nolint:ireturn // which one it is, the settings say
-	if config.IsDSN(settings.Store) {
-		return a.openDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
+// openHost opens the host of a worker's agents, as the flags say. The worker does their background work.
+func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store) (*host.Host, error) {
+	opts := &host.Options{
+		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, NoJobs: true,
+		Notify: func(n host.Notice) { a.showAssembly(assembly.Notice(n)) },
 	}
-	return a.openStore(ctx, settings)
+	if a.debug {
+		opts.Logger = a.logger()
+	}
+	if a.store != "" {
+		opts.Settings = append(opts.Settings, host.Setting{Path: "store", Value: a.store, From: "--store"})
+	}
+	for _, f := range settingFlags {
+		if cmd.Flags().Changed(f.name) {
+			opts.Settings = append(opts.Settings, host.Setting{Path: f.path, Value: *o.settings[f.path], From: "--" + f.name})
+		}
+	}
+	return host.Open(ctx, opts)
+}
+
+// openShared opens a store for a worker.
+func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover time.Duration) (assembly.Store, error) { //nolint:ireturn // which one it is, the settings say
+	if config.IsDSN(settings.Store) {
+		return a.assembler().OpenDatabase(ctx, settings, &postgres.Options{Takeover: takeover})
+	}
+	return a.assembler().OpenStore(ctx, settings)
 }
 
 // idlePoll is how often it is looked whether anything is left.
@@ -225,7 +249,7 @@ func (l *leftTurns) count() int {
 
 // untilIdle returns when no turn is due but those that are left to others, and no job is
 // left.
-func (a *app) untilIdle(ctx context.Context, store sessionStore, others *leftTurns) {
+func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftTurns) {
 	often := time.NewTicker(idlePoll)
 	defer often.Stop()
 	for {
@@ -247,7 +271,7 @@ func (a *app) untilIdle(ctx context.Context, store sessionStore, others *leftTur
 	}
 }
 
-// takenLine is a turn as --json tells it.
+// takenLine is a turn as --json prints it.
 type takenLine struct {
 	Session string          `json:"session"`
 	Agent   string          `json:"agent"`
@@ -259,7 +283,7 @@ type takenLine struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// tellTaken tells of a turn that was taken.
+// tellTaken prints a turn that the worker has run.
 func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 	if errors.Is(taken.Err, belay.ErrNoTurn) {
 		return // there was nothing to do
@@ -289,58 +313,7 @@ func (a *app) tellTaken(taken *engine.Taken, asJSON bool) {
 		}
 		what = a.onErr.yellow(what)
 	}
-	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, counted(l.Steps, "step"))
-}
-
-// crew are the agents of a worker, on one store.
-type crew struct {
-	app      *app
-	store    sessionStore
-	settings func() (*config.Loaded, error)
-
-	mu    sync.Mutex
-	works map[string]*work
-}
-
-// find finds the agent that the settings describe, or a declared one.
-func (c *crew) find(ctx context.Context, name string) (*belay.Agent, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if w := c.works[name]; w != nil {
-		return w.agent, nil
-	}
-	ctx = context.WithoutCancel(ctx) // it lives as long as the worker
-	settings, err := c.settings()
-	if err != nil {
-		return nil, err
-	}
-	w := &work{settings: settings, store: c.store, serves: true}
-	if name != mainAgent {
-		if err := w.takeDeclared(name); err != nil {
-			return nil, err
-		}
-	}
-	model, err := openModel(settings)
-	if err == nil {
-		err = c.app.makeAgent(ctx, w, model, nil)
-	}
-	if err != nil {
-		return nil, errors.Join(err, w.close())
-	}
-	w.closers = append(w.closers, func() error { return w.agent.Close(ctx) })
-	c.works[name] = w
-	return w.agent, nil
-}
-
-// close ends all agents.
-func (c *crew) close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var problems []error
-	for _, w := range c.works {
-		problems = append(problems, w.close())
-	}
-	return errors.Join(problems...)
+	a.remarkf("%s  %s  %s, %s", time.Now().Format(time.TimeOnly), l.Session, what, visible.Counted(l.Steps, "step"))
 }
 
 // submitOptions are the flags of submit.
@@ -353,9 +326,9 @@ func (a *app) submitCommand() *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
 		Use:   "submit TASK",
-		Short: "Leave a task for a worker, and go",
-		Long: `Stores the task in the store, for whichever "belay worker" takes it, and prints the session's id. The worker's settings say how far it
-may go, and its directory is the one that is worked in. A session takes one turn at a time, in the order in which its tasks came.`,
+		Short: "Submit a task to a worker",
+		Long: `Puts the task into the store, for any "belay worker", and prints the session's id. The worker's settings say how far it
+may go, and the agent works in the worker's directory. A session runs one turn at a time, in the order of its tasks.`,
 		Example: `  belay submit "tidy the changelog"
   belay submit --session 20261115-k3f9x "now do the same for the readme"
   belay watch "$(belay submit 'list the open ends')" --end`,
@@ -363,10 +336,10 @@ may go, and its directory is the one that is worked in. A session takes one turn
 		RunE: func(cmd *cobra.Command, args []string) error { return a.submit(cmd.Context(), &o, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.session, "session", "s", "", "go on with this session (its id, or the beginning of it)")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or the beginning of it)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
-	flags.StringVar(&o.agent, "agent", "", "have this declared agent take it; without it, the one that the settings describe")
-	flags.StringVar(&o.model, "model", "", "have this model answer: PROVIDER/NAME; without it, the worker's own")
+	flags.StringVar(&o.agent, "agent", "", "run this declared agent; without it, the one that the settings describe")
+	flags.StringVar(&o.model, "model", "", "use this model: PROVIDER/NAME; without it, the worker's own")
 	jsonFlag(cmd, &o.json, "print one JSON object")
 	exclusive(cmd, "session", "as")
 	return cmd
@@ -381,9 +354,9 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 	if err != nil {
 		return err
 	}
-	agent := mainAgent
+	agent := assembly.MainAgent
 	if o.agent != "" {
-		if _, err := declaration(settings, o.agent); err != nil {
+		if _, err := assembly.FindAgent(settings, o.agent); err != nil {
 			return err
 		}
 		agent = o.agent
@@ -393,7 +366,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 			return usage("--model: %w", err)
 		}
 	}
-	store, err := a.openStore(ctx, settings)
+	store, err := a.assembler().OpenStore(ctx, settings)
 	if err != nil {
 		return err
 	}
@@ -406,7 +379,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 			return err
 		}
 		if isChild(info.ID) {
-			return usage("session %s is a subagent's, which has no turns but those that its parent gives it", info.ID)
+			return usage("session %s is a subagent's, which runs only the turns of its parent", info.ID)
 		}
 		id = info.ID
 		if o.agent == "" && info.State.Agent != "" {
@@ -439,7 +412,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 	a.remarkf("%s", a.onErr.dim("submitted; see: belay watch "+id))
 	load, err := store.Load(ctx)
 	if err == nil && !working(&load) {
-		a.remarkf("%s", a.onErr.yellow("no worker is running: `belay worker`, in the directory that it is to work in, starts one"))
+		a.remarkf("%s", a.onErr.yellow("no worker is running: `belay worker`, in the directory where it should work, starts one"))
 	}
 	return err
 }

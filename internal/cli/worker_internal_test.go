@@ -51,7 +51,7 @@ steps:
 `, "make-it.sh": "echo made > made.txt\n"})
 	d.environ = []string{"BELAY_STORE=" + dsn + "&password=planted-password", "BELAY_MODE=standard"} // the server asks for no password, and the mode about the script
 	d.must("store", "migrate")
-	contains(t, d.out.String(), "the tables are made: version ")
+	contains(t, d.out.String(), "the tables were created: version ")
 	_, version, _ := strings.Cut(d.out.String(), "version ")
 	d.must("store", "migrate")
 	contains(t, d.out.String(), "up to date: version "+version)
@@ -198,7 +198,7 @@ func TestWorkerRefusesBadFlags(t *testing.T) {
 		{"less than none", "--grace: it is -1s", []string{"--grace", "-1s"}},
 		{"a time without a unit", `invalid argument "30" for "--grace"`, []string{"--grace", "30"}},
 		{"no takeover", "--takeover: it is 0s: write 1s or more", []string{"--takeover", "0s"}},
-		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker that others do not hear of", []string{"--takeover", "5ms"}},
+		{"a takeover that nobody lives through", "--takeover: it is 5ms: write 1s or more: a worker that is silent for this long counts as dead", []string{"--takeover", "5ms"}},
 		{"a bound without a count", `--per-agent: "main" is not NAME=COUNT`, []string{"--per-agent", "main"}},
 		{"a bound without a name", `--per-agent: "=2" is not NAME=COUNT`, []string{"--per-agent", "=2"}},
 		{"a bound of nothing", `--per-agent: "main=0" is not NAME=COUNT, with a count from 1 up`, []string{"--per-agent", "main=0"}},

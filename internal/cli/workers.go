@@ -8,39 +8,39 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) workersCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "Show who holds what, and how much waits",
-		Long: `Lists the processes that have the store open, with the turns each has claimed, and tells how many turns and jobs wait and for how
+		Short: "Show the workers, and how much waits",
+		Long: `Lists the processes that have the store open, with the turns each has claimed, and shows how many turns and jobs wait and for how
 long the oldest.`,
 		Example: `  belay workers
   belay workers --json | jq .turns.waiting`,
 		Args: arguments(0, 0, "workers takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.look(cmd.Context(), func(store sessionStore) error { return a.workers(cmd.Context(), store, asJSON) })
+			return a.look(cmd.Context(), func(store assembly.Store) error { return a.workers(cmd.Context(), store, asJSON) })
 		},
 	}
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	return cmd
 }
 
-// workload is what `belay workers --json` tells.
+// workload is what `belay workers --json` prints.
 type workload struct {
 	Turns belay.Load      `json:"turns"`
 	Jobs  hook.QueueStats `json:"jobs"`
 }
 
-func (a *app) workers(ctx context.Context, store sessionStore, asJSON bool) error {
+func (a *app) workers(ctx context.Context, store assembly.Store, asJSON bool) error {
 	var l workload
 	var err error
 	if l.Turns, err = store.Load(ctx); err != nil {
@@ -77,7 +77,7 @@ func (a *app) workers(ctx context.Context, store sessionStore, asJSON bool) erro
 			kind = "worker"
 			workers++
 		}
-		line := fmt.Sprintf("process %d on %s, since %s, holds %s", h.PID, oneLine(h.Host), h.Since.Local().Format(time.DateTime), counted(int(h.Sessions), "session"))
+		line := fmt.Sprintf("process %d on %s, since %s, holds %s", h.PID, oneLine(h.Host), h.Since.Local().Format(time.DateTime), visible.Counted(int(h.Sessions), "session"))
 		if h.Gone {
 			line += ", " + s.yellow("gone")
 		}
@@ -92,7 +92,7 @@ func (a *app) workers(ctx context.Context, store sessionStore, asJSON bool) erro
 	return t.write(a.out, nil)
 }
 
-// putOff tells of a turn that could not be taken.
+// putOff describes a turn that could not be run yet.
 func putOff(turn *belay.DueTurn) string {
 	line := fmt.Sprintf("%s  %s", turn.Session, turn.Agent)
 	if wait := time.Until(turn.Again); !turn.Again.IsZero() && wait < time.Hour {
@@ -111,7 +111,7 @@ func working(load *belay.Load) bool {
 
 // waitingFor says what a session with a queued turn waits for, or nothing if a worker is
 // at it.
-func waitingFor(ctx context.Context, store sessionStore, session string) (string, error) {
+func waitingFor(ctx context.Context, store assembly.Store, session string) (string, error) {
 	load, err := store.Load(ctx)
 	if err != nil {
 		return "", err
@@ -139,9 +139,9 @@ func (a *app) watchCommand() *cobra.Command {
 	var asJSON, full, end bool
 	cmd := &cobra.Command{
 		Use:   "watch SESSION",
-		Short: "Follow a session, whichever process takes its turns",
-		Long: `Shows the messages of a session and those that come, as they are stored, until it is interrupted. A connection that is lost is made
-again and nothing is left out. What the model says before its response is whole is not shown: that is told where the turn is taken.`,
+		Short: "Follow a session, whichever process runs its turns",
+		Long: `Shows the messages of a session and those that come, as they are stored, until it is interrupted. A lost connection is restored,
+and nothing is left out. Text that the model is still streaming is not shown; the process that runs the turn shows it.`,
 		Example: `  belay watch 20261115-k3f9x
   belay watch 20261115-k3f9x --from 12 --json
   belay watch 20261115-k3f9x --end`,
@@ -153,17 +153,17 @@ again and nothing is left out. What the model says before its response is whole 
 			}
 			w := &watcher{app: a, asJSON: asJSON, end: end}
 			w.transcript = &transcript{a: a, w: a.out, s: a.onOut, full: full}
-			return a.look(cmd.Context(), func(store sessionStore) error { return w.watch(cmd.Context(), store, args[0], max(from-1, 0)) })
+			return a.look(cmd.Context(), func(store assembly.Store) error { return w.watch(cmd.Context(), store, args[0], max(from-1, 0)) })
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
-	cmd.Flags().BoolVar(&end, "end", false, "leave when no turn is under way or queued, with its exit code, or when it parks")
+	cmd.Flags().BoolVar(&end, "end", false, "exit when no turn is running or queued, with its exit code, or when it parks")
 	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
-	jsonFlag(cmd, &asJSON, "print one message a line as JSON, and with --end a last line with how it stands")
+	jsonFlag(cmd, &asJSON, "print one message a line as JSON, and with --end a last line with its state")
 	return cmd
 }
 
-// watcher shows a session as it goes on.
+// watcher shows a session while it continues.
 type watcher struct {
 	app         *app
 	transcript  *transcript
@@ -171,7 +171,7 @@ type watcher struct {
 	told        string // last
 }
 
-func (w *watcher) watch(ctx context.Context, store sessionStore, word string, after int64) error {
+func (w *watcher) watch(ctx context.Context, store assembly.Store, word string, after int64) error {
 	info, err := findSession(ctx, store, word)
 	if err != nil {
 		return err
@@ -203,8 +203,8 @@ func (w *watcher) show(m *belay.Message) error {
 	return w.transcript.err
 }
 
-// state tells how the session stands, and whether that is all.
-func (w *watcher) state(ctx context.Context, store sessionStore, info belay.SessionInfo) (over bool, err error) {
+// state shows the state of the session, and reports whether watching is over.
+func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.SessionInfo) (over bool, err error) {
 	// What is queued is looked at before the session: a turn that is taken up in between
 	// is seen in one of them.
 	queued, err := store.Queued(ctx, info.ID)
@@ -238,8 +238,8 @@ func (w *watcher) state(ctx context.Context, store sessionStore, info belay.Sess
 	return true, w.over(info, code)
 }
 
-// tell tells how the session stands, if that is another than before.
-func (w *watcher) tell(ctx context.Context, store sessionStore, info belay.SessionInfo, queued int) error {
+// tell prints the state of the session, if it has changed.
+func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.SessionInfo, queued int) error {
 	lines := []string{fmt.Sprintf("session %s: %s", info.ID, stateOf(info))}
 	switch turn := info.State.Turn; {
 	case turn == nil && queued > 0:
@@ -267,7 +267,7 @@ func (w *watcher) tell(ctx context.Context, store sessionStore, info belay.Sessi
 	return nil
 }
 
-// watchEnd is how a session stood when watching ended, as --json tells it.
+// watchEnd is the state of a session when watching ended, as --json prints it.
 type watchEnd struct {
 	Session string        `json:"session"`
 	State   string        `json:"state"`

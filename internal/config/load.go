@@ -172,7 +172,15 @@ func (l *Loaded) Value(path string) any {
 
 // Override sets a value that a flag gave.
 func (l *Loaded) Override(path, flag, word string) error {
-	err := l.set(path, Source{"flag", "--" + flag}, func(into any) error { return assign(into, word) })
+	return l.Overrule(path, "--"+flag, word)
+}
+
+// Overrule sets a value that a program gave. Errors and listings name where it is from. It counts as a flag does.
+func (l *Loaded) Overrule(path, where, word string) error {
+	if !slices.Contains(Paths(), path) {
+		return fmt.Errorf("%s: there is no setting %q%s", where, path, near.Hint(path, Paths()))
+	}
+	err := l.set(path, Source{"flag", where}, func(into any) error { return assign(into, word) })
 	switch {
 	case err != nil:
 	case path == "store" && !IsDSN(l.Store):
@@ -181,7 +189,7 @@ func (l *Loaded) Override(path, flag, word string) error {
 		err = l.checkProvider()
 	}
 	if err != nil {
-		return fmt.Errorf("--%s: %w", flag, err)
+		return fmt.Errorf("%s: %w", where, err)
 	}
 	return nil
 }

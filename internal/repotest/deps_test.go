@@ -21,6 +21,8 @@ const (
 	levelShared                // internal packages that several rooms use
 	levelRooms                 // what an agent can be built from: each room usable without the others
 	levelHosts                 // what puts rooms together
+	levelAssembly              // what makes agents of settings and of all the rooms
+	levelEmbed                 // what programs get that embed all of it
 	levelPrograms              // commands, generators and examples: may import everything
 )
 
@@ -94,6 +96,8 @@ var rooms = []room{
 	{"internal/gendocs", levelPrograms, nil, "the generator of the documentation is a program"},
 	{benchmark, levelPrograms, nil, "the benchmark is a program"},
 	{"internal/config", levelHosts, []string{"github.com/goccy/go-yaml"}, "settings are for all rooms: what they say about the floor is checked with its file and line"},
+	{"internal/assembly", levelAssembly, []string{"golang.org/x/sys"}, "agents are made of settings once, for the command line and for programs that embed it; it knows no terminal"},
+	{"host", levelEmbed, nil, "a program that embeds Belay gets what the command line has, behind few names"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},

@@ -9,8 +9,8 @@ const mostLines = 40
 // what the hook said, if it is more than a line. Either of the two may be empty.
 func HookFailure(hook, phase, happened, said string) string {
 	lines := strings.Split(strings.TrimSpace(Clean(said)), "\n")
-	text := "hook " + oneLine(hook) + " failed at " + oneLine(phase)
-	if happened = oneLine(happened); happened != "" {
+	text := "hook " + OneLine(hook) + " failed at " + OneLine(phase)
+	if happened = OneLine(happened); happened != "" {
 		text += ": " + happened
 	}
 	if happened == "" || len(lines) == 1 {
@@ -25,4 +25,5 @@ func HookFailure(hook, phase, happened, said string) string {
 	return strings.Join(append([]string{text}, lines...), "\n")
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(All(text)), " ") }
+// OneLine returns a text as one line: white space becomes one space, and control characters become visible.
+func OneLine(text string) string { return strings.Join(strings.Fields(All(text)), " ") }

@@ -1,0 +1,183 @@
+package assembly
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// ForeignNames maps the names that other agents use for tools, in lower case, to the names here.
+var ForeignNames = map[string]string{
+	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
+	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
+	"read_file": "read", "write_file": "write", "list_directory": "list", "run_shell_command": "shell", "search_file_content": "grep",
+	"askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
+}
+
+// unknownTool returns the message that no tool has a name, with the tool that may be meant.
+func unknownTool(wanted string, names []string) string {
+	bare, _, _ := strings.Cut(wanted, "(") // as in Bash(git log:*)
+	if ours, ok := ForeignNames[strings.ToLower(bare)]; ok && slices.Contains(names, ours) {
+		return fmt.Sprintf("there is no tool %q: it is called %s here", wanted, ours)
+	}
+	return fmt.Sprintf("there is no tool %q%s: there are %s", wanted, near.Hint(wanted, names), strings.Join(names, ", "))
+}
+
+// An AgentCheck finds mistakes of declared agents that show only when the agent is made.
+type AgentCheck struct {
+	settings *config.Loaded
+	tools    []string
+	skills   *skill.Catalog
+}
+
+// NewAgentCheck returns a check against the tools and the skills of the project.
+func NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
+	root, err := os.OpenRoot(s.Project)
+	if err != nil {
+		return nil, fmt.Errorf("look for the tools: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing is done with the tools
+	c := &AgentCheck{settings: s, skills: AllSkills(ctx, s)}
+	for _, tool := range toolbox.All(root, nil) {
+		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
+			c.tools = append(c.tools, name)
+		}
+	}
+	c.tools = append(c.tools, subagent.InvokeTool)
+	return c, nil
+}
+
+// Mistakes returns the mistakes of a declared agent. Making it would fail, or it would not do what its file says.
+func (c *AgentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
+	var found []subagent.Problem
+	wrongf := func(format string, args ...any) {
+		found = append(found, subagent.Problem{Path: d.Path, Message: fmt.Sprintf(format, args...)})
+	}
+	if d.Model != "" {
+		if _, err := FindModel(c.settings, d.Model); err != nil {
+			wrongf("model: %v", err)
+		}
+	}
+	for _, name := range d.Tools {
+		if !slices.Contains(c.tools, name) && !OfServer(name) {
+			wrongf("tools: %s", unknownTool(name, c.tools))
+		}
+	}
+	for _, name := range d.Skills {
+		if !c.hasSkill(name) {
+			wrongf("skills: there is no skill %q%s", name, near.Hint(name, SkillNames(c.skills)))
+		}
+	}
+	if unread := UnreadHooks(c.settings, d); unread != nil {
+		found = append(found, *unread)
+	}
+	own, err := permit.ModeOf(d.Mode)
+	general, other := permit.ModeOf(c.settings.Mode)
+	if d.Mode != "" && err == nil && other == nil && own.Tighter(general) != own {
+		wrongf("mode: %s allows more than %s, the mode of the settings: an agent's mode can only be stricter, so %s is used", own.Name, general.Name, own.Tighter(general).Name)
+	}
+	return found
+}
+
+// hasSkill reports whether a name or an id is that of a skill, or a pattern that matches one.
+func (c *AgentCheck) hasSkill(name string) bool {
+	if _, ok := c.skills.Lookup(name); ok {
+		return true
+	}
+	return slices.ContainsFunc(c.skills.List(), func(s *skill.Skill) bool {
+		byName, _ := path.Match(name, s.Name) // a pattern that cannot be read matches nothing
+		byID, _ := path.Match(name, s.ID)
+		return byName || byID
+	})
+}
+
+// Foreign reports whether a file was written for another agent. Errors in such a file are not mistakes here.
+func Foreign(s *config.Loaded, path string) bool {
+	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
+}
+
+// absent are tools of another agent that do not exist here.
+var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
+
+// adapt translates a declaration of .claude/agents into the names that are used here. It returns notes on what it
+// changed and what it left out. It leaves out only tools that the agent can do without. A tool with a limit, such as
+// Bash(git log:*), keeps its name, which no tool here has, so that the agent is not made with more than its file
+// allows.
+func adapt(d *subagent.Declaration) []string {
+	var said []string
+	if len(d.Ignored) > 0 {
+		said = append(said, strings.Join(d.Ignored, ", ")+": they have no effect here")
+	}
+	if slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, d.Model) {
+		said = append(said, fmt.Sprintf("model: %s is a name of Claude Code: the model of the main agent is used", d.Model))
+		d.Model = ""
+	}
+	if d.Tools == nil {
+		return said
+	}
+	tools := []string{}
+	for _, name := range d.Tools {
+		ours, known := ForeignNames[strings.ToLower(name)]
+		switch {
+		case slices.Contains(absent, strings.ToLower(name)):
+			said = append(said, fmt.Sprintf("tools: there is no %s here: the agent works without it", name))
+			continue
+		case !known:
+			ours = name
+		case ours != name:
+			said = append(said, fmt.Sprintf("tools: %s is called %s here", name, ours))
+		}
+		if !slices.Contains(tools, ours) {
+			tools = append(tools, ours)
+		}
+	}
+	d.Tools = tools
+	return said
+}
+
+// adapted returns notes on the agents of .claude/agents whose declarations were translated.
+func adapted(s *config.Loaded) []string {
+	dir := filepath.Join(s.Project, ".claude", "agents")
+	if !staysInside(s.Project, dir) {
+		return nil
+	}
+	var notes []string
+	declared, _ := subagent.LoadDir(dir) // what is wrong with them is told elsewhere
+	for _, d := range declared {
+		if said := adapt(d); len(said) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %s", ShownPath(s, d.Path), strings.Join(said, "; ")))
+		}
+	}
+	return notes
+}
+
+// UnreadHooks returns the problem of an agent whose hooks would not run because hooks in its directory cannot be
+// trusted, or nil. One of the hooks may be a gate, so the agent is not used without them.
+func UnreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
+	if !Foreign(s, d.Path) {
+		return nil
+	}
+	return HooksUnread(d)
+}
+
+// HooksUnread returns the problem of an agent that has hooks in a place where hooks are not read, or nil.
+func HooksUnread(d *subagent.Declaration) *subagent.Problem {
+	if len(d.Hooks.List) == 0 {
+		return nil
+	}
+	return &subagent.Problem{Path: d.Path, Line: d.Hooks.Line, Message: fmt.Sprintf(
+		"hooks: %s of agent %q would not run, so the agent is not used: in a project, only agents in .belay/agents can have hooks: move the file there, or remove its hooks",
+		visible.Counted(len(d.Hooks.List), "hook"), d.Name)}
+}

@@ -1,0 +1,310 @@
+package assembly
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/mcptool"
+	"github.com/belay-run/belay/memory"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// An Assembled is an agent with everything that it uses. The caller sets the first group of fields, [Assembler.Assemble]
+// sets the others, and [Assembled.Close] ends it all.
+type Assembled struct {
+	Settings *config.Loaded
+	Store    belay.Store // the caller closes it
+	// Abandons is true if the agent only ends an open turn. Then it needs no MCP servers.
+	Abandons bool
+	// GivenModel answers in place of the model that the settings name, if it is not nil.
+	GivenModel belay.Model
+	// Serves is true if the agent takes turns that others began, perhaps with another model.
+	Serves bool
+
+	Agent    *belay.Agent
+	Floor    *Floor
+	Tools    []belay.Tool
+	Skills   *skill.Catalog
+	Places   *Places
+	Servers  *mcptool.Extension
+	Memories *memory.Store // nil if nothing is remembered
+
+	declared *subagent.Declaration // the agent's file, if it is a declared agent
+	closers  []func() error        // the last one is called first
+}
+
+// Model returns the model that answers: the one that the agent's file names, or else the given one, or else the one that the
+// settings name.
+func (w *Assembled) Model() (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
+	if w.givenAnswers() {
+		return w.GivenModel, nil
+	}
+	return OpenModel(w.Settings)
+}
+
+// givenAnswers reports whether the model of the program answers.
+func (w *Assembled) givenAnswers() bool {
+	return w.GivenModel != nil && (w.declared == nil || w.declared.Model == "")
+}
+
+// modelName returns the name by which a resumed turn finds its model again. A given model has none.
+func (w *Assembled) modelName() string {
+	if w.givenAnswers() {
+		return ""
+	}
+	return FullModelName(w.Settings)
+}
+
+// OnClose makes Close call a function, before those that it already calls.
+func (w *Assembled) OnClose(f func() error) { w.closers = append(w.closers, f) }
+
+// Close ends the agent and everything that it uses, except for the store.
+func (w *Assembled) Close() error {
+	var problems []error
+	for len(w.closers) > 0 {
+		last := len(w.closers) - 1
+		problems = append(problems, w.closers[last]())
+		w.closers = w.closers[:last]
+	}
+	return errors.Join(problems...)
+}
+
+// Assemble makes the agent that the settings describe, or the declared agent that [Assembled.TakeDeclared] named. A nil
+// approver means that nobody can be asked. After an error the caller still calls Close.
+func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Model, approver belay.Approver) (err error) {
+	s := w.Settings
+	spill := SpillDir(s)
+	if err := os.MkdirAll(spill, 0o700); err != nil {
+		return fmt.Errorf("make a place for long results: %w", err)
+	}
+	if w.Floor, err = a.NewFloor(ctx, s, spill); err != nil {
+		return err
+	}
+	if line := w.Floor.relaxed(); line != "" {
+		a.remark(line)
+	}
+	tools, closeTools, err := openTools(s, w.Floor, spill)
+	if err != nil {
+		return err
+	}
+	w.OnClose(closeTools)
+	w.Tools, w.Skills = tools, OwnSkills(ctx, s)
+	if w.Places = a.OpenPlaces(ctx, s); w.Places.Err != nil {
+		return mistake("hooks, spaces or agents have mistakes, and one that cannot be read may be a gate:\n%w", w.Places.Err)
+	}
+	a.ReportUnheeded(s, w.Places)
+	if err := a.useMCP(ctx, w); err != nil {
+		return err
+	}
+	declared := &declaredAgents{settings: s, failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
+	extensions, subagents, err := a.extensions(w, declared)
+	if err != nil {
+		return err
+	}
+	memories, err := a.useMemory(ctx, w)
+	if err != nil {
+		return err
+	}
+	a.warnUnpriced(w, model)
+	var scope []string
+	var restricted map[string][]string
+	name, text, floor := MainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.Floor)
+	if d := w.declared; d != nil {
+		name, text, floor = d.Name, cmp.Or(d.Prompt, text), w.Floor.inMode(d.Mode)
+		if tools, err = declared.chosenTools(d); err != nil {
+			return mistake("%w", err)
+		}
+		scope, restricted = toolScope(d), resources(d)
+		own, err := declared.ownHooks(d)
+		if err != nil {
+			return mistake("%w", err)
+		}
+		extensions = append(extensions, own...)
+	}
+	w.Agent, err = belay.New(model, &belay.Options{
+		Name:           name,
+		Instructions:   text,
+		Environment:    environment(s),
+		Tools:          tools,
+		Scope:          scope,
+		Resources:      restricted,
+		Directives:     toolbox.Directives(),
+		Models:         declared.find,
+		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
+		Extensions:     slices.Concat(extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
+		Hooks:          append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...),
+		Authorizer:     floor,
+		OnAsk:          askMode(s.Approvals.OnAsk, approver),
+		Approver:       approver,
+		ApprovalExpiry: s.Approvals.Expiry,
+		Store:          w.Store,
+		Runtime:        &hook.RuntimeOptions{Grants: w.Places.Host.Grants, Failed: a.hookFailed},
+		Busy:           belay.BusyRefuse,
+		Limits: belay.Limits{
+			Steps: s.Limits.Steps, Parallel: s.Limits.Parallel, ResultCharacters: s.Limits.ResultCharacters, Tool: s.Limits.Tool, Idle: s.Limits.Idle,
+		},
+		Budget:   w.budget(),
+		SpillDir: spill,
+		Logger:   a.logger(),
+	})
+	if err != nil {
+		return err
+	}
+	unload, err := a.installPlaces(ctx, w.Places, w.Agent, w.Skills, subagents, declared)
+	if err != nil {
+		return errors.Join(err, w.Agent.Close(context.WithoutCancel(ctx)))
+	}
+	a.tellServers(w.Servers)
+	w.OnClose(unload)
+	if err := required(w.Servers); err != nil && !w.Abandons {
+		return errors.Join(err, w.Agent.Close(context.WithoutCancel(ctx)))
+	}
+	w.OnClose(func() error { return w.Agent.Close(context.WithoutCancel(ctx)) })
+	return nil
+}
+
+// Background does the agent's background work until Close is called. Close waits a few seconds for what the turns add to
+// the agent's memory.
+func (a *Assembler) Background(ctx context.Context, w *Assembled) {
+	w.OnClose(a.startJobs(ctx, w.Agent))
+	w.OnClose(a.settleMemory(ctx, w))
+}
+
+// budget returns the budget of the settings, or the smaller one of the agent's file.
+func (w *Assembled) budget() belay.Budget {
+	b := belay.Budget{
+		TurnTokens: w.Settings.Budget.TurnTokens, TurnCost: w.Settings.Budget.TurnCost,
+		SessionTokens: w.Settings.Budget.SessionTokens, SessionCost: w.Settings.Budget.SessionCost,
+	}
+	if d := w.declared; d != nil {
+		b.TurnTokens, b.TurnCost = tighter(b.TurnTokens, d.Budget.TurnTokens), tighter(b.TurnCost, d.Budget.TurnCost)
+		b.SessionTokens, b.SessionCost = tighter(b.SessionTokens, d.Budget.SessionTokens), tighter(b.SessionCost, d.Budget.SessionCost)
+	}
+	return b
+}
+
+// warnUnpriced warns if the budget is in dollars and the model has no known price.
+func (a *Assembler) warnUnpriced(w *Assembled, model belay.Model) {
+	b := w.budget()
+	info, ok := model.(belay.InfoModel)
+	if b.TurnCost == 0 && b.SessionCost == 0 || ok && info.Info().Price != (belay.Price{}) || w.Abandons {
+		return
+	}
+	path := "budget.turn_cost"
+	if b.TurnCost == 0 {
+		path = "budget.session_cost"
+	}
+	from := path
+	if where := w.Settings.From(path); where.Kind != "default" {
+		from += " (" + where.String() + ")"
+	}
+	a.warn(fmt.Sprintf("%s: there is no price for %s, so the budget has no effect unless the provider reports costs: set price under providers in %s, or limit tokens with budget.turn_tokens", from, ModelName(w.Settings), userFile(w.Settings)))
+}
+
+// tighter returns the smaller of two limits. Zero means no limit.
+func tighter[T int | float64](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// TakeDeclared chooses a declared agent by its name. An empty name keeps the agent that the settings describe.
+func (w *Assembled) TakeDeclared(name string) error {
+	if name == "" {
+		return nil
+	}
+	d, err := FindAgent(w.Settings, name)
+	if err != nil {
+		return err
+	}
+	return w.take(d)
+}
+
+// extensions returns the extensions for skills and subagents.
+func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.Extension, *subagent.Extension, error) {
+	skills, err := skill.New(w.Skills, &skill.Options{
+		Project: w.Settings.Project, Mode: w.Settings.Mode, EnforceAllowedTools: w.Settings.Skills.EnforceAllowedTools || w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.Floor,
+		Budget: w.Settings.Limits.ListingTokens,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	agents, err := a.usableAgents(context.Background(), w.Settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.tellUnused(w.Settings, w.Skills)
+	subagents, err := subagent.New(&subagent.Options{Subagents: declared.subagents(agents), Budget: w.Settings.Limits.ListingTokens})
+	if err != nil {
+		return nil, nil, mistake("%w", err)
+	}
+	return []belay.Extension{skills, subagents}, subagents, nil
+}
+
+// MainAgent is the name of the agent that the settings describe.
+const MainAgent = "main"
+
+// askMode returns what happens to a call that needs approval. Without an approver the turn parks, and the approval can
+// be decided later.
+func askMode(set string, approver belay.Approver) belay.AskMode {
+	switch {
+	case set == string(belay.AskDeny):
+		return belay.AskDeny
+	case set == string(belay.AskPark) || approver == nil:
+		return belay.AskPark
+	default:
+		return belay.AskWait
+	}
+}
+
+// instructions are used if the settings have none.
+const instructions = "You are an agent that works in a project on its user's machine. Look before you change, change no more than the task needs, and say at the end what you did."
+
+// environment describes to the model where it runs.
+func environment(s *config.Loaded) *belay.Environment {
+	shell := "sh"
+	if _, err := exec.LookPath("bash"); err == nil { // as the tool for commands chooses
+		shell = "bash"
+	}
+	return &belay.Environment{Dir: s.Project, Shell: shell}
+}
+
+// startJobs does background work until stop is called.
+func (a *Assembler) startJobs(ctx context.Context, agent *belay.Agent) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var done sync.WaitGroup
+	done.Go(func() { // until stop is called
+		if err := agent.Hooks().Work(ctx); err != nil && ctx.Err() == nil {
+			a.caution(fmt.Sprintf("background work stopped: %v", err))
+		}
+	})
+	return func() error {
+		cancel()
+		done.Wait()
+		return nil
+	}
+}
+
+// take chooses a declared agent. The model of its file counts, unless a flag names one.
+func (w *Assembled) take(d *subagent.Declaration) error {
+	s := w.Settings
+	w.declared = d
+	if d.Model != "" && s.From("model").Kind != "flag" {
+		if err := s.Recall("model", d.Path, d.Model); err != nil {
+			return mistake("%s: %w", d.Path, err)
+		}
+	}
+	return nil
+}

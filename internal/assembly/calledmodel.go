@@ -1,0 +1,218 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/provider/anthropic"
+	"github.com/belay-run/belay/provider/gemini"
+	"github.com/belay-run/belay/provider/openai"
+)
+
+// calledModel is a model under the name that the settings use for it. A session finds its model again by this name, and
+// two accounts with one vendor are two models.
+type calledModel struct {
+	belay.Model
+
+	name string
+	// at is who serves it, and model its name there; nil for a script.
+	at    *config.Provider
+	model string
+	// key is masked; empty if none is sent. keyFrom is the variable or the file that it
+	// is from.
+	key, keyFrom string
+}
+
+var (
+	_ belay.InfoModel      = (*calledModel)(nil)
+	_ belay.ToolCheckModel = (*calledModel)(nil)
+	_ belay.ReachModel     = (*calledModel)(nil)
+)
+
+// Info returns the information of the model, under the name of the settings.
+func (m *calledModel) Info() belay.ModelInfo {
+	var info belay.ModelInfo
+	if own, ok := m.Model.(belay.InfoModel); ok {
+		info = own.Info()
+	}
+	info.Name = m.name
+	return info
+}
+
+// CheckTools checks the tools if the model can do that.
+func (m *calledModel) CheckTools(tools []belay.ToolDeclaration) error {
+	if own, ok := m.Model.(belay.ToolCheckModel); ok {
+		return own.CheckTools(tools)
+	}
+	return nil
+}
+
+// Stream streams the response of the model. It adds advice to errors that a wrong name, key or address causes.
+func (m *calledModel) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		m.Model.Stream(ctx, req)(func(chunk belay.Chunk, err error) bool {
+			if err != nil {
+				err = m.advised(err)
+			}
+			return yield(chunk, err)
+		})
+	}
+}
+
+// advised adds advice to an error.
+func (m *calledModel) advised(err error) error {
+	failure, ok := errors.AsType[*belay.ModelError](err)
+	if !ok || m.at == nil || failure.Err == nil {
+		return err
+	}
+	if failure.Kind == belay.ModelAuth {
+		advised := *failure
+		advised.Err = fmt.Errorf("%w; %s", failure.Err, m.paidWith())
+		return &advised
+	}
+	said := strings.ToLower(failure.Err.Error())
+	if failure.Status != http.StatusNotFound && !(failure.Status == http.StatusBadRequest && strings.Contains(said, "not a valid model")) {
+		return err
+	}
+	advised := *failure
+	switch {
+	case strings.Contains(said, "model"):
+		advised.Err = fmt.Errorf("%w; `belay models %s --check` lists the models that it has", failure.Err, m.at.Name)
+	case m.at.Kind == config.KindOpenAI && m.at.Default == "": // it is not OpenAI's own address
+		advised.Err = fmt.Errorf("%w; if the server does not have the Responses API, set kind: openai-chat under providers.%s in the user's %s", failure.Err, m.at.Name, config.Name)
+	default:
+		advised.Err = fmt.Errorf("%w; is %s its address? `belay models %s --check` asks it", failure.Err, m.at.URL, m.at.Name)
+	}
+	return &advised
+}
+
+// paidWith says which key was sent.
+func (m *calledModel) paidWith() string {
+	if m.key == "" {
+		return fmt.Sprintf("no key was sent: set key_env or key_file under providers.%s in the user's %s", m.at.Name, config.Name)
+	}
+	return fmt.Sprintf("the key was %s from %s", m.key, m.keyFrom)
+}
+
+// reachTime is how long a provider may take to list its models.
+const reachTime = 5 * time.Second
+
+// Reach asks the provider for its models. It returns an error if the provider does not answer, refuses the key, or does
+// not have the model. A provider that answers without a list counts as having the model.
+func (m *calledModel) Reach(ctx context.Context) error {
+	lister, ok := m.Model.(modelLister)
+	if m.at == nil || !ok {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	names, err := lister.Models(limited)
+	failure, said := errors.AsType[*belay.ModelError](err)
+	switch {
+	case err == nil && !m.isAmong(names):
+		return fmt.Errorf("%s, at %s, has no model %q%s: `belay models %s --check` lists its models; if it has the model and does not list it, add it under providers.%s.models in the user's %s",
+			m.at.Name, m.at.URL, m.model, near.Hint(m.model, names), m.at.Name, m.at.Name, config.Name)
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !said:
+		return fmt.Errorf("%s does not answer at %s within %s", m.at.Name, m.at.URL, reachTime)
+	case !Answered(failure):
+		return fmt.Errorf("%s does not answer at %s: %s", m.at.Name, m.at.URL, FailureReason(failure))
+	case failure.Kind == belay.ModelAuth && m.key == "":
+		return fmt.Errorf("%s, at %s, needs a key: set key_env or key_file under providers.%s in the user's %s", m.at.Name, m.at.URL, m.at.Name, config.Name)
+	case failure.Kind == belay.ModelAuth:
+		return fmt.Errorf("%s refuses the key %s from %s: %s", m.at.Name, m.key, m.keyFrom, FailureReason(failure))
+	default:
+		return nil // it answers, and lists nothing
+	}
+}
+
+// isAmong reports whether the provider lists the model, or the settings or the built-in table know it. A name may be
+// short for one in the list (qwen3 for qwen3:latest, claude-sonnet-4-5 for a dated version), or have a suffix for how
+// it is served (:free at openrouter).
+func (m *calledModel) isAmong(names []string) bool {
+	if _, said := m.at.Models[m.model]; said || len(names) == 0 {
+		return true
+	}
+	if !m.at.Moved && slices.Contains(TableOf(m.at), m.model) {
+		return true
+	}
+	plain, _, _ := strings.Cut(m.model, ":")
+	return slices.ContainsFunc(names, func(name string) bool {
+		switch dated, isLonger := strings.CutPrefix(name, m.model+"-"); {
+		case name == m.model, name == m.model+":latest":
+			return true
+		case m.at.Table == "openrouter" && name == plain:
+			return true
+		default:
+			return isLonger && len(dated) == len("20060102") && strings.Trim(dated, "0123456789") == ""
+		}
+	})
+}
+
+// IsHere reports whether an address is on this machine.
+func IsHere(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && (ip.Unmap().IsLoopback() || net.IP(ip.AsSlice()).IsUnspecified())
+}
+
+// modelLister lists the models of a provider.
+type modelLister interface {
+	Models(ctx context.Context) ([]string, error)
+}
+
+// Answered reports whether the server answered at all, even if it refused the request.
+func Answered(failure *belay.ModelError) bool {
+	_, lost := errors.AsType[*os.SyscallError](failure.Err) // as where nothing listens
+	return failure.Kind != belay.ModelNetwork && !lost
+}
+
+// FailureReason returns what went wrong, in one line of limited length. It does not repeat the address.
+func FailureReason(failure *belay.ModelError) string {
+	err := failure.Err
+	if lost, ok := errors.AsType[*url.Error](err); ok {
+		err = lost.Err
+	}
+	const most = 300
+	line := []rune(visible.OneLine(err.Error()))
+	if len(line) > most {
+		line = append(line[:most-1], '…')
+	}
+	return string(line)
+}
+
+// TableOf returns the models of a provider that the built-in table knows.
+func TableOf(p *config.Provider) []string {
+	switch p.Kind {
+	case config.KindAnthropic:
+		return anthropic.Known()
+	case config.KindGemini:
+		return gemini.Known()
+	default:
+		return openai.Known(p.Table)
+	}
+}

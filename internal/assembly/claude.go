@@ -1,0 +1,119 @@
+package assembly
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/space"
+)
+
+// otherAgent is the page about files that were written for another agent.
+const otherAgent = "docs/coming-from-claude-code.md"
+
+// Unheeded returns warnings about files that look as if they stopped or checked something, and do not: hooks in the
+// wrong directory, and hooks and permissions of another agent. A user may rely on one of them.
+func Unheeded(s *config.Loaded, p *Places) []string {
+	var odd []string
+	for _, place := range p.All {
+		odd = append(odd, Misplaced(s, place)...)
+	}
+	for _, file := range claudeSettings(s) {
+		if keys, _ := claudeKeys(file); len(keys) > 0 {
+			odd = append(odd, fmt.Sprintf("%s: its %s are for Claude Code, and have no effect here: write hooks into .belay/hooks (`belay hooks new ID`) and rules into permit.rules of belay.yaml; see %s",
+				ShownPath(s, file), strings.Join(keys, " and "), otherAgent))
+		}
+	}
+	return odd
+}
+
+// Misplaced returns warnings about files in a place that look like hooks and are not read.
+func Misplaced(s *config.Loaded, place *space.Space) []string {
+	var odd []string
+	for _, file := range place.Misplaced() {
+		odd = append(odd, fmt.Sprintf("%s: it is not read, and may have a gate: hooks are read from the files *.yaml, *.yml and *.json in %s, and not from those in directories below it: move it there",
+			ShownPath(s, file), ShownPath(s, filepath.Join(place.Dir, "hooks"))))
+	}
+	return odd
+}
+
+// claudeSettings returns the files where Claude Code keeps the settings of a project.
+func claudeSettings(s *config.Loaded) []string {
+	dir := filepath.Join(s.Project, ".claude")
+	return []string{filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json")}
+}
+
+// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code has: both if it cannot be read.
+// If its permissions only allow, they are not in keys, and allows is true: ignoring them only makes the agent ask more
+// often.
+func claudeKeys(file string) (keys []string, allows bool) {
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // a pipe would wait for its other end
+		return nil, false
+	}
+	text, err := readFirst(file, 1<<20)
+	var settings struct {
+		Hooks       map[string]json.RawMessage `json:"hooks"`
+		Permissions struct {
+			Allow []json.RawMessage `json:"allow"`
+			Ask   []json.RawMessage `json:"ask"`
+			Deny  []json.RawMessage `json:"deny"`
+		} `json:"permissions"`
+	}
+	if err != nil || json.Unmarshal(text, &settings) != nil {
+		return []string{"hooks", "permissions"}, false
+	}
+	if len(settings.Hooks) > 0 {
+		keys = append(keys, "hooks")
+	}
+	if p := settings.Permissions; len(p.Ask)+len(p.Deny) > 0 {
+		return append(keys, "permissions"), false
+	}
+	return keys, len(settings.Permissions.Allow) > 0
+}
+
+// readFirst reads the beginning of a file.
+func readFirst(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// Unused returns notes on files that another agent reads here, and this one does not.
+func Unused(s *config.Loaded) []string {
+	odd := adapted(s)
+	for _, file := range claudeSettings(s) {
+		if _, allows := claudeKeys(file); allows {
+			odd = append(odd, fmt.Sprintf("%s: its permissions have no effect here: write rules into permit.rules of your own belay.yaml; see %s", ShownPath(s, file), otherAgent))
+		}
+	}
+	if info, err := os.Stat(filepath.Join(s.Project, "CLAUDE.md")); err == nil && info.Mode().IsRegular() {
+		odd = append(odd, "CLAUDE.md: it is not read: put what the agent should know into instructions of belay.yaml; see "+otherAgent)
+	}
+	commands := 0
+	_ = filepath.WalkDir(filepath.Join(s.Project, ".claude", "commands"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && filepath.Ext(path) == ".md" {
+			commands++
+		}
+		return nil // what cannot be looked at has none
+	})
+	if commands > 0 {
+		odd = append(odd, fmt.Sprintf(".claude/commands: it is not read (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))
+	}
+	return odd
+}
+
+// ReportUnheeded reports the warnings of [Unheeded].
+func (a *Assembler) ReportUnheeded(s *config.Loaded, p *Places) {
+	for _, odd := range Unheeded(s, p) {
+		a.warn(odd)
+	}
+}

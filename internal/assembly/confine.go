@@ -1,0 +1,323 @@
+package assembly
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/sandbox"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// sandbox returns the sandbox for commands. It is nil if the machine has none, or the settings switch it off.
+func (a *Assembler) sandbox(ctx context.Context, s *config.Loaded) *sandbox.Sandbox {
+	if s.Sandbox.Mode == config.SandboxOff {
+		return nil
+	}
+	if found := a.MachineSandbox(ctx); found.Kind() != sandbox.None {
+		return found
+	}
+	return nil
+}
+
+// MachineSandbox returns the sandbox of this machine. It is looked for once.
+func (a *Assembler) MachineSandbox(ctx context.Context) *sandbox.Sandbox {
+	a.looked.Do(func() { a.box = sandbox.Find(ctx, nil) })
+	return a.box
+}
+
+// confine runs a command in the sandbox. The command may change the project, the temporary directory and the
+// directories that the settings name, except for the files that control Belay and git. A command of zone 0, and every
+// command in read-only mode, may not change the project. A command has network access if the floor found that it needs
+// it. A command that changes the machine runs outside the sandbox, because its approval covered that. A command that
+// the floor did not understand completely stays inside.
+func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
+	if f.box == nil {
+		if f.settings.Sandbox.Mode == config.SandboxRequire {
+			return fmt.Errorf("%s requires a sandbox, and this machine has none: install bubblewrap, or use a Linux with Landlock; `belay doctor` says what was tried", f.settings.From("sandbox.mode"))
+		}
+		return nil
+	}
+	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)}).strictest
+	if e == nil { // it was judged too long ago, or elsewhere
+		e = f.Of(nil).Explain(ctx, call.Tool, call.Input)
+		e.Findings, e.Zone = nil, permit.ZoneSafe // and so it gets neither network nor a way out, and changes nothing
+	}
+	if f.outside(e) {
+		return nil
+	}
+	cache, err := privateCache(f.settings.Project)
+	if err != nil {
+		return err
+	}
+	stores, err := storeVariables(cache, e)
+	if err != nil {
+		return err
+	}
+	policy := f.policy(e)
+	git := seeRepository(f.settings.Project)
+	policy.Protect = append(policy.Protect, git.steering()...)
+	run.Settle = git.settle
+	argv, err := f.box.Command(policy, run.Argv)
+	if err != nil {
+		return fmt.Errorf("it cannot be confined: %w", err)
+	}
+	run.Argv = argv
+	run.Env = append(append(run.Env, cacheVariables(cache)...), stores...)
+	run.Note = "it ran in a sandbox: only the project and temporary files can be changed"
+	if readsOnly(e) {
+		run.Note = "it ran in a sandbox: the project is read-only there, because the command only reads; temporary files can be changed"
+	}
+	if !policy.Network {
+		run.Note += ", and there is no network"
+	}
+	return nil
+}
+
+// Confinement describes how a command would run. It is empty for other tools.
+func (f *Floor) Confinement(e *permit.Explanation) string {
+	switch {
+	case e.Tool != "shell":
+		return ""
+	case f.box == nil:
+		return "without a sandbox"
+	case f.outside(e):
+		return "outside the sandbox: it changes the machine"
+	case e.Network():
+		return "in the sandbox, with network"
+	case readsOnly(e):
+		return "in the sandbox, with the project read-only and without network"
+	default:
+		return "in the sandbox, without network"
+	}
+}
+
+// outside reports whether a command runs outside the sandbox: it changes files that the sandbox would not let it
+// change. Files that it may change inside, because of the settings, do not count.
+func (f *Floor) outside(e *permit.Explanation) bool {
+	var policy *sandbox.Policy
+	return e.Outside(func(path string) bool {
+		if policy == nil { // it costs a look at the file system, and few commands need it
+			p := f.policy(e)
+			policy = &p
+		}
+		return below(path, policy.Write) && !below(path, policy.Protect)
+	})
+}
+
+// below reports whether a path, with links resolved, is one of the others or is below one of them.
+func below(path string, others []string) bool {
+	path = filepath.FromSlash(path)
+	return slices.ContainsFunc(others, func(other string) bool {
+		if direct, err := filepath.EvalSymlinks(other); err == nil {
+			other = direct
+		}
+		rel, err := filepath.Rel(other, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// policy returns what the sandbox lets a command do, after the floor has checked it.
+func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
+	s := f.settings
+	p := sandbox.Policy{
+		Write:   Existing(slices.Concat([]string{s.Project, os.TempDir()}, s.Permit.Roots, s.Sandbox.Write)),
+		Protect: slices.Concat(steering(s.Project, e), ownFiles(s), f.later(e)),
+		Hide:    keyFiles(s),
+		Network: e.Network(),
+		Bounds:  boundsOf(s),
+	}
+	if readsOnly(e) {
+		f.keepProject(&p)
+	}
+	if agent := os.Getenv("SSH_AUTH_SOCK"); e.Agent() && filepath.IsAbs(agent) {
+		p.Sockets = append(p.Sockets, agent)
+	}
+	return p
+}
+
+// steering returns the files of the project that control Belay, git and other agents. If there is no git repository, a
+// command may not create one, unless that is its purpose: git runs programs that its settings name, and many shell
+// prompts run git.
+func steering(project string, e *permit.Explanation) []string {
+	var paths []string
+	for _, name := range []string{".belay", config.Name, ".claude"} {
+		paths = append(paths, filepath.Join(project, name))
+	}
+	git := filepath.Join(project, ".git")
+	_, err := os.Lstat(git)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !slices.ContainsFunc(e.Findings, makesRepository) {
+			paths = append(paths, git)
+		}
+		return paths
+	}
+	paths = append(paths, steeringGit(git)...)
+	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || len(paths) > mostModules {
+			return fs.SkipAll // without submodules there is nothing to walk
+		}
+		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil && entry.IsDir() {
+			paths = append(paths, steeringGit(path)...)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return paths
+}
+
+// mostModules limits how many paths are protected because of submodules.
+const mostModules = 400
+
+// steeringGit returns the files of a repository that git runs, or that name what git runs.
+func steeringGit(dir string) []string {
+	var paths []string
+	for _, name := range []string{"hooks", "config", "config.worktree", "info/attributes"} {
+		paths = append(paths, filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	return paths
+}
+
+// makesRepository reports whether a command creates a git repository.
+func makesRepository(f permit.Finding) bool {
+	return f.Kind == permit.KindCommand && (f.Subject == "git init" || strings.HasPrefix(f.Subject, "git init ") || strings.HasPrefix(f.Subject, "git clone "))
+}
+
+// storeVariables returns variables that make package tools download into directories of the project's own. A package
+// that runs code during installation then cannot change what builds outside the sandbox use. The first command that
+// downloads creates the directory, and all confined commands use it from then on. Until then builds read the user's
+// packages.
+func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
+	root, err := os.OpenRoot(cache) // confined commands may have put links there
+	if err != nil {
+		return nil, fmt.Errorf("make a place for packages: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // nothing is left to be written
+	var env []string
+	modules, err := makeStore(root, "go-mod", fetches(e, "go"))
+	if err != nil {
+		return nil, err
+	}
+	if modules {
+		env = append(env, "GOMODCACHE="+filepath.Join(cache, "go-mod"))
+		proxy := "file://" + filepath.ToSlash(filepath.Join(userModules(), "cache", "download")) // what is there need not be fetched again
+		if e.Network() {
+			env = append(env, "GOPROXY="+proxy+","+cmp.Or(os.Getenv("GOPROXY"), "https://proxy.golang.org,direct"))
+		} else {
+			env = append(env, "GOPROXY="+proxy, "GONOPROXY=none")
+		}
+	}
+	crates, err := makeStore(root, "cargo", fetches(e, "cargo"))
+	if err != nil {
+		return nil, err
+	}
+	if crates {
+		env = append(env, "CARGO_HOME="+filepath.Join(cache, "cargo"))
+	}
+	return env, nil
+}
+
+// fetches reports whether a command runs a program that downloads something.
+func fetches(e *permit.Explanation, program string) bool {
+	return slices.ContainsFunc(e.Findings, func(f permit.Finding) bool {
+		name, _, _ := strings.Cut(f.Subject, " ")
+		return f.Kind == permit.KindCommand && f.Zone >= permit.ZoneNetwork && filepath.Base(name) == program
+	})
+}
+
+// makeStore reports whether a directory for packages exists, and creates it if it is wanted. A new one for crates gets
+// the user's cargo settings, which name the registry.
+func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
+	if _, err := cache.Lstat(name); err == nil || !wanted {
+		return err == nil, nil
+	}
+	if err := cache.Mkdir(name, 0o700); err != nil {
+		return false, fmt.Errorf("make a place for packages: %w", err)
+	}
+	home, err := os.UserHomeDir()
+	if name != "cargo" || err != nil {
+		return true, nil //nolint:nilerr // without a home there are no settings
+	}
+	for _, file := range []string{"config.toml", "config"} {
+		data, err := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), file)) //nolint:gosec // the settings of the user who runs it
+		if err != nil {
+			continue // there are none
+		}
+		if err := cache.WriteFile(filepath.Join(name, file), data, 0o600); err != nil {
+			return false, fmt.Errorf("make a place for packages: %w", err)
+		}
+	}
+	return true, nil
+}
+
+// userModules returns the directory where the user's own builds keep Go modules.
+func userModules() string {
+	if modules := os.Getenv("GOMODCACHE"); modules != "" {
+		return modules
+	}
+	path, _, _ := strings.Cut(os.Getenv("GOPATH"), string(filepath.ListSeparator))
+	if path == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		path = filepath.Join(home, "go")
+	}
+	return filepath.Join(path, "pkg", "mod")
+}
+
+// cacheVariables returns variables that make build tools keep their caches in a directory.
+func cacheVariables(dir string) []string {
+	return []string{
+		"XDG_CACHE_HOME=" + dir,
+		"GOCACHE=" + filepath.Join(dir, "go-build"),
+		"npm_config_cache=" + filepath.Join(dir, "npm"),
+		"YARN_CACHE_FOLDER=" + filepath.Join(dir, "yarn"),
+		"PIP_CACHE_DIR=" + filepath.Join(dir, "pip"),
+		"CCACHE_DIR=" + filepath.Join(dir, "ccache"),
+	}
+}
+
+// privateCache creates the directory for the caches of confined commands. A cache that the user's builds share would
+// carry files out of the sandbox.
+func privateCache(project string) (string, error) {
+	sum := sha256.Sum256([]byte(project))
+	name := fmt.Sprintf("belay-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
+	dir := filepath.Join(os.TempDir(), name)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make a place for caches: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", fmt.Errorf("make a place for caches: %w", err)
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !isMine(info) {
+		return "", fmt.Errorf("%s is to hold caches, and is not a directory of this user's alone: remove it", dir)
+	}
+	return dir, nil
+}
+
+// Sandboxed describes what confines commands.
+func (f *Floor) Sandboxed() string {
+	switch {
+	case f.settings.Sandbox.Mode == config.SandboxOff:
+		return fmt.Sprintf("off (%s): commands are one zone higher", f.settings.From("sandbox.mode"))
+	case f.box != nil:
+		return string(f.box.Kind())
+	case f.settings.Sandbox.Mode == config.SandboxRequire:
+		return "none, and commands are refused without one"
+	default:
+		return "none: commands are one zone higher"
+	}
+}

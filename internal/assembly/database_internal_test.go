@@ -1,0 +1,21 @@
+package assembly
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// What a store on a server says is a line each, and nothing is said twice in a row.
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	var said strings.Builder
+	log := slog.New(&remarks{from: New(&Options{Notify: func(n Notice) { said.WriteString(n.Text + "\n") }})})
+	for _, line := range []string{"lost", "lost", "back", "lost"} {
+		log.Warn(line, "store", "belay at h", "error", "away\nfor long") //nolint:sloglint // the message is what is tested
+	}
+	log.Debug("nobody wants to know")
+	if want := "lost; error: away for long\nback; error: away for long\nlost; error: away for long\n"; said.String() != want {
+		t.Errorf("it says\n%swant\n%s", &said, want)
+	}
+}

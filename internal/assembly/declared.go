@@ -1,0 +1,321 @@
+package assembly
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/mcptool"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/space"
+	"github.com/belay-run/belay/subagent"
+)
+
+// agentDirs returns the directories with declared agents, in rising precedence.
+func agentDirs(s *config.Loaded) []string {
+	var dirs []string
+	for _, dir := range []string{s.SystemDir, s.UserDir} {
+		if dir != "" {
+			dirs = append(dirs, filepath.Join(dir, "agents"))
+		}
+	}
+	for _, of := range []string{".claude", ".belay"} { // what a project has for another agent may do here too
+		if dir := filepath.Join(s.Project, of, "agents"); staysInside(s.Project, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// Agents reads the declared agents of the machine, the user and the project, sorted by name. An agent of the project
+// replaces one of the user with the same name.
+func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
+	byName := make(map[string]*subagent.Declaration)
+	var problems []subagent.Problem
+	for _, dir := range agentDirs(s) {
+		declared, found := subagent.LoadDir(dir)
+		problems = append(problems, found...)
+		for _, d := range declared {
+			if Foreign(s, d.Path) {
+				adapt(d)
+			}
+			if before := byName[d.Name]; before != nil {
+				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s stands in front of it", d.Name, d.Path)})
+			}
+			byName[d.Name] = d
+		}
+	}
+	var all []*subagent.Declaration
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		d := byName[name]
+		if why := unusable(d); why != "" {
+			problems = append(problems, subagent.Problem{Path: d.Path, Message: why})
+			continue
+		}
+		all = append(all, d)
+	}
+	return all, problems
+}
+
+// AddSpaceAgents adds the agents of loaded spaces. A running agent gets them together with the rest of each space.
+func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
+	all := slices.Clone(declared)
+	for _, s := range spaces {
+		for _, d := range s.Agents {
+			if unusable(d) == "" {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+// unusable returns why a valid declaration cannot be used here, or nothing.
+func unusable(d *subagent.Declaration) string {
+	if _, err := permit.ModeOf(d.Mode); d.Mode != "" && err != nil {
+		return fmt.Sprintf("agent %q: there is no mode %q%s: there are %s", d.Name, d.Mode, near.Hint(d.Mode, config.ModeNames()), strings.Join(config.ModeNames(), ", "))
+	}
+	return ""
+}
+
+// declaredAgents makes agents of declarations.
+type declaredAgents struct {
+	settings *config.Loaded
+	model    belay.Model
+	floor    *Floor
+	tools    []belay.Tool
+	skills   *skill.Catalog
+	spill    string
+	places   *Places
+	servers  *mcptool.Extension
+	failed   func(hook.Scope, hook.Problem) // see hook.RuntimeOptions
+}
+
+// ownHooks returns an extension with the hooks that an agent declares. It fails if they cannot run.
+func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, error) {
+	var place *space.Space
+	if b.places != nil {
+		place = b.places.Of(d.Path)
+	}
+	if place == nil {
+		if unread := HooksUnread(d); unread != nil {
+			return nil, unread
+		}
+		return nil, nil
+	}
+	own, _, err := b.places.Host.AgentHooks(place, d.Name)
+	if err != nil {
+		return nil, err
+	}
+	return []belay.Extension{own}, nil
+}
+
+// subagents makes subagents of declarations.
+func (b *declaredAgents) subagents(declared []*subagent.Declaration) []subagent.Subagent {
+	var all []subagent.Subagent
+	for _, d := range declared {
+		all = append(all, subagent.Subagent{
+			Name: d.Name, Description: d.Description,
+			Factory: d.Factory(func(_ context.Context, task *subagent.Task, d *subagent.Declaration) (*belay.Agent, error) {
+				own, err := b.ownHooks(d)
+				if err != nil {
+					return nil, err
+				}
+				return b.build(d, task.Store, own...)
+			}),
+		})
+	}
+	return all
+}
+
+// build makes an agent of a declaration. A subagent may not do what its parent may not do, even if its file says so.
+func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own ...belay.Extension) (*belay.Agent, error) {
+	if why := unusable(d); why != "" {
+		return nil, fmt.Errorf("%s: %s", d.Path, why)
+	}
+	model := b.model
+	if d.Model != "" {
+		var err error
+		if model, err = FindModel(b.settings, d.Model); err != nil {
+			return nil, fmt.Errorf("%s: model: %w", d.Path, err)
+		}
+	}
+	tools, err := b.chosenTools(d)
+	if err != nil {
+		return nil, err
+	}
+	opts := &belay.Options{
+		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Tools: tools, Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
+		Extensions: own, Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
+		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
+		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
+	}
+	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, OfServer)) {
+		opts.Extensions = append(opts.Extensions, b.servers.Shared())
+	}
+	skills, err := skill.New(b.skills, &skill.Options{
+		Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
+		Budget: b.settings.Limits.ListingTokens,
+	})
+	if err != nil {
+		return nil, err
+	}
+	opts.Extensions = append(opts.Extensions, skills)
+	return belay.New(model, opts)
+}
+
+// find returns the model with a name. The path of a script becomes absolute, so that it is found from any directory
+// later.
+func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, error) { //nolint:ireturn // see openModel
+	if script, ok := strings.CutPrefix(name, config.Scripted+"/"); ok {
+		path, err := filepath.Abs(script)
+		if err != nil {
+			return nil, fmt.Errorf("find the script: %w", err)
+		}
+		name = config.Scripted + "/" + path
+	}
+	model, err := FindModel(b.settings, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, named := model.(*calledModel); named {
+		return model, nil
+	}
+	return &calledModel{Model: model, name: name}, nil
+}
+
+// toolScope returns the tools that a declared agent and its subagents may use. Nil means all. Reading skills is always
+// allowed.
+func toolScope(d *subagent.Declaration) []string {
+	if d.Tools == nil {
+		return nil
+	}
+	return append([]string{skill.ReadTool, skill.InvokeTool}, d.Tools...)
+}
+
+// OfServer reports whether a name is that of an MCP server's tool. Whether the tool exists is known when the server is
+// ready.
+func OfServer(tool string) bool { return strings.Contains(tool, "__") }
+
+// chosenTools returns the tools that a declaration names.
+func (b *declaredAgents) chosenTools(d *subagent.Declaration) ([]belay.Tool, error) {
+	if d.Tools == nil {
+		return b.tools, nil
+	}
+	var tools []belay.Tool
+	var names []string
+	for _, tool := range b.tools {
+		name := tool.Declaration().Name
+		names = append(names, name)
+		if slices.Contains(d.Tools, name) {
+			tools = append(tools, tool)
+		}
+	}
+	names = append(names, subagent.InvokeTool) // which an extension brings
+	for _, wanted := range d.Tools {
+		if !slices.Contains(names, wanted) && !OfServer(wanted) {
+			return nil, fmt.Errorf("%s: tools: %s", d.Path, unknownTool(wanted, names))
+		}
+	}
+	return tools, nil
+}
+
+// resources restricts a declared agent and its subagents to the skills that its file names.
+func resources(d *subagent.Declaration) map[string][]string {
+	if d.Skills == nil {
+		return nil
+	}
+	return map[string][]string{"skills": d.Skills}
+}
+
+// ReportAgentProblems reports problems of declared agents, with a label in front.
+func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems []subagent.Problem) {
+	for i := range problems {
+		p := problems[i]
+		p.Path = RelativePath(s, p.Path)
+		a.label(kind, visible.OneLine(p.Error()))
+	}
+}
+
+// usableAgents returns the declared agents that can be used as subagents. It reports the problems of the others, and
+// only the number of those that were written for another agent.
+func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
+	declared, problems := Agents(s)
+	check, err := NewAgentCheck(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	odd := 0
+	var unused []subagent.Problem
+	declared = slices.DeleteFunc(declared, func(d *subagent.Declaration) bool {
+		fails := check.fails(d)
+		unfit := len(fails) > 0 || Foreign(s, d.Path) && len(check.Mistakes(d)) > 0
+		if p := UnreadHooks(s, d); p != nil { // who wrote hooks here means this program
+			unused = append(unused, *p)
+		} else if unfit && Foreign(s, d.Path) {
+			odd++
+		} else if unfit {
+			unused = append(unused, fails...)
+		}
+		return unfit
+	})
+	problems = slices.DeleteFunc(problems, func(p subagent.Problem) bool {
+		if Foreign(s, p.Path) {
+			odd++
+			return true
+		}
+		return false
+	})
+	a.ReportAgentProblems(s, "not loaded", problems)
+	a.ReportAgentProblems(s, "not used", unused)
+	for _, d := range AddSpaceAgents(nil, SpacesHere(s)) {
+		a.ReportAgentProblems(s, "mistaken", check.fails(d))
+	}
+	if odd > 0 {
+		a.label("not used", visible.Counted(odd, "agent")+" of .claude/agents: `belay agents list` says why")
+	}
+	return declared, nil
+}
+
+// fails returns the mistakes that prevent an agent from being made: those of its model and its tools. A missing skill
+// does not prevent it, and of two modes the stricter one counts.
+func (c *AgentCheck) fails(d *subagent.Declaration) []subagent.Problem {
+	made := *d
+	made.Skills, made.Mode = nil, ""
+	return c.Mistakes(&made)
+}
+
+// ErrNoAgent is the error for a name that no agent has.
+var ErrNoAgent = errors.New("there is no such agent")
+
+// FindAgent returns the declared agent with a name.
+func FindAgent(s *config.Loaded, name string) (*subagent.Declaration, error) {
+	declared, problems := Agents(s)
+	var names []string
+	for _, d := range AddSpaceAgents(declared, SpacesHere(s)) {
+		if d.Name == name {
+			if unread := UnreadHooks(s, d); unread != nil {
+				return nil, mistake("%w", unread)
+			}
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	for i := range problems {
+		if base := filepath.Base(problems[i].Path); strings.TrimSuffix(base, filepath.Ext(base)) == name {
+			return nil, mistake("%w", &problems[i])
+		}
+	}
+	return nil, mistake("%w: %q%s: `belay agents list` lists them", ErrNoAgent, name, near.Hint(name, names))
+}

@@ -1,0 +1,167 @@
+package assembly
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// heldSuffix is added to the names of files that are moved away from git.
+const heldSuffix = ".held-by-belay"
+
+// repository watches for files that make git read its settings, which name programs to run, from another place. A
+// sandbox cannot prevent such files without breaking git itself.
+type repository struct {
+	project   string
+	links     []string // the directories that the index has as repositories
+	elsewhere bool     // the repository itself lies elsewhere, as in a worktree
+}
+
+// seeRepository looks at the project's repository before a command runs.
+func seeRepository(project string) *repository {
+	r := &repository{project: project, links: gitlinks(filepath.Join(project, ".git", "index"))}
+	_, err := os.Lstat(filepath.Join(project, ".git", "commondir"))
+	r.elsewhere = err == nil
+	return r
+}
+
+// steering returns the settings of the repositories inside the project.
+func (r *repository) steering() []string {
+	var paths []string
+	for _, link := range r.links {
+		dir := filepath.Join(r.project, filepath.FromSlash(link), ".git")
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && len(paths) < mostModules {
+			paths = append(paths, steeringGit(dir)...)
+		}
+	}
+	return paths
+}
+
+// settle moves away what a command has created, and says so.
+func (r *repository) settle() string {
+	var held []string
+	hold := func(path string) {
+		to := path + heldSuffix
+		for n := 2; ; n++ {
+			if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			to = fmt.Sprintf("%s%s-%d", path, heldSuffix, n)
+		}
+		name, err := filepath.Rel(r.project, path)
+		if err != nil {
+			name = path
+		}
+		if err := os.Rename(path, to); err != nil {
+			held = append(held, fmt.Sprintf("%s, which could not be moved away (%v): remove it before git is used", name, err))
+			return
+		}
+		held = append(held, name)
+	}
+	if other := filepath.Join(r.project, ".git", "commondir"); !r.elsewhere {
+		if _, err := os.Lstat(other); err == nil {
+			hold(other)
+		}
+	}
+	for _, link := range gitlinks(filepath.Join(r.project, ".git", "index")) {
+		if slices.Contains(r.links, link) || !filepath.IsLocal(filepath.FromSlash(link)) {
+			continue
+		}
+		if dir := filepath.Join(r.project, filepath.FromSlash(link), ".git"); exists(dir) {
+			hold(dir)
+		}
+	}
+	if len(held) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it made git read its settings, which name programs to run, from another place: %s now ends in %s; tell the user", strings.Join(held, ", "), heldSuffix)
+}
+
+// exists reports whether a path exists.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// gitlinks returns the paths that a git index lists as repositories. An index that cannot be read has none, because git
+// cannot read it either.
+func gitlinks(index string) []string {
+	data, err := os.ReadFile(index)
+	if err != nil || len(data) < 12 || string(data[:4]) != "DIRC" {
+		return nil
+	}
+	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
+	if version < 2 || version > 4 {
+		return nil
+	}
+	var links []string
+	rest, path := data[12:], ""
+	for range count {
+		const fixed, extended = 62, 0x4000 // of an entry: what stat says, the hash and flags
+		if len(rest) < fixed {
+			return links
+		}
+		mode, flags := binary.BigEndian.Uint32(rest[24:]), binary.BigEndian.Uint16(rest[60:])
+		size := fixed
+		if flags&extended != 0 {
+			size += 2
+		}
+		if len(rest) < size {
+			return links
+		}
+		name, taken := indexName(rest[size:], path, version)
+		if taken < 0 {
+			return links
+		}
+		path = name
+		if size += taken; version < 4 {
+			size = (size + 7) / 8 * 8 // with at least the zero that ends the name
+		}
+		if mode == 0o160000 {
+			links = append(links, path)
+		}
+		if len(rest) < size {
+			return links
+		}
+		rest = rest[size:]
+	}
+	return links
+}
+
+// indexName reads the name of an entry of a git index, and how many bytes it takes, or -1 if it cannot be read. In
+// version 4 a name builds on the one before.
+func indexName(data []byte, before string, version uint32) (string, int) {
+	taken := 0
+	if version == 4 {
+		strip, n := 0, 0
+		for {
+			if n == len(data) || n > 8 {
+				return "", -1
+			}
+			b := data[n]
+			n++
+			strip = strip<<7 | int(b&0x7f)
+			if b&0x80 == 0 {
+				break
+			}
+			strip++
+		}
+		if strip > len(before) {
+			return "", -1
+		}
+		before, taken = before[:len(before)-strip], n
+	} else {
+		before = ""
+	}
+	end := bytes.IndexByte(data[taken:], 0)
+	if end < 0 {
+		return "", -1
+	}
+	return before + string(data[taken:taken+end]), taken + end + 1
+}

@@ -1,0 +1,60 @@
+package assembly
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+)
+
+// hookLog is the name of the log file of declared hooks, beside the store.
+const hookLog = "hooks.log"
+
+// hookLogger returns the logger of declared hooks. Without a logger of the program they log to a file, because nobody
+// may be at the terminal, or a chat may be using it.
+func (a *Assembler) hookLogger(s *config.Loaded) *slog.Logger {
+	if a.Logger != nil {
+		return a.Logger
+	}
+	return slog.New(slog.NewJSONHandler(&lateFile{path: filepath.Join(s.Home(), hookLog)}, nil))
+}
+
+// lateFile is a file that is created by the first write.
+type lateFile struct {
+	path string
+	mu   sync.Mutex
+}
+
+// Write appends to the file, and creates it first if needed.
+func (f *lateFile) Write(line []byte) (n int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return 0, err
+	}
+	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if n, err = file.Write(line); err != nil {
+		return n, fmt.Errorf("log: %w", err)
+	}
+	return n, nil
+}
+
+// hookFailed reports the failure of a hook that no turn waits for.
+func (a *Assembler) hookFailed(_ hook.Scope, p hook.Problem) {
+	happened, said := "", p.Err.Error()
+	if safe, ok := errors.AsType[*hook.SafeError](p.Err); ok {
+		happened, said = safe.Message, strings.TrimPrefix(strings.TrimPrefix(said, safe.Message), ": ")
+	}
+	a.warned(visible.HookFailure(p.Subscription, p.Phase, happened, said))
+}

@@ -1,0 +1,63 @@
+package assembly
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+)
+
+// keyGuard returns guards for the files that hold keys: no mode, rule or approval lets a call read or change one. They
+// see what the floor finds in a call. Programs that the floor cannot look into are kept away by the sandbox, if there
+// is one.
+func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
+	files := keyFiles(s)
+	if len(files) == 0 {
+		return nil, nil
+	}
+	plain := *floor
+	plain.Rules, plain.Guards = nil, nil
+	reader, err := permit.New(s.Project, &plain)
+	if err != nil {
+		return nil, err
+	}
+	check := func(ctx context.Context, tool string, input json.RawMessage) error {
+		findings := reader.Explain(ctx, tool, input).Findings
+		for i := range findings {
+			f := &findings[i]
+			if f.Kind != permit.KindRead && f.Kind != permit.KindWrite {
+				continue
+			}
+			path := filepath.FromSlash(f.Subject)
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(s.Project, path)
+			}
+			direct, err := filepath.EvalSymlinks(path)
+			if slices.Contains(files, path) || err == nil && slices.Contains(files, direct) {
+				return fmt.Errorf("%s holds a key of a provider of models, which only belay may use", f.Subject)
+			}
+		}
+		return nil
+	}
+	return []permit.Guard{{ID: "belay.keys", Check: check}}, nil
+}
+
+// keyFiles returns the files that hold keys of providers, as the settings name them and with links resolved.
+func keyFiles(s *config.Loaded) []string {
+	var files []string
+	for _, name := range s.ProviderNames() {
+		p, err := s.Provider(name)
+		if err != nil || p.KeyFile == "" {
+			continue // there is none of that name, or it has no file
+		}
+		files = append(files, filepath.Clean(p.KeyFile))
+		if direct, err := filepath.EvalSymlinks(p.KeyFile); err == nil {
+			files = append(files, direct)
+		}
+	}
+	return files
+}

@@ -1,0 +1,80 @@
+package assembly
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/sandbox"
+)
+
+const hiddenKey = "sk-hidden-0123456789"
+
+// keyRoom is a room where providers keep keys in files: one where the user's settings
+// are, by a link, and one in the project.
+func keyRoom(t *testing.T) (r *room, files []string) {
+	t.Helper()
+	r = newRoom(t, "providers:\n  work: {url: 'http://127.0.0.1:9/v1', key_file: key}\n  second: {url: 'http://127.0.0.1:9/v1', key_file: ../../project/key}\n", map[string]string{
+		"peek.sh": "#!/bin/sh\ncat \"$@\"\necho changed > \"$1\"\ncat key\ntrue\n",
+		"key":     hiddenKey,
+		"plain":   "plain",
+	}).sandboxed(sandbox.Hiding)
+	user := filepath.Dir(r.floor.settings.UserFile)
+	if err := os.WriteFile(filepath.Join(user, "real"), []byte(hiddenKey), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(user, "key")); err != nil {
+		t.Fatal(err)
+	}
+	return r, []string{filepath.Join(user, "key"), filepath.Join(user, "real"), filepath.Join(r.floor.settings.Project, "key")}
+}
+
+// unchanged fails a test if a key is not what it was.
+func unchanged(t *testing.T, files []string) {
+	t.Helper()
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err != nil || string(text) != hiddenKey {
+			t.Errorf("%s: %q, %v", file, text, err)
+		}
+	}
+}
+
+// A program of the project that nobody has read cannot read the files that hold keys of
+// providers, wherever they are, nor change them.
+//
+// SPEC P-12
+func TestKeyFilesAreHiddenFromCommands(t *testing.T) {
+	t.Parallel()
+	r, files := keyRoom(t)
+	list := strings.Join(files, "\n")
+	if err := os.WriteFile(filepath.Join(r.floor.settings.Project, "list"), []byte(list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, result := r.run(`xargs ./peek.sh < list; cat plain`)
+	if strings.Contains(result.Text, "0123456789") || !strings.Contains(result.Text, "plain") {
+		t.Errorf("%s: %s", result.Class, result.Text)
+	}
+	unchanged(t, files)
+}
+
+// Nor can the commands of hooks.
+//
+// SPEC P-12
+func TestKeyFilesAreHiddenFromHooks(t *testing.T) {
+	t.Parallel()
+	r, files := keyRoom(t)
+	e := &declare.Execution{Argv: append([]string{filepath.Join(r.floor.settings.Project, "peek.sh")}, append(files, "plain")...)}
+	if err := New(nil).confineHook(t.Context(), r.floor.settings)(t.Context(), nil, e); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), e.Argv[0], e.Argv[1:]...)
+	command.Dir = r.floor.settings.Project
+	output, err := command.CombinedOutput()
+	if err != nil || strings.Contains(string(output), "0123456789") || !strings.Contains(string(output), "plain") {
+		t.Errorf("%v: %s", err, output)
+	}
+	unchanged(t, files)
+}

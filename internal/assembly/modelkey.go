@@ -1,0 +1,108 @@
+package assembly
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// KeyOf returns the key of a provider, and the variable or the file that it is from. Variables come before the file.
+// The key may be empty.
+func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err error) {
+	for _, variable := range p.KeyEnv {
+		if key = strings.TrimSpace(settings.Environment(variable)); key != "" {
+			where = variable
+			break
+		}
+	}
+	if key == "" && p.KeyFile != "" {
+		where = p.KeyFile
+		data, err := os.ReadFile(p.KeyFile)
+		if err != nil {
+			return "", "", mistake("%s: %w", settings.From("providers."+p.Name+".key_file"), err)
+		}
+		key = string(bytes.TrimSpace(data))
+		if problem := notAKey(key); problem != "" {
+			return "", "", mistake("%s: %s %s", settings.From("providers."+p.Name+".key_file"), p.KeyFile, problem)
+		}
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", "", mistake("the key of %s, from %s, is not one: there is white space in it", p.Name, where)
+	}
+	return key, where, nil
+}
+
+// assignment matches a line that sets a variable, as in files for shells and containers. It does not match the end of a
+// key in base64.
+var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
+
+// notAKey says why the content of a key file is not a key, without repeating it.
+func notAKey(text string) string {
+	switch set := assignment.FindStringSubmatch(text); {
+	case text == "":
+		return "is empty"
+	case set != nil:
+		return fmt.Sprintf("sets a variable, %s=…, but a key file must contain only the key: remove what is before it, or load the file into the environment and set key_env: %s", set[1], set[1])
+	case strings.HasPrefix(text, `"`), strings.HasPrefix(text, "'"):
+		return "has quotation marks around the key: remove them"
+	default:
+		return ""
+	}
+}
+
+// MaskKey returns enough of a key to recognise it.
+func MaskKey(key string) string {
+	if len(key) < 16 {
+		return "…"
+	}
+	return fmt.Sprintf("%s…%s", key[:3], key[len(key)-4:])
+}
+
+// shortestKey is the minimum length of a key that is looked for in other variables.
+const shortestKey = 8
+
+// confiner confines a command before it runs.
+type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
+
+// holdsKey returns a function that reports whether a variable holds the key of a provider, whatever its name is.
+func holdsKey(settings *config.Loaded) func(variable string) bool {
+	names, keys := settings.KeyVariables(), providerKeys(settings)
+	return func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		return slices.Contains(names, name) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
+	}
+}
+
+// providerKeys returns the keys of all providers.
+func providerKeys(settings *config.Loaded) []string {
+	var keys []string
+	for _, name := range settings.ProviderNames() {
+		p, err := settings.Provider(name)
+		if err != nil {
+			continue // there is none of that name
+		}
+		if key, _, err := KeyOf(settings, p); err == nil && key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// withoutKeys removes the keys of all providers from the environment of a command, before it is confined. The toolbox
+// recognises secrets only by the names of their variables.
+func withoutKeys(settings *config.Loaded, confine confiner) confiner {
+	holds := holdsKey(settings)
+	return func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {
+		run.Env = slices.DeleteFunc(slices.Clone(run.Env), holds)
+		return confine(ctx, call, run)
+	}
+}

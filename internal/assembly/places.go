@@ -1,0 +1,231 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/sandbox"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/space"
+	"github.com/belay-run/belay/subagent"
+)
+
+// Places are the directories with hooks, skills and agents: those of the machine, the user and the project, and the
+// loaded spaces. They have been read, and nothing in them runs yet.
+type Places struct {
+	Host *space.Host
+	All  []*space.Space
+	Err  error // what is wrong with them
+}
+
+// OpenPlaces reads the places.
+func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
+	p := &Places{Host: a.NewHost(ctx, s)}
+	for _, dir := range []string{s.SystemDir, s.UserDir} {
+		if dir != "" {
+			p.load(dir, hook.OriginOperator)
+		}
+	}
+	if dir := ProjectPlace(s); staysInside(s.Project, dir) {
+		p.load(dir, hook.OriginProject)
+	} else {
+		p.Err = fmt.Errorf("%s: it is a link out of the project, so its hooks are not loaded: put them into the project", dir)
+	}
+	registered, err := registeredHere(s)
+	if err != nil {
+		p.Err = errors.Join(p.Err, err)
+	}
+	for _, r := range registered {
+		if r.Gone() {
+			p.Err = errors.Join(p.Err, fmt.Errorf("space %s: %s no longer exists, and it may have had a gate: put it back, or run `belay space unload %s`", r.name(), r.Dir, r.name()))
+			continue
+		}
+		p.load(r.Dir, hook.OriginSpace)
+	}
+	return p
+}
+
+// ProjectPlace returns the directory of the project's hooks.
+func ProjectPlace(s *config.Loaded) string { return filepath.Join(s.Project, ".belay") }
+
+// load reads a directory. A directory that does not exist is skipped, unless it is a space.
+func (p *Places) load(dir string, kind hook.OriginKind) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && kind != hook.OriginSpace {
+		return
+	}
+	loaded, err := space.Load(dir, kind)
+	p.All, p.Err = append(p.All, loaded), errors.Join(p.Err, err)
+	if kind == hook.OriginSpace {
+		p.Err = errors.Join(p.Err, UnfitAgents(loaded))
+	}
+}
+
+// UnfitAgents returns the problems of agents of a space that cannot be used here.
+func UnfitAgents(s *space.Space) error {
+	var problems []error
+	for _, d := range s.Agents {
+		if why := unusable(d); why != "" {
+			problems = append(problems, fmt.Errorf("%s: %s", d.Path, why))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Of returns the place that a file is in, or nil.
+func (p *Places) Of(file string) *space.Space {
+	for _, s := range p.All {
+		if actual, err := filepath.EvalSymlinks(file); err == nil {
+			if rel, err := filepath.Rel(s.Dir, actual); err == nil && filepath.IsLocal(rel) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// NewHost returns what decides which hooks of the places may run.
+func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
+	opts := &space.Options{
+		NoCommands: !s.Hooks.AllowCommands,
+		Declare: declare.Options{
+			Project: s.Project, Environ: a.hookEnvironment(s), Secrets: providerKeys(s), Allowlist: s.Hooks.WebhookAllowlist, Logger: a.hookLogger(s),
+			Confine: a.confineHook(ctx, s), Transport: transportOf(s),
+		},
+	}
+	if s.UserDir != "" {
+		opts.Trust = OpenTrust(s)
+	}
+	for _, id := range s.Hooks.Disable {
+		if all, isSwitch := HookSwitch(id); isSwitch {
+			opts.Disable = opts.Disable || all
+		} else {
+			opts.DisableIDs = append(opts.DisableIDs, id)
+		}
+	}
+	return space.NewHost(opts)
+}
+
+// HookSwitch reports whether a word of hooks.disable is a switch for all hooks, and not an id, and what it switches.
+func HookSwitch(word string) (all, isSwitch bool) {
+	switch strings.ToLower(word) {
+	case "all", "1", "true", "yes":
+		return true, true
+	case "0", "false", "no", "none":
+		return false, true
+	default:
+		return false, false
+	}
+}
+
+// hookEnvironment returns the variables that hooks may get: all but those with keys of providers.
+func (a *Assembler) hookEnvironment(s *config.Loaded) []string {
+	return slices.DeleteFunc(slices.Clone(a.environ()), holdsKey(s))
+}
+
+// OpenTrust opens the records of what the user has trusted.
+func OpenTrust(s *config.Loaded) *space.Trust {
+	return space.OpenTrust(filepath.Join(s.UserDir, "trust"))
+}
+
+// confineHook returns a function that runs the commands of projects and spaces in the sandbox. They may write to the
+// project and to temporary files, and use the network if that was granted. Commands of the operator are not confined.
+func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
+	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
+		box := a.sandbox(ctx, s)
+		if box == nil {
+			if s.Sandbox.Mode == config.SandboxRequire {
+				return fmt.Errorf("%s requires a sandbox for commands, and this machine has none", s.From("sandbox.mode"))
+			}
+			return nil
+		}
+		argv, err := box.Command(sandbox.Policy{
+			Write:   Existing([]string{s.Project, os.TempDir()}),
+			Protect: slices.Concat(steering(s.Project, new(permit.Explanation)), []string{filepath.Join(s.Project, ".git")}, ownFiles(s)),
+			Hide:    keyFiles(s),
+			Network: slices.Contains(space.Confined(run), space.GrantNetwork),
+			Bounds:  boundsOf(s),
+		}, e.Argv)
+		if err != nil {
+			return fmt.Errorf("it cannot be confined: %w", err)
+		}
+		e.Argv = argv
+		return nil
+	}
+}
+
+// installPlaces installs the contents of the places into an agent, until stop is called. Until then it loads files that
+// change, and reports the outcome.
+func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.Agent, skills *skill.Catalog, subagents *subagent.Extension, declared *declaredAgents) (stop func() error, err error) {
+	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var leases []*space.Lease
+	var watching sync.WaitGroup
+	stop = func() error {
+		cancel()
+		watching.Wait()
+		var problems []error
+		for _, l := range slices.Backward(leases) {
+			problems = append(problems, l.Unload(context.WithoutCancel(ctx)))
+		}
+		return errors.Join(problems...)
+	}
+	known := unloaded(skills)
+	for _, place := range p.All {
+		into := &space.Target{Hooks: agent.Hooks(), Skills: skills}
+		if !ofOperator(place) { // whose are there already
+			into.Servers = declared.servers
+		}
+		if place.Origin.Kind == hook.OriginSpace { // those of the user and the project are known already
+			into.Subagents = subagents
+			into.Build = func(_ context.Context, task *subagent.Task, d *subagent.Declaration, own belay.Extension) (*belay.Agent, error) {
+				return declared.build(d, task.Store, own)
+			}
+		}
+		lease, err := p.Host.Install(ctx, place, into)
+		if err != nil {
+			return nil, errors.Join(mistake("%w", err), stop())
+		}
+		leases = append(leases, lease)
+		a.ReportNotes(lease.Notes())
+		a.ReportSkillProblems(declared.settings, place.SkillProblems())
+		changes := &reloads{from: a, settings: declared.settings, lease: lease, notes: lease.Notes()}
+		watching.Go(func() { lease.Watch(watch, changes.told) })
+	}
+	watching.Go(func() { a.watchSkills(watch, declared.settings, skills, known) })
+	return stop, nil
+}
+
+// ReportNotes reports which hooks and servers do not run.
+func (a *Assembler) ReportNotes(notes []space.Note) {
+	for _, n := range notes {
+		a.remark(noteLine(n))
+	}
+}
+
+// noteLine says that a hook or a server does not run, and why.
+func noteLine(n space.Note) string {
+	what := "does not run"
+	switch {
+	case n.Closed:
+		what = "is closed"
+	case n.Limited:
+		what = "is limited"
+	}
+	kind := "hook"
+	if n.Phase == "" {
+		kind = "mcp server"
+	}
+	return visible.All(fmt.Sprintf("%s %s %s: %s", kind, n.ID, what, n.Reason))
+}

@@ -1,0 +1,120 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/space"
+)
+
+// reloads reports what happens to a place whose files change while an agent runs.
+type reloads struct {
+	from     *Assembler
+	settings *config.Loaded
+	lease    *space.Lease
+	notes    []space.Note // that were shown
+	failed   bool         // the files on the disk cannot be loaded
+}
+
+// told is called after each attempt to load changed files. It reports the outcome, and logs it.
+func (r *reloads) told(err error) {
+	log := r.from.hookLogger(r.settings)
+	if err != nil {
+		r.failed = true
+		log.Warn("hooks changed and cannot be loaded", "error", err)
+		r.from.warned(r.unloadable(err))
+		return
+	}
+	if r.failed {
+		r.failed = false
+		r.from.relieved(fmt.Sprintf("the files of %s can be loaded again and are in force", placeOf(r.lease.Space())))
+	}
+	notes := r.lease.Notes()
+	for _, n := range notes {
+		log.Warn("a hook does not run", "hook", n.ID, "closed", n.Closed, "reason", n.Reason)
+		if !slices.Contains(r.notes, n) {
+			r.from.warned(noteLine(n))
+		}
+	}
+	r.notes = notes
+}
+
+// unloadable describes the mistakes in changed files, and what is in force until they are corrected.
+func (r *reloads) unloadable(err error) string {
+	problems := space.Problems(err)
+	if len(problems) == 0 {
+		return visible.OneLine(err.Error())
+	}
+	lines := []string{fmt.Sprintf("changed files of %s cannot be loaded: what was loaded before stays in force until you correct them", placeOf(r.lease.Space()))}
+	for _, p := range problems {
+		shown := *p
+		shown.Path = ShownPath(r.settings, p.Path)
+		lines = append(lines, visible.OneLine(shown.Error()))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// placeOf returns words for a place.
+func placeOf(s *space.Space) string {
+	switch s.Origin.Kind {
+	case hook.OriginProject:
+		return "the project"
+	case hook.OriginSpace:
+		return s.Label()
+	default:
+		return s.Dir
+	}
+}
+
+// watchSkills reports skill files that can no longer be loaded, and those that can be loaded again, until ctx is done.
+// The agent itself loads changed files before its turns. The problems in known were reported before.
+func (a *Assembler) watchSkills(ctx context.Context, s *config.Loaded, catalog *skill.Catalog, known []skill.Problem) {
+	often := time.NewTicker(time.Second)
+	defer often.Stop()
+	for {
+		known = a.tellSkills(s, known, unloaded(catalog))
+		select {
+		case <-often.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// unloaded returns the problems of files that could not be loaded.
+func unloaded(catalog *skill.Catalog) []skill.Problem {
+	return slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool { return p.Kind != skill.NotLoaded })
+}
+
+// tellSkills reports how the problems of skills differ from the known ones, and returns them.
+func (a *Assembler) tellSkills(s *config.Loaded, known, now []skill.Problem) []skill.Problem {
+	in := func(list []skill.Problem, p skill.Problem) bool {
+		return slices.ContainsFunc(list, func(o skill.Problem) bool { return o.Error() == p.Error() })
+	}
+	at := func(list []skill.Problem, path string) bool {
+		return slices.ContainsFunc(list, func(o skill.Problem) bool { return o.Path == path })
+	}
+	for _, p := range now {
+		if !in(known, p) {
+			shown := p
+			shown.Path = ShownPath(s, p.Path)
+			a.warned("a skill cannot be loaded and is left out until you correct it: " + visible.OneLine(shown.Error()))
+		}
+	}
+	for _, p := range known {
+		if _, err := os.Stat(p.Path); !at(now, p.Path) && !errors.Is(err, fs.ErrNotExist) {
+			a.relieved(ShownPath(s, p.Path) + ": the skill can be loaded again and is in force")
+		}
+	}
+	return now
+}

@@ -1,0 +1,128 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/mcptool"
+	"github.com/belay-run/belay/space"
+)
+
+// ReadMCP reads the MCP files of the program. Those of the machine, the user, the project and the spaces are part of
+// the places.
+func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
+	var problems []error
+	named := make(map[string]bool)
+	for _, file := range a.MCP {
+		if whole, err := filepath.Abs(file); err == nil {
+			if named[whole] {
+				continue // it was given twice
+			}
+			named[whole] = true
+		}
+		read, err := mcptool.Load(file)
+		problems = append(problems, err)
+		if read != nil {
+			servers, warnings = append(servers, read.Servers...), append(warnings, read.Warnings...)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, warnings, mistake("%w", err)
+	}
+	return servers, warnings, nil
+}
+
+// MCPServers returns the servers of the wanted places that may run, and those of the program. The notes say which
+// servers may not run.
+func (a *Assembler) MCPServers(p *Places, wanted func(*space.Space) bool) ([]mcptool.Server, []space.Note, error) {
+	var all []mcptool.Server
+	var notes []space.Note
+	for _, place := range p.All {
+		if !wanted(place) {
+			continue
+		}
+		servers, why, err := p.Host.Servers(place)
+		if err != nil {
+			return nil, nil, mistake("%w", err)
+		}
+		all, notes = append(all, servers...), append(notes, why...)
+	}
+	named, _, err := a.ReadMCP()
+	return append(all, named...), notes, err
+}
+
+// OpenMCP starts MCP servers.
+func (a *Assembler) OpenMCP(ctx context.Context, s *config.Loaded, servers []mcptool.Server, wait time.Duration) (*mcptool.Extension, error) {
+	e, err := mcptool.New(ctx, servers, &mcptool.Options{Dir: s.Project, Environ: a.environ(), Logger: a.logger(), Wait: wait, Transport: transportOf(s)})
+	if err != nil {
+		return nil, mistake("%w", err)
+	}
+	return e, nil
+}
+
+// useMCP starts the MCP servers of the operator. Those of the project and of spaces are installed with the rest of
+// their places.
+func (a *Assembler) useMCP(ctx context.Context, w *Assembled) error {
+	servers, _, err := a.MCPServers(w.Places, ofOperator)
+	if err != nil {
+		return err
+	}
+	if w.Servers, err = a.OpenMCP(ctx, w.Settings, servers, 0); err != nil {
+		return err
+	}
+	w.OnClose(func() error { return w.Servers.Close(context.WithoutCancel(ctx)) })
+	return nil
+}
+
+// ofOperator reports whether a place belongs to the machine or the user.
+func ofOperator(s *space.Space) bool { return s.Origin.Kind == hook.OriginOperator }
+
+// tellServers reports which servers are not ready, and which of their tools are left out.
+func (a *Assembler) tellServers(e *mcptool.Extension) {
+	for _, status := range e.Servers() {
+		for _, line := range Shortcomings(&status) {
+			a.caution(line)
+		}
+	}
+}
+
+// required fails if a required server is not ready.
+func required(e *mcptool.Extension) error {
+	if err := e.Missing(); err != nil {
+		return &Error{Err: err, Hint: "see: belay mcp check; `required` is set in the file that declares it"}
+	}
+	return nil
+}
+
+// Shortcomings describes what an agent does not get from a server.
+func Shortcomings(s *mcptool.Status) []string {
+	var lines []string
+	if line := NotReady(s); line != "" {
+		lines = append(lines, line)
+	}
+	for _, left := range s.Left {
+		lines = append(lines, fmt.Sprintf("mcp server %s: left out: %s", visible.OneLine(s.Server.Name), visible.OneLine(left.Error())))
+	}
+	for _, pattern := range s.Unmatched {
+		lines = append(lines, fmt.Sprintf("mcp server %s: tools: none of its tools matches %q", visible.OneLine(s.Server.Name), pattern))
+	}
+	return lines
+}
+
+// NotReady describes a server that has no tools yet. It is empty if the server is ready or disabled.
+func NotReady(s *mcptool.Status) string {
+	switch {
+	case s.State == mcptool.StateReady, s.State == mcptool.StateDisabled:
+		return ""
+	case s.Err != nil:
+		return fmt.Sprintf("mcp server %s is not available: %s", visible.OneLine(s.Server.Name), visible.OneLine(s.Err.Error()))
+	default:
+		return fmt.Sprintf("mcp server %s is still starting: its tools are added when it is ready", visible.OneLine(s.Server.Name))
+	}
+}

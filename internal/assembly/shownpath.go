@@ -1,0 +1,39 @@
+package assembly
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/belay-run/belay/internal/config"
+)
+
+// ShownPath returns a path as the reader of a listing would type it.
+func ShownPath(s *config.Loaded, file string) string {
+	for _, dir := range []string{s.Project, RealDir(s.Project)} {
+		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if rel, err := filepath.Rel(home, file); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join("~", rel)
+		}
+	}
+	return file
+}
+
+// RealDir returns a directory with links resolved.
+func RealDir(dir string) string {
+	if actual, err := filepath.EvalSymlinks(dir); err == nil {
+		return actual
+	}
+	return dir
+}
+
+// RelativePath returns a path as seen from the project.
+func RelativePath(s *config.Loaded, path string) string {
+	if rel, err := filepath.Rel(s.Project, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}

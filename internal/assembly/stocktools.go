@@ -1,0 +1,92 @@
+package assembly
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// openTools makes the stock tools that the settings name, for the project's directory. They may read long results in
+// the directory spill. The floor confines commands.
+func openTools(settings *config.Loaded, floor *Floor, spill string) (tools []belay.Tool, closeTools func() error, err error) {
+	var roots []*os.Root
+	closeTools = func() error {
+		var problems []error
+		for _, root := range roots {
+			problems = append(problems, root.Close())
+		}
+		return errors.Join(problems...)
+	}
+	for _, dir := range append([]string{settings.Project, spill}, Existing(settings.Permit.Roots)...) {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("open the directories of the tools: %w", err), closeTools())
+		}
+		roots = append(roots, root)
+	}
+	all := toolbox.All(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Shell: shellProgram(), Confine: withoutKeys(settings, floor.confine)}})
+	if settings.Tools == nil {
+		return all, closeTools, nil
+	}
+	var names []string
+	for _, tool := range all {
+		name := tool.Declaration().Name
+		names = append(names, name)
+		if slices.Contains(settings.Tools, name) {
+			tools = append(tools, tool)
+		}
+	}
+	if err := UnknownTools(settings, names); err != nil {
+		return nil, nil, errors.Join(err, closeTools())
+	}
+	return tools, closeTools, nil
+}
+
+// shellProgram returns the shell for commands: bash if there is one, else sh. The floor gets the same name, because
+// some text means one thing to bash and another to sh.
+func shellProgram() string {
+	if _, err := exec.LookPath("bash"); err == nil {
+		return "bash"
+	}
+	return "sh"
+}
+
+// UnknownTools returns an error for each tool of the settings that does not exist.
+func UnknownTools(settings *config.Loaded, names []string) error {
+	names = append(slices.Clone(names), toolbox.AskUserTool) // which an extension brings
+	var problems []error
+	for _, wanted := range settings.Tools {
+		if !slices.Contains(names, wanted) {
+			problems = append(problems, mistake("%s: tools: %s", settings.From("tools"), unknownTool(wanted, names)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// DeclaredTools returns the declarations of the stock tools.
+func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
+	root, err := os.OpenRoot(settings.Project)
+	if err != nil {
+		return nil, fmt.Errorf("look for the tools: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing is done with the tools
+	var all []belay.ToolDeclaration
+	for _, tool := range toolbox.All(root, nil) {
+		all = append(all, tool.Declaration())
+	}
+	return all, nil
+}
+
+// questions returns the extension that lets the model ask the user, unless the settings leave its tool out.
+func questions(s *config.Loaded) []belay.Extension {
+	if s.Tools != nil && !slices.Contains(s.Tools, toolbox.AskUserTool) {
+		return nil
+	}
+	return []belay.Extension{toolbox.AskUser()}
+}

@@ -1,0 +1,141 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+// OpenStore opens the store: a file, which is created if there is none, or a database. It reports what it recovered
+// from a process that ended without closing the store.
+func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Store, error) { //nolint:ireturn // which one it is, the settings say
+	if config.IsDSN(settings.Store) {
+		return a.OpenDatabase(ctx, settings, nil)
+	}
+	if err := CheckStore(settings); err != nil {
+		return nil, err
+	}
+	if err := StoreDir(settings); err != nil {
+		return nil, unwritable(settings, err)
+	}
+	store, err := sqlite.Open(ctx, settings.Store, &sqlite.Options{Logger: a.logger()})
+	if err != nil {
+		return nil, unwritable(settings, err)
+	}
+	if line := recovered(store.Recovery()); line != "" {
+		a.caution(line)
+	}
+	return store, nil
+}
+
+// unwritable adds advice to an error about a file that cannot be written: keep sessions elsewhere, and read a copy of
+// the existing ones.
+func unwritable(settings *config.Loaded, err error) error {
+	if !errors.Is(err, sqlite.ErrReadOnly) && !ReadOnlyPlace(err) {
+		return err
+	}
+	hint := "keep sessions elsewhere: --store FILE, in a directory that you may write to"
+	if _, missing := os.Stat(settings.Store); missing == nil {
+		hint = "reading it needs to write beside it: copy " + settings.Store + " (with its -wal, if there is one) to a directory that you may write to, and name the copy with --store FILE"
+	}
+	return &Error{Err: err, Hint: hint, Mistake: IsMistake(err)}
+}
+
+// ReadOnlyPlace reports whether an error says that a file or a directory cannot be written.
+func ReadOnlyPlace(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// Names of stores that are not files: a URL with another scheme, and connection settings in the words of libpq. The
+// paths are absolute here, and double slashes are single.
+var (
+	schemed = regexp.MustCompile(`(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]`)
+	worded  = regexp.MustCompile(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
+)
+
+// CheckStore refuses names that look like a database and not like a file. The error does not repeat the name, because
+// it may contain a password.
+func CheckStore(settings *config.Loaded) error {
+	if _, err := os.Stat(settings.Store); err == nil || config.IsDSN(settings.Store) {
+		return nil
+	}
+	const how = "name a file, or a database by its URL: postgres://user@host:5432/database"
+	if found := schemed.FindStringSubmatch(settings.Store); found != nil {
+		return mistake("%s: there is no store of kind %s: %s", settings.From("store"), found[1], how)
+	}
+	if worded.MatchString(settings.Store) {
+		return mistake("%s: these are connection settings of a database, not a file: %s", settings.From("store"), how)
+	}
+	return nil
+}
+
+// StoreDir creates the project's own directory for the store. Any other directory must exist, because a wrong path is
+// more likely than a new one.
+func StoreDir(settings *config.Loaded) error {
+	if dir := filepath.Dir(settings.Store); dir == filepath.Join(settings.Project, ".belay") {
+		return MakeHome(dir)
+	}
+	return MissingStoreDir(settings)
+}
+
+// MissingStoreDir returns an error if the directory of the store must exist and does not.
+func MissingStoreDir(settings *config.Loaded) error {
+	dir := filepath.Dir(settings.Store)
+	if config.IsDSN(settings.Store) || dir == filepath.Join(settings.Project, ".belay") {
+		return nil
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return mistake("%s: there is no directory %s for the store: make it first", settings.From("store"), dir)
+	}
+	return nil // what is wrong with it shows when the store is opened
+}
+
+// keptOut is the .gitignore of the project's directory. It keeps conversations out of version control, and lets in what
+// a team shares.
+const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
+
+// MakeHome creates the directory of a store. If it has no .gitignore, it gets one that keeps conversations out of
+// version control.
+func MakeHome(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a place for the store: %w", err)
+	}
+	ignore, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil //nolint:nilerr // it is there, or what is wrong with the directory shows when the store is opened
+	}
+	_, err = ignore.WriteString(keptOut)
+	if err = errors.Join(err, ignore.Close()); err != nil {
+		return fmt.Errorf("make a place for the store: %w", err)
+	}
+	return nil
+}
+
+// recovered says in one line what was recovered, or nothing.
+func recovered(r sqlite.Recovery) string {
+	var parts []string
+	if len(r.Sessions) > 0 {
+		parts = append(parts, visible.Counted(len(r.Sessions), "session")+" released")
+	}
+	if len(r.Runs) > 0 {
+		parts = append(parts, visible.Counted(len(r.Runs), "record")+" marked interrupted")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	line := "recovered from a process that ended unexpectedly: " + strings.Join(parts, ", ")
+	if len(r.Open) > 0 {
+		line += "; a turn was under way in " + strings.Join(r.Open, ", ") + ": belay resume " + r.Open[0]
+	}
+	return line
+}

@@ -100,6 +100,9 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	a.deeper(f.Subject, func() {
 		if judged != nil {
 			judged(c)
+			if c.found[c.finding].code {
+				c.mayReach()
+			}
 			c.leftOver()
 		} else {
 			c.touchAll(c.args)

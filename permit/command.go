@@ -410,7 +410,9 @@ func (c *invoked) known(args []arg) {
 // option, as Go programs do.
 //
 // A word that is not known, an option that is not in the list, and a pattern whose
-// files could be taken for an option that is dangerous are said.
+// files could be taken for an option that is dangerous are said. If the list knows all other
+// options, a value that is joined to one of them and leads out of the project is judged as a
+// path that the command may change.
 func (c *invoked) options(args []arg, list string) *options {
 	o := parseOptions(args, list)
 	mine := args
@@ -432,6 +434,8 @@ func (c *invoked) options(args []arg, list string) *options {
 		case kind == "!":
 			c.unknown("cannot determine what it does with " + dashed(g.name))
 		case g.value == (arg{}): // optional, and not there
+		case g.kind == "":
+			c.mayTouch(c.leadsOut(g.name, g.value))
 		case kind == "<":
 			c.read(g.value)
 		case kind == ">":

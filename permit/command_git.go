@@ -207,13 +207,22 @@ func (g *git) bringsFiles() bool {
 // as they have values or do something.
 const diffOptions = "* output=> G= S= L= O=< l= n= skip= max-count= since= until= after= before= author= committer= grep= format= date= diff-filter= " +
 	"inter-hunk-context= U= src-prefix= dst-prefix= line-prefix= ws-error-highlight= diff-algorithm= anchored= exclude= glob= encoding= decorate-refs= " +
-	"decorate-refs-exclude= word-diff-regex= contents=< ignore-revs-file=< no-index rotate-to= skip-to= find-object="
+	"decorate-refs-exclude= word-diff-regex= no-index rotate-to= skip-to= find-object="
+
+// blameOptions are those of git blame. Some letters are not what they are with git log.
+const blameOptions = "* S=< L= contents=< ignore-revs-file=< ignore-rev= since= until= after= before= date= abbrev= encoding= reverse M=? C=? diff-algorithm= color-by-age color-lines"
+
+// listOptions are those of git ls-files.
+const listOptions = "* x= exclude= X=< exclude-from=< exclude-per-directory= with-tree= format= abbrev=? o others i ignored"
 
 // gitReading are the commands that change nothing.
 func gitReading(add func(string, func(*git))) {
-	add("status log diff show shortlog whatchanged blame annotate rev-parse rev-list ls-files ls-tree describe name-rev merge-base cherry diff-tree diff-index diff-files "+
-		"for-each-ref show-ref check-ignore check-attr check-mailmap check-ref-format var count-objects show-branch cat-file verify-commit verify-tag verify-pack version "+
-		"range-diff stripspace patch-id get-tar-commit-id merge-tree column fmt-merge-msg show-index last-modified rev-list refs", gitRead)
+	add("blame annotate", gitReader(blameOptions))
+	add("ls-files", gitReader(listOptions))
+	add("check-mailmap", gitReader("* mailmap-file=< mailmap-blob= stdin"))
+	add("status log diff show shortlog whatchanged rev-parse rev-list ls-tree describe name-rev merge-base cherry diff-tree diff-index diff-files "+
+		"for-each-ref show-ref check-ignore check-attr check-ref-format var count-objects show-branch cat-file verify-commit verify-tag verify-pack version "+
+		"range-diff stripspace patch-id get-tar-commit-id merge-tree column fmt-merge-msg show-index last-modified rev-list refs", gitReader(diffOptions))
 	add("grep", gitGrep)
 	add("help", func(g *git) {
 		if o := g.options(g.args, "* w web i info"); o.has("w", "web") {
@@ -253,9 +262,11 @@ func gitHashObject(g *git) {
 	}
 }
 
-// gitRead is a command that shows something.
-func gitRead(g *git) {
-	o := g.options(g.args, diffOptions)
+// gitReader judges commands of git that show something.
+func gitReader(list string) func(*git) { return func(g *git) { gitRead(g, list) } }
+
+func gitRead(g *git, list string) {
+	o := g.options(g.args, list)
 	for _, a := range o.rest {
 		if isOutward(a) || o.has("no-index") {
 			g.read(a)

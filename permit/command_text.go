@@ -14,7 +14,8 @@ func plainCommands(t table) {
 		"basename dirname realpath readlink which whereis seq yes factor expr numfmt tr sleep usleep tput clear reset stty cal ncal "+
 		"printenv envsubst gettext ngettext sync pathchk getopt", harmless)
 	t.add("df free vmstat iostat mpstat lscpu lsblk lspci lsusb lsmod lshw sw_vers lsb_release", harmless)
-	t.add("ps pgrep pidof pstree top htop lsof netstat last", harmless)
+	t.add("pgrep pidof pstree top htop lsof netstat last", harmless)
+	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
 		if o := c.options(c.args, "* K! kill! D=> diag=> F=< filter=< f= A= N="); o.has("K", "kill") {
 			c.zone(ZoneMachine, "closes connections of others")

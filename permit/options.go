@@ -165,6 +165,10 @@ func (p *parser) letters(a arg) {
 		kind, ok := kindOf(p.list, letter)
 		if !ok {
 			p.odd("-" + letter)
+			if joined := a.text[i+1:]; startsOutward(joined) { // -x/etc/passwd
+				p.put(letter, "", arg{text: joined, known: true, pattern: a.pattern})
+				return
+			}
 		}
 		if !strings.HasPrefix(kind, "=") {
 			p.put(letter, kind, arg{})

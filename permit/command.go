@@ -33,6 +33,14 @@ type arg struct {
 	// follows says that links below the directory are followed: by the command itself, or
 	// because a search hands over their names.
 	follows bool
+	// counts says that the word is not known, but is a number, or the hash of a commit. Behind a
+	// dash it is an option with such a value.
+	counts bool
+	// firm says of such a word that it is there even if the value is empty.
+	firm bool
+	// joined says that names of files are part of the word, with something that makes other names
+	// of them.
+	joined bool
 	// taken is there for a word that names of files take the place of. It is set once
 	// the word was judged as a path.
 	taken *bool
@@ -289,7 +297,7 @@ func (c *invoked) childWith(a arg, params []arg, plain bool) {
 	}
 	alone := func(funcs map[string]*syntax.Stmt) {
 		c.apart(func() {
-			c.vars, c.patterns, c.frozen, c.arrays, c.params, c.fileParam, c.funcs = nil, nil, nil, nil, given, file, funcs
+			c.vars, c.patterns, c.tokens, c.frozen, c.arrays, c.params, c.fileParam, c.funcs = nil, nil, nil, nil, nil, given, file, funcs
 			c.text(a)
 		})
 	}
@@ -391,6 +399,15 @@ func (c *invoked) known(args []arg) {
 	}
 }
 
+// knownOrCounts is known for words that may be numbers.
+func (c *invoked) knownOrCounts(args []arg) {
+	for _, a := range args {
+		if !a.known && !a.counts {
+			c.known([]arg{a})
+		}
+	}
+}
+
 // options takes words apart as getopt_long does, and says what follows from them
 // alone. list has the options, separated by blanks: "r recursive o= output=" has -r,
 // --recursive, -o VALUE, --output VALUE and --output=VALUE. One letter is short (and
@@ -419,7 +436,10 @@ func (c *invoked) options(args []arg, list string) *options {
 	if strings.HasPrefix(list, "+") { // what follows is another's, but for the word that ends them
 		mine = args[:len(args)-max(len(o.rest)-1, 0)]
 	}
-	c.known(mine)
+	c.knownOrCounts(mine)
+	if c.name != "git" && c.name != "make" { // git takes a number, or a hash, for a commit
+		c.known(o.rest[:len(o.rest)-(len(args)-len(mine))])
+	}
 	if o.strange != "" {
 		c.unknown("it is not known what " + shown(o.strange) + " does")
 	}

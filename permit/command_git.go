@@ -84,8 +84,10 @@ func (c *invoked) gitElsewhere() {
 			c.unknown("the settings of a repository outside the project may run programs")
 			continue
 		}
-		if rel != "." && c.wroteBelow(rel) || c.floor.otherRepository(at) {
+		if rel != "." && c.wroteBelow(rel) || at != c.ownRepository && c.floor.otherRepository(at) {
 			c.zone(ZoneBuild, "the settings of another repository may run programs")
+		} else {
+			c.ownRepository = at
 		}
 	}
 }
@@ -160,8 +162,43 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	}
 	g := &git{invoked: c, verb: verb, args: words[1:]}
 	judge(g)
+	if c.piped && g.opensEditor() {
+		c.unknown("git starts an editor, and what the editor reads from the pipe can be commands: give the text with -m, or use --no-edit")
+	}
 	if g.bringsFiles() {
 		g.bringsLinksTo("git "+verb, g.makesTree())
+	}
+}
+
+// opensEditor reports whether the command may start an editor.
+func (g *git) opensEditor() bool {
+	o := parseOptions(g.args, "* m= message= F= file= C= c= reuse-message= reedit-message= t= template= S=? u=? s= X= x= exec= onto= strategy= strategy-option= fixup= squash= author= date= cleanup= trailer=")
+	if !oneOf(g.verb, "add stage commit merge revert cherry-pick am rebase pull tag notes branch config replace checkout restore reset stash") {
+		return false
+	}
+	if o.may("p", "patch", "i", "interactive") && g.verb != "rebase" { // of the answers, e starts it
+		return !g.stdin.known || strings.Contains(g.stdin.text, "e")
+	}
+	if o.may("e", "edit", "edit-todo", "edit-description") || g.verb == "commit" && o.has("c", "reedit-message") {
+		return true
+	}
+	silent := o.has("m", "message", "F", "file", "C", "reuse-message", "no-edit", "abort", "quit", "n", "no-commit", "h")
+	switch g.verb {
+	case "commit":
+		fixes := o.values("fixup")
+		return !silent && (len(fixes) == 0 || strings.Contains(fixes[0].text, ":"))
+	case "merge", "revert", "pull":
+		return !silent && !o.may("ff-only", "squash", "rebase")
+	case "cherry-pick", "am":
+		return o.has("continue", "i", "interactive") && !silent
+	case "rebase":
+		return o.may("i", "interactive", "continue", "edit-todo", "skip")
+	case "tag":
+		return !silent && o.may("a", "annotate", "s", "sign", "u", "local-user")
+	case "notes":
+		return !silent && oneOf(word(o.rest, 0), "edit add append")
+	default:
+		return g.verb == "config" && word(o.rest, 0) == "edit"
 	}
 }
 

@@ -23,8 +23,10 @@ func (c *invoked) leadsOut(option string, value arg) arg {
 	if !value.known || strings.Contains(text, "://") || slices.ContainsFunc(notPaths, func(end string) bool { return strings.HasSuffix(strings.ToLower(option), end) }) {
 		return arg{}
 	}
-	if at := strings.LastIndexAny(text, ":,="); at >= 0 && !startsOutward(text) {
-		text = text[at+1:]
+	for i := 1; i < len(text) && !startsOutward(text); i++ {
+		if strings.IndexByte(":,=", text[i-1]) >= 0 && startsOutward(text[i:]) {
+			text = text[i:]
+		}
 	}
 	switch {
 	case strings.HasPrefix(text, "~"):
@@ -52,6 +54,8 @@ func (c *invoked) mayReach() {
 		}
 		name, value, joined := strings.Cut(a.text, "=")
 		switch {
+		case c.name == "go" && (oneOf(strings.TrimLeft(name, "-"), goPatterns) || i > 0 && oneOf(strings.TrimLeft(word(c.args, i-1), "-"), goPatterns)):
+			continue
 		case strings.HasPrefix(a.text, "-") && joined:
 			a = c.leadsOut(name, literal(value))
 		case strings.HasPrefix(a.text, "-"):
@@ -70,6 +74,9 @@ func (c *invoked) mayReach() {
 		c.mayTouch(a)
 	}
 }
+
+// goPatterns are options of go test whose values are patterns of the names of tests.
+const goPatterns = "run bench skip list fuzz"
 
 // judgedPath reports whether a path needs no more judging: the command was judged for it, or it
 // comes with the system and a sandbox keeps it from being changed.

@@ -399,15 +399,6 @@ func (c *invoked) known(args []arg) {
 	}
 }
 
-// knownOrCounts is known for words that may be numbers.
-func (c *invoked) knownOrCounts(args []arg) {
-	for _, a := range args {
-		if !a.known && !a.counts {
-			c.known([]arg{a})
-		}
-	}
-}
-
 // options takes words apart as getopt_long does, and says what follows from them
 // alone. list has the options, separated by blanks: "r recursive o= output=" has -r,
 // --recursive, -o VALUE, --output VALUE and --output=VALUE. One letter is short (and

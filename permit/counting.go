@@ -103,3 +103,12 @@ func (a *analysis) writesHash(s *syntax.Stmt) bool {
 		return false
 	}
 }
+
+// knownOrCounts is known for words that may be numbers.
+func (c *invoked) knownOrCounts(args []arg) {
+	for _, a := range args {
+		if !a.known && !a.counts {
+			c.known([]arg{a})
+		}
+	}
+}

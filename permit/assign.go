@@ -168,6 +168,12 @@ func (a *analysis) assign(as *syntax.Assign) {
 		counts = counts && a.holdsNumber(name)
 	}
 	a.hazard(name, v)
+	token := as.Value != nil && !as.Append && !a.blind && !a.frozen.has(name) && !isOwn(name) && len(as.Value.Parts) == 1 && a.isToken(as.Value.Parts[0])
+	defer func() {
+		if token {
+			a.tokens = a.tokens.with(name, true)
+		}
+	}()
 	if counts && !v.known && !a.frozen.has(name) {
 		a.count(name)
 		return

@@ -100,6 +100,9 @@ func (a *analysis) call(argv []arg, stdin arg, piped bool) {
 	a.deeper(f.Subject, func() {
 		if judged != nil {
 			judged(c)
+			if c.found[c.finding].code {
+				c.mayReach()
+			}
 			c.leftOver()
 		} else {
 			c.touchAll(c.args)
@@ -169,7 +172,12 @@ var shellsOwn = wordSet("local declare typeset readonly let eval . source trap g
 
 // joined is a command as it is shown.
 func joined(argv []arg) string {
+	size := len(argv)
+	for _, w := range argv {
+		size += len(w.text) + 2
+	}
 	var b strings.Builder
+	b.Grow(min(size, 1024))
 	for i, w := range argv {
 		if i > 0 {
 			b.WriteByte(' ')

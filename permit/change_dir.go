@@ -20,6 +20,11 @@ func changeDirectory(c *invoked) {
 		return
 	}
 	to := o.rest[0]
+	if dirs := c.matchedDirectories(to); dirs != nil {
+		c.read(to)
+		c.dirs = dirs
+		return
+	}
 	if !to.known || to.pattern || to.pipe || to.text == "-" || c.lost != "" {
 		if to.text != "-" || !to.known {
 			c.zone(ZoneMachine, "cannot determine which directory this leads to")
@@ -36,6 +41,24 @@ func changeDirectory(c *invoked) {
 		}
 	}
 	c.dirs = directories(dirs)
+}
+
+// matchedDirectories are those that a pattern stands for, and the one that the shell is in: for d
+// in */; do cd "$d". It is nil if there are none, or too many.
+func (c *invoked) matchedDirectories(to arg) []string {
+	if !to.known || !to.pattern || to.below || c.lost != "" || c.namesFiles() || c.moved != "" {
+		return nil
+	}
+	dirs := slices.Clone(c.dirs)
+	for _, s := range c.spots(to, reads) {
+		if info, err := os.Stat(filepath.FromSlash(s.path)); err == nil && info.IsDir() {
+			dirs = append(dirs, filepath.FromSlash(s.path))
+		}
+	}
+	if len(dirs) == len(c.dirs) {
+		return nil
+	}
+	return directories(dirs)
 }
 
 // destinations are the directories that a cd may lead to, by the names that the shell
@@ -57,7 +80,7 @@ func (c *invoked) destinations(to arg, physical bool) []string {
 	}
 	for _, dir := range from {
 		named := filepath.Clean(filepath.Join(dir, filepath.FromSlash(to.text)))
-		if s := c.floor.locate(named); !slices.Contains(dirs, named) {
+		if s := c.locate(named); !slices.Contains(dirs, named) {
 			dirs = append(dirs, named)
 			if f := c.floor.judgePath(&s, reads, false); f.Zone > ZoneWorkspace {
 				c.add(f)

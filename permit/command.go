@@ -33,6 +33,14 @@ type arg struct {
 	// follows says that links below the directory are followed: by the command itself, or
 	// because a search hands over their names.
 	follows bool
+	// counts says that the word is not known, but is a number, or the hash of a commit. Behind a
+	// dash it is an option with such a value.
+	counts bool
+	// firm says of such a word that it is there even if the value is empty.
+	firm bool
+	// joined says that names of files are part of the word, with something that makes other names
+	// of them.
+	joined bool
 	// taken is there for a word that names of files take the place of. It is set once
 	// the word was judged as a path.
 	taken *bool
@@ -289,7 +297,7 @@ func (c *invoked) childWith(a arg, params []arg, plain bool) {
 	}
 	alone := func(funcs map[string]*syntax.Stmt) {
 		c.apart(func() {
-			c.vars, c.patterns, c.frozen, c.arrays, c.params, c.fileParam, c.funcs = nil, nil, nil, nil, given, file, funcs
+			c.vars, c.patterns, c.tokens, c.frozen, c.arrays, c.params, c.fileParam, c.funcs = nil, nil, nil, nil, nil, given, file, funcs
 			c.text(a)
 		})
 	}
@@ -410,14 +418,19 @@ func (c *invoked) known(args []arg) {
 // option, as Go programs do.
 //
 // A word that is not known, an option that is not in the list, and a pattern whose
-// files could be taken for an option that is dangerous are said.
+// files could be taken for an option that is dangerous are said. If the list knows all other
+// options, a value that is joined to one of them and leads out of the project is judged as a
+// path that the command may change.
 func (c *invoked) options(args []arg, list string) *options {
 	o := parseOptions(args, list)
 	mine := args
 	if strings.HasPrefix(list, "+") { // what follows is another's, but for the word that ends them
 		mine = args[:len(args)-max(len(o.rest)-1, 0)]
 	}
-	c.known(mine)
+	c.knownOrCounts(mine)
+	if c.name != "git" && c.name != "make" { // git takes a number, or a hash, for a commit
+		c.known(o.rest[:len(o.rest)-(len(args)-len(mine))])
+	}
 	if o.strange != "" {
 		c.unknown("it is not known what " + shown(o.strange) + " does")
 	}
@@ -432,6 +445,8 @@ func (c *invoked) options(args []arg, list string) *options {
 		case kind == "!":
 			c.unknown("cannot determine what it does with " + dashed(g.name))
 		case g.value == (arg{}): // optional, and not there
+		case g.kind == "":
+			c.mayTouch(c.leadsOut(g.name, g.value))
 		case kind == "<":
 			c.read(g.value)
 		case kind == ">":

@@ -69,6 +69,9 @@ func (c *invoked) awkProgram(p arg) {
 	}
 	r := awkReader{text: p.text}
 	r.program()
+	for _, f := range r.reads {
+		c.read(literal(f))
+	}
 	for _, f := range r.writes {
 		c.write(literal(f))
 	}
@@ -89,6 +92,7 @@ type awkReader struct {
 	prints bool   // inside a print, where > writes
 	depth  int    // of parentheses
 	unsure bool   // whether a slash divides is unknown
+	reads  []string
 	writes []string
 	runs   []string
 	why    string // it is dangerous
@@ -216,13 +220,86 @@ func (r *awkReader) word() {
 	}
 }
 
-// getline reads the next record, which is harmless, or a file.
+// getline reads the next record, which is harmless, or a file: getline target < "file".
+// What follows the word must be understood, since a file may follow it.
 func (r *awkReader) getline() {
-	rest := strings.TrimLeft(r.text[r.at:], " \tabcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$[]")
-	if strings.HasPrefix(rest, "<") || strings.Contains(r.text, "|") {
-		r.fail("the program reads files, or runs commands")
-	}
 	r.last = "x"
+	inner := awkReader{text: r.text, at: r.at}
+	if !inner.target() {
+		r.fail("cannot determine which file the program reads with getline: write getline x < \"file\"")
+		return
+	}
+	rest := inner.text[inner.at:]
+	switch {
+	case strings.HasPrefix(rest, "<") && !strings.HasPrefix(rest, "<="):
+		inner.at++
+		inner.blanks()
+		if inner.at < len(inner.text) && inner.text[inner.at] == '"' {
+			if file, plain := inner.str(); plain && inner.endsWith(");}>\n#") {
+				r.reads = append(r.reads, file)
+				return
+			}
+		}
+		r.fail("cannot determine which file the program reads with getline: write getline x < \"file\"")
+	case !inner.endsWith(");}>\n#&|,]?:=!"):
+		r.fail("cannot determine which file the program reads with getline: write getline x < \"file\"")
+	}
+}
+
+// target takes what a getline reads into: nothing, a variable, a part of an array or a
+// field. It reports whether it understands that.
+func (r *awkReader) target() bool {
+	r.blanks()
+	field := r.at < len(r.text) && r.text[r.at] == '$'
+	if field {
+		r.at++
+	}
+	from := r.at
+	for r.at < len(r.text) && isName("x"+r.text[r.at:r.at+1]) {
+		r.at++
+	}
+	named := r.at > from
+	if !named && field && !r.bracketed('(', ')') {
+		return false
+	}
+	for named && r.at < len(r.text) && r.text[r.at] == '[' {
+		if !r.bracketed('[', ']') {
+			return false
+		}
+	}
+	r.blanks()
+	return true
+}
+
+// bracketed takes what is between a pair of brackets. It reports false if there is none, or
+// if something inside could hide the end.
+func (r *awkReader) bracketed(open, end byte) bool {
+	depth := 0
+	for ; r.at < len(r.text); r.at++ {
+		switch c := r.text[r.at]; {
+		case c == '"':
+			if _, plain := r.str(); !plain {
+				return false
+			}
+			r.at--
+		case c == open:
+			depth++
+		case c == end:
+			if depth--; depth == 0 {
+				r.at++
+				return true
+			}
+		case depth == 0, strings.IndexByte("/\\\n#<>|{};", c) >= 0:
+			return false
+		}
+	}
+	return false
+}
+
+func (r *awkReader) blanks() {
+	for r.at < len(r.text) && (r.text[r.at] == ' ' || r.text[r.at] == '\t') {
+		r.at++
+	}
 }
 
 // command notes the text of a command that is given as such: system("text").
@@ -260,7 +337,7 @@ func (r *awkReader) operator(c byte) {
 		return
 	case c == '@':
 		r.fail("the program loads or calls others")
-	case c == '\n' && oneOf(r.last, ", && ||"): // the statement goes on
+	case c == '\n' && oneOf(r.last, ", && || ? :"): // the statement goes on
 	case c == ';' || c == '}' || c == '\n' || c == '{':
 		r.prints = false
 	case c == '(':
@@ -291,7 +368,10 @@ func (r *awkReader) redirect() {
 }
 
 // ends reports whether nothing is joined to the string at hand.
-func (r *awkReader) ends() bool {
+func (r *awkReader) ends() bool { return r.endsWith(";}\n#") }
+
+// endsWith reports whether the text is at its end, or one of some characters follows.
+func (r *awkReader) endsWith(chars string) bool {
 	rest := strings.TrimLeft(r.text[r.at:], " \t")
-	return rest == "" || strings.IndexByte(";}\n#", rest[0]) >= 0
+	return rest == "" || strings.IndexByte(chars, rest[0]) >= 0
 }

@@ -18,7 +18,7 @@ func TestGoCommands(t *testing.T) {
 		{`go vet -vettool=./bin/tool ./...`, 2, ""},
 		{`go test -exec="$x" ./...`, 5, ""},
 		{`go build -ldflags '-X main.version=1' .`, 2, ""},
-		{`go build -ldflags '-extld=/tmp/x' .`, 5, ""},
+		{`go build -ldflags '-extld=/tmp/x' .`, 5, "shell.outside"},
 		{`go run . a b; go run ./cmd/x; go run main.go; go tool cover -func=c.out`, 2, ""},
 		{`go run example.com/x@latest`, 5, ""},
 		{`go run OUT/x.go`, 5, "shell.outside"},

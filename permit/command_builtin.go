@@ -11,6 +11,7 @@ func builtinCommands(t table) {
 	t.add("read", func(c *invoked) {
 		o := c.options(c.args, "* a= d= n= N= p= t= u= i= k=? q")
 		c.sets(append(o.rest, o.values("a")...))
+		c.readName(o)
 		c.fills(o.values("a"))
 		c.forget(literal("REPLY"))
 	})
@@ -37,6 +38,11 @@ func builtinCommands(t table) {
 		c.forget(arg{})
 	})
 	t.add("wait", func(c *invoked) {
+		for _, a := range c.args { // processes by number
+			if a.counts {
+				return
+			}
+		}
 		if o := c.options(c.args, "* p= n f"); o.has("p") {
 			c.sets(o.values("p"))
 		}
@@ -110,11 +116,27 @@ func setCommand(c *invoked) {
 	}
 }
 
+// readName says that the variable of a read holds the name of a file that a search in the project
+// has found: git ls-files | while read -r f.
+func (c *invoked) readName(o *options) {
+	if !c.piped || len(o.rest) != 1 || !o.rest[0].isText() || !isName(o.rest[0].text) || !o.has("r") || len(o.given) != 1 || c.names.hidden || !c.readsNames(false) {
+		return
+	}
+	pattern := c.names.pattern
+	if pattern == "" || strings.ContainsAny(pattern, "/\\[") {
+		if _, steers := c.surprises(c.names.starts); steers {
+			return
+		}
+		pattern = "*"
+	}
+	c.set(o.rest[0].text, arg{text: "./" + pattern, known: true, pattern: true, below: true, follows: true})
+}
+
 // Options of the shell that change nothing about what the words of a line mean.
 const (
 	plainSetLetters = "euxvCETmbhn"
 	plainSetNames   = "errexit nounset xtrace verbose noclobber errtrace functrace monitor notify hashall noexec pipefail vi emacs ignoreeof nolog interactive-comments"
-	plainShopts     = "globstar nullglob failglob nocasematch inherit_errexit xpg_echo checkwinsize checkhash checkjobs cmdhist lithist histappend huponexit execfail globskipdots " +
+	plainShopts     = "globstar extglob nullglob failglob nocasematch inherit_errexit xpg_echo checkwinsize checkhash checkjobs cmdhist lithist histappend huponexit execfail globskipdots " +
 		"globasciiranges assoc_expand_once patsub_replacement gnu_errfmt mailwarn no_empty_cmd_completion progcomp promptvars hostcomplete"
 )
 
@@ -144,6 +166,7 @@ func shoptCommand(c *invoked) {
 		switches = switches || !a.known || strings.HasPrefix(a.text, "-") && strings.ContainsAny(a.text, "suo")
 	}
 	for _, a := range c.args {
+		c.deepGlobs = c.deepGlobs || switches && a.text == "globstar"
 		if !switches || a.known && (oneOf(a.text, plainShopts) || oneOf(a.text, plainSetNames) || strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "_")) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -111,13 +112,24 @@ func (c *invoked) merges(from, to arg, all bool) {
 	if !from.known || from.pipe || !all && !strings.HasSuffix(from.text, "/.") && from.text != "." && path.Base(from.text) != ".." {
 		return
 	}
-	for _, s := range c.spots(from, reads) {
-		for _, name := range []string{".belay", ".claude", "belay.yaml", "belay.yml", ".git"} {
-			if _, err := os.Lstat(filepath.FromSlash(s.path + "/" + name)); err == nil {
-				c.write(under(to, literal(name)))
-			}
+	for _, name := range copiedNames {
+		if c.exists(under(from, literal(name))) || c.wroteInto(from, name) {
+			c.write(under(to, literal(name)))
 		}
 	}
+}
+
+// copiedNames are files that steer Belay, git or another program from the top of a directory.
+var copiedNames = slices.Concat([]string{".belay", ".claude", "belay.yaml", "belay.yml", ".git"}, slices.Sorted(maps.Keys(laterFiles)), laterSorted)
+
+// wroteInto reports whether something in front in the line wrote a file of some name in a
+// directory.
+func (c *invoked) wroteInto(dir arg, name string) bool {
+	return slices.ContainsFunc(c.spots(under(dir, literal(name)), reads), func(s spot) bool {
+		return slices.ContainsFunc(c.found, func(f Finding) bool {
+			return f.Kind == KindWrite && (f.Subject == s.name() || strings.HasPrefix(f.Subject, s.name()+"/"))
+		})
+	})
 }
 
 func moveCommand(c *invoked) {
@@ -150,6 +162,11 @@ func linkCommand(c *invoked) {
 	misleads := symbolic && slices.ContainsFunc(c.few(from), func(a arg) bool { return !c.isFile(a, holder) })
 	c.writeAll(to)
 	c.becomes(from, to)
+	for _, t := range c.few(to) {
+		if symbolic && misleads { // what is put behind the link later is not seen
+			c.fillsHolder(t)
+		}
+	}
 	for _, a := range c.few(from) {
 		if symbolic && !o.has("r", "relative") && a.known && !path.IsAbs(a.text) && !a.pattern {
 			a = under(holder, a) // what a link says is relative to it
@@ -232,13 +249,29 @@ func installCommand(c *invoked) {
 	c.backups(o, c.targets(o.rest, o))
 }
 
+// rsyncOptions are all that rsync has. It takes none that is shortened.
+const rsyncOptions = "e= rsh= rsync-path=$ exclude= include= f= filter= F exclude-from=< include-from=< files-from=< 0 from0 log-file=> backup-dir=> password-file=< T=> temp-dir=> partial-dir=> " +
+	"compare-dest=< copy-dest=< link-dest=< M=! remote-option=! config=! daemon! write-batch=> only-write-batch=> read-batch=! copy-as=! write-devices! port= bwlimit= timeout= contimeout= chmod= chown= " +
+	"max-size= min-size= max-delete= max-alloc= out-format= log-format= log-file-format= B= block-size= address= sockopts= info= debug= stderr= iconv= protocol= suffix= compress-level= zl= " +
+	"compress-threads= modify-window= @= skip-compress= outbuf= checksum-choice= cc= checksum-seed= compress-choice= zc= stop-after= time-limit= stop-at= usermap= groupmap= early-input=< v verbose q quiet " +
+	"c checksum a archive r recursive R relative b backup u update inplace append append-verify d dirs old-dirs old-d mkpath l links L copy-links copy-unsafe-links safe-links munge-links k copy-dirlinks " +
+	"K keep-dirlinks H hard-links p perms E executability A acls X xattrs o owner g group devices copy-devices specials D t times U atimes open-noatime N crtimes O omit-dir-times J omit-link-times super " +
+	"fake-super S sparse preallocate n dry-run W whole-file x one-file-system existing ignore-non-existing ignore-existing remove-source-files remove-sent-files del delete delete-before delete-during " +
+	"delete-delay delete-after delete-excluded ignore-missing-args delete-missing-args ignore-errors force partial P delay-updates m prune-empty-dirs numeric-ids I ignore-times size-only y fuzzy z compress " +
+	"old-compress new-compress C cvs-exclude old-args s secluded-args protect-args trust-sender blocking-io stats 8 8-bit-output h human-readable progress i itemize-changes list-only fsync 4 ipv4 6 ipv6 V " +
+	"version help msgs2stderr inc-recursive no-motd no-implied-dirs no-perms no-p no-owner no-o no-group no-g no-times no-t no-links no-l no-recursive no-r no-relative no-R no-dirs no-d no-whole-file no-W " +
+	"no-inc-recursive no-i-r no-compress no-z no-human-readable no-h no-verbose no-v no-devices no-specials no-D no-xattrs no-X no-acls no-A no-super no-partial no-progress no-blocking-io no-delay-updates " +
+	"no-checksum no-c no-hard-links no-H no-omit-dir-times no-O no-itemize-changes no-i no-bwlimit no-timeout no-fuzzy no-prune-empty-dirs no-msgs2stderr no-force no-backup no-update no-sparse no-inplace"
+
 // rsyncCommand is rsync. A word with a colon in front of any slash is on another
 // machine.
 func rsyncCommand(c *invoked) {
-	o := c.options(c.args, "* e= rsh= rsync-path=$ exclude= include= f= filter= exclude-from=< include-from=< files-from=< log-file=> backup-dir=> password-file=< "+
-		"T=> temp-dir=> partial-dir=> compare-dest=< copy-dest=< link-dest=< M=! remote-option=! config=! daemon! write-batch=> only-write-batch=> read-batch=! "+
-		"port= bwlimit= timeout= contimeout= chmod= chown= max-size= min-size= max-delete= out-format= log-file-format= B= block-size= address= sockopts= info= debug= "+
-		"iconv= protocol= suffix= compress-level= modify-window= skip-compress= outbuf= checksum-choice= compress-choice= stop-after= stop-at= usermap= groupmap= early-input=<")
+	o := c.options(c.args, rsyncOptions)
+	for _, rule := range o.values("f", "filter") { // some take more rules from a file
+		if fields := strings.Fields(rule.text); len(fields) > 1 && !strings.ContainsAny(fields[0], "+-PHSR!") {
+			c.read(arg{text: fields[len(fields)-1], known: rule.known})
+		}
+	}
 	for _, shell := range o.values("e", "rsh") {
 		if !plainRemoteShell(shell) {
 			c.unknown("it runs a program to connect")
@@ -269,8 +302,13 @@ func rsyncCommand(c *invoked) {
 		c.zone(ZoneWorkspace, "")
 		to := o.rest[len(o.rest)-1]
 		for _, a := range o.rest[:len(o.rest)-1] {
-			if !isRemote(a) && !isRemote(to) {
+			switch {
+			case isRemote(to):
+			case isRemote(a):
+				c.fillsHolder(to)
+			default:
 				c.merges(a, to, strings.HasSuffix(a.text, "/"))
+				c.becomes([]arg{a}, []arg{to, under(to, literal(path.Base(a.text)))})
 			}
 		}
 		c.transfer(o.rest[:len(o.rest)-1], o.rest[len(o.rest)-1:])

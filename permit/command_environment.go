@@ -116,11 +116,11 @@ func isPlainPager(command string) bool {
 	}
 }
 
-// isPlainEditor reports whether an editor leaves the text as it is, or is one that a
-// person would use.
+// isPlainEditor reports whether an editor leaves the text as it is. Others take commands from a
+// pipe, and with them read, write and run what they like: ed, ex, vi.
 func isPlainEditor(command string) bool {
 	switch command {
-	case "", ":", "true", "cat", "vi", "vim", "nvim", "nano", "emacs", "ed", "code --wait", "/bin/true", "/usr/bin/true":
+	case "", ":", "true", "cat", "code --wait", "/bin/true", "/usr/bin/true":
 		return true
 	default:
 		return false

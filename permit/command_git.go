@@ -84,8 +84,10 @@ func (c *invoked) gitElsewhere() {
 			c.unknown("the settings of a repository outside the project may run programs")
 			continue
 		}
-		if rel != "." && c.wroteBelow(rel) || c.floor.otherRepository(at) {
+		if rel != "." && c.wroteBelow(rel) || at != c.ownRepository && c.floor.otherRepository(at) {
 			c.zone(ZoneBuild, "the settings of another repository may run programs")
+		} else {
+			c.ownRepository = at
 		}
 	}
 }
@@ -160,8 +162,43 @@ func (c *invoked) gitVerb(words []arg, verbs map[string]func(*git)) {
 	}
 	g := &git{invoked: c, verb: verb, args: words[1:]}
 	judge(g)
+	if c.piped && g.opensEditor() {
+		c.unknown("git starts an editor, and what the editor reads from the pipe can be commands: give the text with -m, or use --no-edit")
+	}
 	if g.bringsFiles() {
 		g.bringsLinksTo("git "+verb, g.makesTree())
+	}
+}
+
+// opensEditor reports whether the command may start an editor.
+func (g *git) opensEditor() bool {
+	o := parseOptions(g.args, "* m= message= F= file= C= c= reuse-message= reedit-message= t= template= S=? u=? s= X= x= exec= onto= strategy= strategy-option= fixup= squash= author= date= cleanup= trailer=")
+	if !oneOf(g.verb, "add stage commit merge revert cherry-pick am rebase pull tag notes branch config replace checkout restore reset stash") {
+		return false
+	}
+	if o.may("p", "patch", "i", "interactive") && g.verb != "rebase" { // of the answers, e starts it
+		return !g.stdin.known || strings.Contains(g.stdin.text, "e")
+	}
+	if o.may("e", "edit", "edit-todo", "edit-description") || g.verb == "commit" && o.has("c", "reedit-message") {
+		return true
+	}
+	silent := o.has("m", "message", "F", "file", "C", "reuse-message", "no-edit", "abort", "quit", "n", "no-commit", "h")
+	switch g.verb {
+	case "commit":
+		fixes := o.values("fixup")
+		return !silent && (len(fixes) == 0 || strings.Contains(fixes[0].text, ":"))
+	case "merge", "revert", "pull":
+		return !silent && !o.may("ff-only", "squash", "rebase")
+	case "cherry-pick", "am":
+		return o.has("continue", "i", "interactive") && !silent
+	case "rebase":
+		return o.may("i", "interactive", "continue", "edit-todo", "skip")
+	case "tag":
+		return !silent && o.may("a", "annotate", "s", "sign", "u", "local-user")
+	case "notes":
+		return !silent && oneOf(word(o.rest, 0), "edit add append")
+	default:
+		return g.verb == "config" && word(o.rest, 0) == "edit"
 	}
 }
 
@@ -207,13 +244,22 @@ func (g *git) bringsFiles() bool {
 // as they have values or do something.
 const diffOptions = "* output=> G= S= L= O=< l= n= skip= max-count= since= until= after= before= author= committer= grep= format= date= diff-filter= " +
 	"inter-hunk-context= U= src-prefix= dst-prefix= line-prefix= ws-error-highlight= diff-algorithm= anchored= exclude= glob= encoding= decorate-refs= " +
-	"decorate-refs-exclude= word-diff-regex= contents=< ignore-revs-file=< no-index rotate-to= skip-to= find-object="
+	"decorate-refs-exclude= word-diff-regex= no-index rotate-to= skip-to= find-object="
+
+// blameOptions are those of git blame. Some letters are not what they are with git log.
+const blameOptions = "* S=< L= contents=< ignore-revs-file=< ignore-rev= since= until= after= before= date= abbrev= encoding= reverse M=? C=? diff-algorithm= color-by-age color-lines"
+
+// listOptions are those of git ls-files.
+const listOptions = "* x= exclude= X=< exclude-from=< exclude-per-directory= with-tree= format= abbrev=? o others i ignored"
 
 // gitReading are the commands that change nothing.
 func gitReading(add func(string, func(*git))) {
-	add("status log diff show shortlog whatchanged blame annotate rev-parse rev-list ls-files ls-tree describe name-rev merge-base cherry diff-tree diff-index diff-files "+
-		"for-each-ref show-ref check-ignore check-attr check-mailmap check-ref-format var count-objects show-branch cat-file verify-commit verify-tag verify-pack version "+
-		"range-diff stripspace patch-id get-tar-commit-id merge-tree column fmt-merge-msg show-index last-modified rev-list refs", gitRead)
+	add("blame annotate", gitReader(blameOptions))
+	add("ls-files", gitReader(listOptions))
+	add("check-mailmap", gitReader("* mailmap-file=< mailmap-blob= stdin"))
+	add("status log diff show shortlog whatchanged rev-parse rev-list ls-tree describe name-rev merge-base cherry diff-tree diff-index diff-files "+
+		"for-each-ref show-ref check-ignore check-attr check-ref-format var count-objects show-branch cat-file verify-commit verify-tag verify-pack version "+
+		"range-diff stripspace patch-id get-tar-commit-id merge-tree column fmt-merge-msg show-index last-modified rev-list refs", gitReader(diffOptions))
 	add("grep", gitGrep)
 	add("help", func(g *git) {
 		if o := g.options(g.args, "* w web i info"); o.has("w", "web") {
@@ -253,9 +299,11 @@ func gitHashObject(g *git) {
 	}
 }
 
-// gitRead is a command that shows something.
-func gitRead(g *git) {
-	o := g.options(g.args, diffOptions)
+// gitReader judges commands of git that show something.
+func gitReader(list string) func(*git) { return func(g *git) { gitRead(g, list) } }
+
+func gitRead(g *git, list string) {
+	o := g.options(g.args, list)
 	for _, a := range o.rest {
 		if isOutward(a) || o.has("no-index") {
 			g.read(a)

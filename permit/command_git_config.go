@@ -2,6 +2,7 @@ package permit
 
 import (
 	"path"
+	"path/filepath"
 	"strings"
 )
 
@@ -58,7 +59,8 @@ func gitConfig(g *git) {
 
 // plainSettings are settings that are harmless whatever they are set to. Those that end
 // with a dot stand for all below.
-const plainSettings = "user. author. committer. color. advice. column. status. versionsort. pack. index. feature. blame. apply.whitespace " +
+const plainSettings = "color. advice. column. status. versionsort. pack. index. feature. apply.whitespace user.name user.email user.useconfigonly author.name author.email committer.name " +
+	"committer.email blame.coloring blame.date blame.showroot blame.showemail blame.blankboundary blame.markignoredlines blame.markunblamablelines " +
 	"core.quotepath core.autocrlf core.safecrlf core.eol core.abbrev core.longpaths core.filemode core.ignorecase core.precomposeunicode core.commentchar core.bigfilethreshold " +
 	"core.compression core.preloadindex core.untrackedcache core.logallrefupdates core.whitespace core.bare core.checkstat core.trustctime core.sparsecheckout " +
 	"commit.gpgsign commit.verbose commit.cleanup commit.status tag.gpgsign tag.sort branch.sort branch.autosetupmerge branch.autosetuprebase init.defaultbranch " +
@@ -70,7 +72,11 @@ const plainSettings = "user. author. committer. color. advice. column. status. v
 	"stash.showpatch stash.showstat grep.linenumber grep.patterntype grep.column grep.fullname format.pretty format.signoff format.numbered format.attach rerere.enabled rerere.autoupdate " +
 	"checkout.defaultremote checkout.guess checkout.workers submodule.fetchjobs submodule.recurse maintenance.auto safe.barerepository"
 
-// gitSetting judges a setting that is made for one command: name=value.
+// fileSettings are settings that name a file which git reads.
+const fileSettings = "blame.ignorerevsfile core.excludesfile diff.orderfile mailmap.file commit.template format.signaturefile user.signingkey"
+
+// gitSetting judges a setting that is made for one command: name=value. One that is not known
+// may have git run a program, or read or write a file.
 func (c *invoked) gitSetting(setting arg) {
 	if !setting.known {
 		c.unknown("cannot determine which setting is made")
@@ -83,12 +89,16 @@ func (c *invoked) gitSetting(setting arg) {
 			return
 		}
 	}
+	if oneOf(name, fileSettings) {
+		c.read(c.homely(value))
+		return
+	}
 	if section, _, _ := strings.Cut(name, "."); section == "pager" || path.Ext(name) == ".pager" || path.Ext(name) == ".editor" {
 		if isPlainPager(value) || isPlainEditor(value) {
 			return
 		}
 	}
-	c.unknown("the setting " + shown(name) + " may have git run programs")
+	c.unknown("the setting " + shown(name) + " may have git run a program, or read or write a file")
 	if name == "core.hookspath" {
 		c.protect(selfGit, "git would run hooks from elsewhere")
 	}
@@ -97,4 +107,10 @@ func (c *invoked) gitSetting(setting arg) {
 	} else if strings.Contains(value, " ") {
 		c.child(literal(value))
 	}
+}
+
+// homely is a path where ~ stands for the home directory, as git takes it.
+func (c *invoked) homely(path string) arg {
+	native, known := c.floor.expanded(path)
+	return arg{text: filepath.ToSlash(native), known: known}
 }

@@ -85,6 +85,7 @@ func gitClone(g *git) {
 	switch {
 	case len(o.rest) > 1:
 		g.write(o.rest[1])
+		g.fillsHolder(o.rest[1])
 	case len(o.rest) == 1 && o.rest[0].known:
 		g.write(cloneName(o.rest[0]))
 	}
@@ -153,6 +154,9 @@ func gitSubmodule(g *git) {
 		if verb == "add" && len(s.rest) > 0 {
 			g.remote(s.rest[0], ZoneNetwork)
 			g.writeAll(s.from(1))
+			for _, to := range s.from(1) {
+				g.fillsHolder(to)
+			}
 			if len(s.rest) == 1 {
 				g.write(cloneName(s.rest[0]))
 			}
@@ -175,6 +179,9 @@ func gitSubmodule(g *git) {
 
 func gitSubtree(g *git) {
 	o := g.options(g.args, "* P=> prefix=> m= message= b= branch= annotate= onto= d")
+	for _, prefix := range o.values("P", "prefix") {
+		g.fillsHolder(prefix)
+	}
 	switch word(o.rest, 0) {
 	case "add", "pull":
 		g.zone(ZoneNetwork, "fetches from the network")

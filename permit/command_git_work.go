@@ -28,8 +28,13 @@ func gitWorking(add func(string, func(*git))) {
 		}
 	})
 	add("read-tree", func(g *git) {
-		if o := g.changes("* prefix= index-output=> exclude-per-directory="); o.may("u", "reset") {
+		o := g.changes("* prefix= index-output=> exclude-per-directory=")
+		if o.may("u", "reset") {
 			g.protect(destroyReset, "overwrites files of the working tree")
+		}
+		for _, prefix := range o.values("prefix") {
+			g.write(prefix)
+			g.fillsHolder(prefix)
 		}
 	})
 	add("checkout-index", func(g *git) {
@@ -38,6 +43,7 @@ func gitWorking(add func(string, func(*git))) {
 			if !strings.HasSuffix(prefix.text, "/") {
 				g.unknown("cannot determine which files it writes")
 			}
+			g.fillsHolder(prefix)
 		}
 		g.writeAll(o.rest)
 		if o.has("f", "force") {
@@ -89,7 +95,9 @@ func gitMove(g *git) {
 	for _, a := range o.rest[:len(o.rest)-1] {
 		g.remove(a)
 	}
-	g.writeAll(g.targets(o.rest, o))
+	to := g.targets(o.rest, o)
+	g.writeAll(to)
+	g.becomes(o.rest[:len(o.rest)-1], to)
 	g.bringsCopies(o.rest[:len(o.rest)-1])
 }
 
@@ -296,6 +304,7 @@ func gitWorktree(g *git) {
 		g.zone(ZoneWorkspace, "")
 		if len(o.rest) > 1 {
 			g.write(o.rest[1])
+			g.fillsHolder(o.rest[1])
 		}
 		if o.has("B") {
 			g.protect(destroyGit, "moves a branch that may exist")
@@ -308,6 +317,9 @@ func gitWorktree(g *git) {
 	case "move":
 		g.zone(ZoneWorkspace, "")
 		g.writeAll(o.from(2))
+		for _, to := range o.from(2) {
+			g.fillsHolder(to)
+		}
 	default:
 		g.zone(ZoneWorkspace, "")
 	}

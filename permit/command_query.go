@@ -16,58 +16,117 @@ func queryCommands(t table) {
 	t.add("mktemp", makeTempCommand)
 }
 
-// jqCommand is jq. A filter can read the environment and modules, and nothing else.
+// jqPlain are options of jq without a value that do nothing to files.
+const jqPlain = "--seq --stream --stream-errors --slurp --raw-input --null-input --compact-output --raw-output --raw-output0 --join-output --ascii-output --sort-keys --color-output " +
+	"--monochrome-output --tab --unbuffered --exit-status --binary --version --build-configuration --help --debug-dump-disasm --debug-trace --debug-trace=all --strip-comments --yaml-input --yaml-output"
+
+// jqCall is a call of jq about to be judged.
+type jqCall struct {
+	*invoked
+	words     []arg // words that are no options
+	libraries []arg // directories of modules
+	fromFile  bool  // the filter is in a file
+	values    bool  // words behind the filter are values, and no files
+}
+
+// jqCommand is jq. A filter can read the environment and modules, and nothing else. Options
+// count wherever they stand, behind --args too.
 func jqCommand(c *invoked) {
 	c.known(c.args)
-	filter, plain := false, false
-	var libraries, filters []arg
-	defer func() {
-		for _, f := range filters {
-			c.jqFilter(f, libraries)
+	j := &jqCall{invoked: c}
+	for rest := c.args; len(rest) > 0; {
+		if rest[0].known && rest[0].text == "--" {
+			j.words = append(j.words, rest[1:]...)
+			break
 		}
-	}()
-	for i := 0; i < len(c.args); i++ {
-		a := c.args[i]
+		rest = rest[1+j.option(rest[0], rest[1:]):]
+	}
+	for i, w := range j.words {
 		switch {
-		case plain || !strings.HasPrefix(a.text, "-") || a.text == "-":
-			if !filter {
-				filter = true
-				filters = append(filters, a)
-				continue
-			}
-			c.read(a)
-		case a.text == "--":
-			plain = true
-		case a.text == "--args" || a.text == "--jsonargs":
-			c.jqPositional(c.args[i+1:], filter)
-			return
-		case a.text == "--arg" || a.text == "--argjson":
-			i += 2
-		case a.text == "--slurpfile" || a.text == "--rawfile" || a.text == "--argfile":
-			if i += 2; i < len(c.args) {
-				c.read(c.args[i])
-			}
-		case a.text == "--indent" || a.text == "--stream-errors":
-			i++
-		case a.text == "-L" || a.text == "--library-path":
-			if i++; i < len(c.args) {
-				c.read(c.args[i])
-				libraries = append(libraries, c.args[i])
-			}
-		case strings.HasPrefix(a.text, "-L"):
-			libraries = append(libraries, literal(a.text[2:]))
-			c.read(literal(a.text[2:]))
-		case a.text == "--from-file" || !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "f"):
-			if i+1 < len(c.args) { // the file, before or behind other words
-				c.read(c.args[i+1])
-				c.jqFile(c.args[i+1])
-			}
-			filter = true
+		case i == 0 && j.fromFile:
+			c.read(w)
+			c.jqFile(w)
+		case i == 0:
+			c.jqFilter(w, j.libraries)
+		case !j.values:
+			c.read(w)
 		}
 	}
-	if !filter {
-		filters = append(filters, c.args...)
+}
+
+// option takes a word of jq, and returns how many of the words behind it belong to it.
+func (j *jqCall) option(a arg, behind []arg) int {
+	text := a.text
+	value := func(n int) arg {
+		if n < len(behind) {
+			return behind[n]
+		}
+		return arg{text: "(nothing)"}
 	}
+	switch {
+	case !strings.HasPrefix(text, "-") || text == "-":
+		j.words = append(j.words, a)
+		return 0
+	case !strings.HasPrefix(text, "--"):
+		return j.letters(text[1:], value(0), len(behind))
+	case text == "--args" || text == "--jsonargs":
+		j.values = true
+		return 0
+	case text == "--arg" || text == "--argjson":
+		return min(2, len(behind))
+	case text == "--slurpfile" || text == "--rawfile" || text == "--argfile":
+		j.read(value(1))
+		return min(2, len(behind))
+	case text == "--indent":
+		return min(1, len(behind))
+	case text == "--library-path":
+		j.library(value(0))
+		return min(1, len(behind))
+	case strings.HasPrefix(text, "--library-path="):
+		j.library(literal(text[len("--library-path="):]))
+		return 0
+	case text == "--from-file":
+		return j.filterIn(value(0))
+	case !oneOf(text, jqPlain):
+		j.unknown("it is not known what " + shown(text) + " does")
+	}
+	return 0
+}
+
+// letters takes several short options in one word.
+func (j *jqCall) letters(letters string, next arg, behind int) int {
+	for i := range len(letters) {
+		switch letters[i] {
+		case 'L':
+			if joined := letters[i+1:]; joined != "" {
+				j.library(literal(joined))
+				return 0
+			}
+			j.library(next)
+			return min(1, behind)
+		case 'f':
+			j.filterIn(next)
+		default:
+			if strings.IndexByte("nrjasScCMeRbhV", letters[i]) < 0 {
+				j.unknown("it is not known what -" + letters[i:i+1] + " does")
+			}
+		}
+	}
+	return 0
+}
+
+func (j *jqCall) library(dir arg) {
+	j.read(dir)
+	j.libraries = append(j.libraries, dir)
+}
+
+// filterIn says that the filter is in a file: the next word, or with older versions the first
+// word that is no option.
+func (j *jqCall) filterIn(file arg) int {
+	j.read(file)
+	j.jqFile(file)
+	j.fromFile = true
+	return 0
 }
 
 // jqImports finds what a filter of jq reads besides its input.
@@ -130,16 +189,6 @@ func (c *invoked) jqFile(file arg) {
 	text, ok := c.contents(file)
 	if !ok || jqImports.MatchString(text) {
 		c.zone(ZoneBuild, "the filter in the file may read others")
-	}
-}
-
-// jqPositional goes through the words behind --args: they are values, but for the
-// filter and what other options name.
-func (c *invoked) jqPositional(args []arg, filter bool) {
-	for i, a := range args {
-		if strings.HasPrefix(a.text, "-") && i+1 < len(args) && filter {
-			c.mayTouch(args[i+1])
-		}
 	}
 }
 

@@ -132,22 +132,34 @@ func removesFiles(f Finding) bool {
 
 // standIn puts what was found in the place of {} and the like. It reports whether the
 // word is or has such a place, and whether that is part of a text, such as a script:
-// what becomes of it there cannot be determined, since the names of files are anything.
+// what becomes of it there cannot be determined, since the names of files are anything. Behind a
+// directory, and in front of a usual suffix, they stay names of ordinary files. In front of
+// anything else they may become the name of a file that steers something: .envr and {}c.
 func standIn(a, found arg) (w arg, is, part bool) {
 	switch {
 	case !a.known:
 		return a, false, false
 	case oneOf(a.text, "{} {/} {//} {.} {/.}"):
 		return found, true, false
-	case strings.Contains(a.text, "{}"):
-		if dir, rest, _ := strings.Cut(a.text, "{}"); !strings.Contains(rest, "..") && strings.Trim(dir+rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") == "" {
-			return arg{text: path.Join(dir, found.text) + rest, known: found.known, pattern: found.pattern, tree: found.tree && rest == "", below: found.below, follows: found.follows, taken: found.taken}, true, false
-		}
-		return a, true, true
-	default:
-		return a, false, false
 	}
+	text := placeholders.Replace(a.text)
+	dir, rest, ok := strings.Cut(text, "{}")
+	switch {
+	case !ok:
+		return a, false, false
+	case dir != "" && !strings.HasSuffix(dir, "/"), strings.Contains(rest, ".."), strings.Trim(dir+rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/~") != "":
+		return a, true, true
+	}
+	w = found
+	w.text = path.Join(dir, found.text)
+	if rest != "" && !oneOf(rest, plainSuffixes) {
+		w.text, w.tree, w.joined = w.text+rest, false, true
+	}
+	return w, true, false
 }
+
+// placeholders are other ways to write {}, of fd and parallel: for a part of the name.
+var placeholders = strings.NewReplacer("{/}", "{}", "{//}", "{}", "{.}", "{}", "{/.}", "{}")
 
 // fuzzyCommand is fzf, whose keys run commands.
 func fuzzyCommand(c *invoked) {

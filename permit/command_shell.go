@@ -83,6 +83,7 @@ func (c *invoked) shellOptions(words int) {
 				case 'o':
 					c.shellOption(literal(text[:1] + "o " + value))
 				case 'O':
+					c.deepGlobs = c.deepGlobs || value == "globstar"
 					if !oneOf(value, plainShopts) {
 						c.unknown("words mean something else with the option " + shown(value) + " of the shell")
 					}

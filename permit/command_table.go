@@ -147,12 +147,25 @@ func under(dir, name arg) arg {
 
 // oneOf reports whether a word is one of several, separated by blanks.
 func oneOf(word, list string) bool {
-	for name := range strings.FieldsSeq(list) {
-		if name == word {
+	if word == "" || strings.IndexByte(word, ' ') >= 0 {
+		return false
+	}
+	for {
+		at := strings.Index(list, word)
+		if at < 0 {
+			return false
+		}
+		end := at + len(word)
+		if (at == 0 || list[at-1] == ' ') && (end == len(list) || list[end] == ' ') {
 			return true
 		}
+		list = list[end:]
+		if next := strings.IndexByte(list, ' '); next >= 0 { // the rest of this name
+			list = list[next:]
+		} else {
+			return false
+		}
 	}
-	return false
 }
 
 // word is the text of the nth word, or nothing if it is not there or not known.

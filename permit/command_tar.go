@@ -49,6 +49,12 @@ func (c *invoked) unpack(o *options, dirs []arg) {
 		c.unknown("it may write outside the directory it unpacks to")
 	}
 	c.zone(ZoneWorkspace, "")
+	for _, top := range o.values("one-top-level") { // without a value it is named after the archive
+		if top != (arg{}) {
+			dirs = append(dirs, top)
+		}
+		c.bringsLinks(c.name)
+	}
 	if len(dirs) == 0 && !o.has("one-top-level") {
 		dirs = []arg{literal(".")}
 	}

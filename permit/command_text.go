@@ -14,7 +14,8 @@ func plainCommands(t table) {
 		"basename dirname realpath readlink which whereis seq yes factor expr numfmt tr sleep usleep tput clear reset stty cal ncal "+
 		"printenv envsubst gettext ngettext sync pathchk getopt", harmless)
 	t.add("df free vmstat iostat mpstat lscpu lsblk lspci lsusb lsmod lshw sw_vers lsb_release", harmless)
-	t.add("ps pgrep pidof pstree top htop lsof netstat last", harmless)
+	t.add("pgrep pidof pstree top htop lsof netstat last", harmless)
+	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
 		if o := c.options(c.args, "* K! kill! D=> diag=> F=< filter=< f= A= N="); o.has("K", "kill") {
 			c.zone(ZoneMachine, "closes connections of others")
@@ -38,8 +39,9 @@ func textCommands(t table) {
 	// Only options whose values could be taken for paths are listed: for a reader it
 	// does no harm if a number is taken for a file, and much if a file is taken for a
 	// number.
-	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 "+
-		"zcat gzcat bzcat xzcat zstdcat lz4cat lzcat hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
+	t.add("cat rev wc comm tsort sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum md5 hexyl getfacl getfattr gwc gcat", reader("* files0-from=!"))
+	t.add("zcat gzcat bzcat xzcat zstdcat lz4cat lzcat zstdless zstdgrep zless zmore", reader("* files=?! files0=?! filelist=! D=< patch-from=< o=> output=> output-dir-flat=> output-dir-mirror=> rm! S= suffix= "+
+		"T= threads= M= memlimit= F= format="))
 	t.add("ls dir vdir gls lsattr", dirReader("*", "L dereference"))
 	t.add("eza exa lsd", dirReader("*", "follow-symlinks L dereference"))
 	t.add("nm size readelf objdump c++filt addr2line", objectReader("* plugin=!"))

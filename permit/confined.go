@@ -1,12 +1,17 @@
 package permit
 
-// unpacks says that the command puts files into a directory that cannot be determined.
+import "slices"
+
+// unpacks says that the command puts files of unknown names into a directory. In the project's own
+// directory there may be any among them that steers Belay, git or another program.
 func (c *invoked) unpacks(dir arg) {
 	c.zone(ZoneWorkspace, "")
 	c.overwrite(dir)
+	c.fillsHolder(dir)
 	c.bringsLinks(c.name)
-	if c.holdsSteering(dir) {
-		c.confinedOr("what it unpacks may replace what steers Belay or git")
+	top := dir.known && slices.ContainsFunc(c.spots(dir, reads), func(s spot) bool { return s.inside && s.rel == "." })
+	if top || c.holdsSteering(dir) {
+		c.confinedOr("it may bring files that steer Belay, git or an editor: unpack it into a directory of its own")
 	}
 }
 

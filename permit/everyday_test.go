@@ -160,6 +160,39 @@ func TestRemovingIgnoredBuildOutput(t *testing.T) {
 	}
 }
 
+// A project may be a directory of a larger repository. Which files git has, and which it ignores,
+// is a matter of that repository.
+//
+// SPEC P-18
+func TestRemovingBuildOutputOfAProjectInsideARepository(t *testing.T) {
+	t.Parallel()
+	const header = "DIRC\x00\x00\x00\x02 "
+	for name, c := range map[string]struct {
+		files map[string]string // relative to the top of the repository, which the project is a directory of
+		want  string
+	}{
+		"ignored by the project":                  {map[string]string{"project/.gitignore": "dist/\n", ".git/index": header}, "pass"},
+		"ignored at the top":                      {map[string]string{".gitignore": "dist/\n", ".git/index": header}, "pass"},
+		"ignored at the top by its path":          {map[string]string{".gitignore": "/project/dist\n", ".git/index": header}, "pass"},
+		"another path is ignored at the top":      {map[string]string{".gitignore": "/dist\n", ".git/index": header}, "ask"},
+		"git has files of it":                     {map[string]string{"project/.gitignore": "dist/\n", ".git/index": header + "project/dist/x "}, "ask"},
+		"git has files of another by that name":   {map[string]string{"project/.gitignore": "dist/\n", ".git/index": header + "other/dist/x "}, "pass"},
+		"the index is in two parts":               {map[string]string{"project/.gitignore": "dist/\n", ".git/index": header + "link\x00\x00\x00\x20"}, "ask"},
+		"an exception at the top":                 {map[string]string{"project/.gitignore": "dist/\n", ".gitignore": "!keep\n", ".git/index": header}, "ask"},
+		"a working tree whose index has files":    {map[string]string{"project/.gitignore": "dist/\n", ".git": "gitdir: main/w\n", "main/w/index": header + "project/dist/x "}, "ask"},
+		"a working tree whose index has no files": {map[string]string{"project/.gitignore": "dist/\n", ".git": "gitdir: main/w\n", "main/w/index": header}, "pass"},
+	} {
+		s := newStage(t, t.TempDir())
+		put(t, filepath.Join(s.project, "dist", "x"), "x")
+		for at, text := range c.files {
+			put(t, filepath.Join(filepath.Dir(s.project), filepath.FromSlash(at)), text)
+		}
+		if got := verdict(decided(t, s, true, "rm -rf dist")); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // In the sandbox a line reaches the server that it has started itself. Requests to this
 // machine without one, and to other machines, are asked about as before.
 //

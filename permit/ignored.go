@@ -27,33 +27,89 @@ func (c *invoked) isBuildOutput(a arg) bool {
 	return len(spots) > 0
 }
 
-// ignores reports whether the project's .gitignore names a directory as it is, and git has
-// no file of it.
+// ignores reports whether the .gitignore of the project, or one above it in the repository, names
+// a directory as it is, and git has no file of it.
 func (f *Floor) ignores(rel string) bool {
-	dir := filepath.FromSlash(f.project.path)
-	data, err := os.ReadFile(filepath.Join(dir, ".gitignore"))
-	if err != nil || len(data) > longestScript {
+	top, index, ok := f.repository()
+	if !ok {
 		return false
 	}
+	full, _ := top.holds(path.Join(f.project.path, rel))
 	ignored := false
+	for dir := top.path; ; { // down to the directory that holds it
+		below, _ := (root{dir}).holds(path.Join(top.path, full))
+		named, excepts := namesIgnored(filepath.Join(filepath.FromSlash(dir), ".gitignore"), below)
+		if excepts {
+			return false
+		}
+		ignored = ignored || named
+		first, _, more := strings.Cut(below, "/")
+		if !more {
+			break
+		}
+		dir = path.Join(dir, first)
+	}
+	return ignored && !tracks(index, full)
+}
+
+// namesIgnored reports whether a file with names that git ignores has a path in it, which is
+// relative to the directory of the file, and whether it has exceptions: something may be meant to
+// stay.
+func namesIgnored(file, rel string) (named, excepts bool) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return false, !os.IsNotExist(err)
+	}
+	if len(data) > longestScript {
+		return false, true
+	}
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		switch name := strings.TrimSuffix(line, "/"); {
 		case strings.HasPrefix(line, "!"):
-			return false // something may be meant to stay
+			return false, true
 		case name == path.Base(rel), name == "/"+rel, name == rel, name == "**/"+path.Base(rel):
-			ignored = true
+			named = true
 		}
 	}
-	return ignored && !f.tracks(rel)
+	return named, false
 }
 
-// tracks reports whether git has files of a directory, or may have.
-func (f *Floor) tracks(rel string) bool {
-	index, err := os.ReadFile(filepath.Join(filepath.FromSlash(f.project.path), ".git", "index"))
+// repository finds the repository that the project is in, which may begin above it: the top of
+// its working tree, and the index of git. If it is in none, there is no index.
+func (f *Floor) repository() (top root, index string, ok bool) {
+	for at := f.project.path; ; at = path.Dir(at) {
+		git := filepath.Join(filepath.FromSlash(at), ".git")
+		info, err := os.Stat(git)
+		switch {
+		case err == nil && info.IsDir():
+			return root{at}, filepath.Join(git, "index"), true
+		case err == nil: // of a submodule, or of one of several working trees
+			data, err := os.ReadFile(git)
+			to, leads := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.FromSlash(at), to)
+			}
+			return root{at}, filepath.Join(to, "index"), err == nil && leads
+		case !os.IsNotExist(err):
+			return root{}, "", false
+		case at == path.Dir(at): // there is none, and so git has no file
+			return f.project, "", true
+		}
+	}
+}
+
+// tracks reports whether git has files of a directory, or may have. The path is relative to the
+// top of the repository.
+func tracks(file, rel string) bool {
+	if file == "" {
+		return false
+	}
+	index, err := os.ReadFile(file)
 	if err != nil {
 		return !os.IsNotExist(err)
 	}
 	const header = 8 // "DIRC" and the version; from version 4 on names are cut
-	return len(index) < header || index[header-1] >= 4 || bytes.Contains(index, []byte(rel+"/"))
+	split := bytes.Contains(index, []byte("link\x00\x00"))
+	return len(index) < header || index[header-1] >= 4 || split || bytes.Contains(index, []byte(rel+"/"))
 }

@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,19 +37,57 @@ func runsLater(parts []string) bool {
 	return false
 }
 
+// heldBy are the names below a directory of some name that other programs look for: tasks.json
+// in .vscode. A directory that is all theirs has none.
+func heldBy(name string) []string {
+	var names []string
+	for _, below := range laterSorted {
+		if holder, rest, _ := strings.Cut(below, "/"); holder == name && rest != "" {
+			names = append(names, strings.TrimSuffix(rest, "/"))
+		}
+	}
+	return names
+}
+
+var laterSorted = slices.Sorted(maps.Keys(laterBelow))
+
 // becomes says so if a directory with files that other programs run gets the name under
 // which they look for it: mv x .vscode.
 func (c *invoked) becomes(from, to []arg) {
 	for _, t := range c.few(to) {
-		for below := range laterBelow {
-			holder, name, _ := strings.Cut(below, "/")
-			if name == "" || holder != plainName(path.Base(path.Clean(t.text))) {
-				continue
-			}
-			if slices.ContainsFunc(from, func(f arg) bool { return !c.exists(f) || c.exists(under(f, literal(name))) }) {
+		for _, name := range c.heldIn(t) {
+			if slices.ContainsFunc(from, func(f arg) bool { return c.mayHold(f, name) }) {
 				c.write(under(t, literal(name)))
 			}
 		}
+	}
+}
+
+// heldIn is heldBy for the directory that a word names.
+func (c *invoked) heldIn(dir arg) []string {
+	if !dir.known || dir.pipe {
+		return nil
+	}
+	names := heldBy(plainName(path.Base(path.Clean(dir.text))))
+	for _, s := range c.spots(dir, reads) {
+		names = append(names, heldBy(plainName(path.Base(s.path)))...)
+	}
+	return names
+}
+
+// mayHold reports whether there is a file of some name in a directory when the command runs.
+func (c *invoked) mayHold(dir arg, name string) bool {
+	if dir.pattern || !c.exists(dir) || c.moved != "" || c.exists(under(dir, literal(name))) {
+		return true
+	}
+	return slices.ContainsFunc(c.spots(dir, reads), func(s spot) bool { return s.inside && c.wroteBelow(s.rel) })
+}
+
+// fillsHolder says that the command puts files of unknown names into a directory. If that is one
+// where other programs look for what they run, they would find it.
+func (c *invoked) fillsHolder(dir arg) {
+	for _, name := range c.heldIn(dir) {
+		c.write(under(dir, literal(name)))
 	}
 }
 

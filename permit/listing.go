@@ -60,7 +60,16 @@ func (a *analysis) listing(s *syntax.Stmt) names {
 		return gitNames(args)
 	case "grep", "egrep", "fgrep":
 		n := givenOptions(args, "rRlLiEFwxvshZI", "include= exclude= exclude-dir= null recursive files-with-matches files-without-match e=", names{hidden: true})
-		return n.anywhere().only("l L files-with-matches files-without-match").asNames("Z", "null")
+		if !n.has("e") && len(n.names.starts) > 0 {
+			n.names.starts = n.names.starts[1:] // the first is what it searches for
+		}
+		starts := n.names.starts
+		if n = n.anywhere(); len(starts) > 0 && !slices.ContainsFunc(starts, func(w string) bool {
+			return !isOrdinary(w) || strings.ContainsAny(w, "*?[") || filepath.Clean(w) == "."
+		}) {
+			n.names.starts, n.names.hidden = starts, false
+		}
+		return n.only("l L files-with-matches files-without-match").asNames("Z", "null")
 	case "rg":
 		n := givenOptions(args, "0liFwsSvL", "null files files-with-matches files-without-match ignore-case fixed-strings word-regexp glob= type= g= t= T= e=", names{})
 		if !n.has("files e") && len(n.names.starts) > 0 {
@@ -288,6 +297,8 @@ func (a *analysis) surprises(starts []string) (odd, steers bool) {
 			name := e.Name()
 			switch {
 			case name == ".git":
+				nested := len(starts) > 0 && dir != filepath.FromSlash(a.floor.project.path)
+				steers = steers || nested && within(filepath.Join(dir, name))
 				continue
 			case privatePath(name) != "":
 				steers = steers || within(filepath.Join(dir, name))

@@ -16,6 +16,9 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 		}
 	}
 	var b strings.Builder
+	if len(w.Parts) > 0 {
+		b.Grow(int(w.End().Offset() - w.Pos().Offset()))
+	}
 	for _, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
@@ -36,11 +39,23 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 				}
 				unescapeQuoted(&b, lit.Value)
 			}
+		case *syntax.ExtGlob:
+			if !isPlainExtGlob(p.Pattern.Value) {
+				return "", false, false
+			}
+			b.WriteByte('*') // more than it stands for
+			pattern = true
 		default:
 			return "", false, false
 		}
 	}
 	return b.String(), pattern, true
+}
+
+// isPlainExtGlob reports whether what is in the parentheses of !(a|b) and the like is a pattern of
+// names in one directory that do not begin with a dot: then * stands for more.
+func isPlainExtGlob(pattern string) bool {
+	return !strings.ContainsAny(pattern, "/\\'\"$`") && !strings.HasPrefix(pattern, ".") && !strings.Contains(pattern, "|.") && !strings.Contains(pattern, "(.")
 }
 
 // onePart returns the text of a part that stands for itself as it is written.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -162,12 +163,55 @@ func unquote(value json.RawMessage) (string, bool) {
 		return "", false
 	}
 	inside := value[1 : len(value)-1]
-	for _, c := range inside {
+	for i, c := range inside {
 		if c == '\\' || c < ' ' || c >= utf8.RuneSelf {
+			if text, ok := unescaped(inside, i); ok {
+				return text, true
+			}
 			var text string
 			err := json.Unmarshal(value, &text)
 			return text, err == nil
 		}
 	}
 	return string(inside), true
+}
+
+// unescaped is the text of a JSON string with the usual escapes, of which the first is at a
+// position. It leaves other characters than those of ASCII to package json, which is slower.
+func unescaped(inside []byte, first int) (string, bool) {
+	text := make([]byte, first, len(inside))
+	copy(text, inside)
+	for i := first; i < len(inside); i++ {
+		c := inside[i]
+		if c < ' ' || c >= utf8.RuneSelf {
+			return "", false
+		}
+		if c != '\\' {
+			text = append(text, c)
+			continue
+		}
+		if i++; i >= len(inside) {
+			return "", false
+		}
+		switch c = inside[i]; c {
+		case '"', '\\', '/':
+		case 'n':
+			c = '\n'
+		case 't':
+			c = '\t'
+		case 'r':
+			c = '\r'
+		case 'u': // json.Marshal writes <, > and & so
+			code, err := strconv.ParseUint(string(inside[i+1:min(i+5, len(inside))]), 16, 16)
+			if err != nil || i+5 > len(inside) || code >= utf8.RuneSelf {
+				return "", false
+			}
+			c = byte(code)
+			i += 4
+		default:
+			return "", false
+		}
+		text = append(text, c)
+	}
+	return string(text), true
 }

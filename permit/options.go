@@ -86,7 +86,14 @@ type parser struct {
 
 // parseOptions takes words apart. See invoked.options.
 func parseOptions(args []arg, list string) *options {
-	p := &parser{options: &options{}, args: args}
+	// One piece of memory for most commands: it is made for every command of a line.
+	room := &struct {
+		options
+		given [2]option
+		rest  [3]arg
+	}{}
+	room.options.given, room.options.rest = room.given[:0], room.rest[:0]
+	p := parser{options: &room.options, args: args}
 	for list != "" && strings.IndexByte("+*-", list[0]) >= 0 {
 		switch list[0] {
 		case '+':
@@ -112,7 +119,7 @@ func (p *parser) word(a arg) {
 	switch {
 	case p.ended:
 		p.rest = append(p.rest, a)
-	case !a.known || len(a.text) < 2 || a.text[0] != '-':
+	case !a.known && !a.counts || len(a.text) < 2 || a.text[0] != '-':
 		p.rest = append(p.rest, a)
 		p.ended = p.first
 	case a.text == "--":
@@ -128,6 +135,9 @@ func (p *parser) word(a arg) {
 func (p *parser) next() arg {
 	if p.at+1 < len(p.args) {
 		p.at++
+		if a := p.args[p.at]; a.counts && !a.firm && p.strange == "" {
+			p.strange = a.text // if it is empty, the word behind it is the value
+		}
 		return p.args[p.at]
 	}
 	return arg{text: "(nothing)"}
@@ -136,7 +146,7 @@ func (p *parser) next() arg {
 // long takes --name, --name=value or --name value; with words, -name too.
 func (p *parser) long(a arg) {
 	name, given, joined := strings.Cut(strings.TrimPrefix(a.text[1:], "-"), "=")
-	value := arg{text: given, known: joined, pattern: joined && a.pattern}
+	value := arg{text: given, known: joined && a.known, pattern: joined && a.pattern, counts: joined && a.counts}
 	names, kinds, exact := p.find(name)
 	if len(names) != 1 || !exact && p.anything {
 		p.odd(a.text)
@@ -165,6 +175,10 @@ func (p *parser) letters(a arg) {
 		kind, ok := kindOf(p.list, letter)
 		if !ok {
 			p.odd("-" + letter)
+			if joined := a.text[i+1:]; startsOutward(joined) { // -x/etc/passwd
+				p.put(letter, "", arg{text: joined, known: a.known, pattern: a.pattern})
+				return
+			}
 		}
 		if !strings.HasPrefix(kind, "=") {
 			p.put(letter, kind, arg{})
@@ -174,7 +188,10 @@ func (p *parser) letters(a arg) {
 		value := arg{}
 		switch joined := a.text[i+1:]; {
 		case joined != "":
-			value = arg{text: joined, known: true, pattern: a.pattern}
+			value = arg{text: joined, known: a.known, pattern: a.pattern, counts: a.counts}
+			if a.counts && !a.firm && !strings.HasPrefix(kind, "=?") && p.strange == "" {
+				p.strange = a.text // likewise
+			}
 		case !strings.HasPrefix(kind, "=?"):
 			value = p.next()
 		}

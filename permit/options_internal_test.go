@@ -189,7 +189,7 @@ func TestVariablesThatChangeCommandsAreHazards(t *testing.T) {
 		{"GIT_PAGER=", false},
 		{"MANPAGER=$x", true},
 		{"EDITOR=true", false},
-		{"EDITOR=vim", false},
+		{"EDITOR=vim", true},
 		{"EDITOR=sh x", true},
 		{"GIT_SEQUENCE_EDITOR=:", false},
 		{"GIT_SEQUENCE_EDITOR=sed -i x", true},

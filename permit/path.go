@@ -68,6 +68,9 @@ func (a *analysis) path(w arg, do effect) {
 		return
 	case w.text == "":
 		return
+	case w.joined && do != reads:
+		a.add(Finding{Kind: KindWrite, Subject: w.text, Zone: ZoneMachine, Why: "cannot determine which file this becomes: the names of other files are part of it", opaque: true, does: do})
+		return
 	}
 	if w.pattern && do >= rewrites {
 		for _, dir := range a.fixed(filepath.FromSlash(w.text)) { // most of what is in it goes
@@ -89,13 +92,18 @@ func (a *analysis) path(w arg, do effect) {
 	if w.follows && do != removes {
 		spots = append(spots, a.followed(w, spots)...)
 	}
-	seen := make(map[string]bool, len(spots))
+	var seen map[string]bool
+	if len(spots) > 1 {
+		seen = make(map[string]bool, len(spots))
+	}
 	for i := range spots {
 		s := &spots[i]
 		if seen[s.path] {
 			continue
 		}
-		seen[s.path] = true
+		if seen != nil {
+			seen[s.path] = true
+		}
 		s.tree, s.below = s.tree || w.tree, s.below || w.below
 		misled := a.misled(w, s, do)
 		if f := a.floor.judgePath(s, do, false); !misled && i < mostMatches || f.Zone > ZoneWorkspace {
@@ -132,12 +140,40 @@ func (a *analysis) spots(w arg, do effect) []spot {
 	}
 	spots := make([]spot, len(a.dirs))
 	for i, dir := range a.dirs {
-		spots[i] = a.floor.locateFrom(dir, text)
+		if strings.Contains(text, "..") {
+			spots[i] = a.floor.locateFrom(dir, text)
+		} else {
+			spots[i] = a.locate(filepath.Join(dir, text))
+		}
 	}
 	if len(spots) == 0 {
 		return nil
 	}
 	return spots
+}
+
+// mostLocated is how many paths are remembered while a line is judged. A line names few, and
+// most of them more than once: to follow one costs calls to the kernel.
+const mostLocated = 8
+
+// locate is Floor.locate, which remembers where paths lead.
+func (a *analysis) locate(path string) spot {
+	for i := range a.located {
+		if a.located[i].from == path {
+			return a.located[i].spot
+		}
+	}
+	s := a.floor.locate(path)
+	if len(a.located) < mostLocated {
+		a.located = append(a.located, located{path, s})
+	}
+	return s
+}
+
+// located is where a path leads.
+type located struct {
+	from string
+	spot spot
 }
 
 // entries are what a path names itself: a link and not what it leads to, unless a
@@ -221,6 +257,10 @@ type matching struct {
 // in looks into a directory for what the parts of a pattern match.
 func (m *matching) in(dir string, parts []string) {
 	part := parts[0]
+	if part == "**" && m.deepGlobs {
+		m.anywhere(dir, parts)
+		return
+	}
 	if !strings.ContainsAny(part, "*?[") {
 		if m.looks++; len(parts) > 1 {
 			m.in(filepath.Join(dir, part), parts[1:])
@@ -242,6 +282,32 @@ func (m *matching) in(dir string, parts []string) {
 		case len(parts) == 1:
 			m.hit(dir, name, link)
 		case link || e.IsDir():
+			m.in(filepath.Join(dir, name), parts[1:])
+		}
+		if m.looks > mostLooks {
+			return
+		}
+	}
+}
+
+// anywhere looks into a directory and those below it for what the parts behind a ** match. The
+// shell does not go on through links to directories, but older ones do.
+func (m *matching) anywhere(dir string, parts []string) {
+	if len(parts) > 1 {
+		m.in(dir, parts[1:])
+	}
+	for _, e := range m.entriesOf(dir) {
+		name, link := e.Name(), e.Type()&os.ModeSymlink != 0
+		if name[0] == '.' {
+			continue
+		}
+		if len(parts) == 1 {
+			m.hit(dir, name, link)
+		}
+		switch {
+		case e.IsDir():
+			m.anywhere(filepath.Join(dir, name), parts)
+		case link && len(parts) > 1:
 			m.in(filepath.Join(dir, name), parts[1:])
 		}
 		if m.looks > mostLooks {

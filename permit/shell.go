@@ -34,15 +34,18 @@ type analysis struct {
 	floor *Floor
 	found []Finding
 	state
-	depth int
-	steps int
-	line  uint     // of the text at hand
-	calls []string // functions under way, outermost first
-	forks bool     // the statement at hand runs beside others
-	owner int      // the finding of the command at hand, from 1
-	exits []*state // what the loops and functions under way are left with, outermost first
-	names names    // what the pipe hands over that the statement at hand reads
-	looks int      // how many files were looked at for the sake of patterns and links
+	depth   int
+	steps   int
+	line    uint     // of the text at hand
+	calls   []string // functions under way, outermost first
+	forks   bool     // the statement at hand runs beside others
+	owner   int      // the finding of the command at hand, from 1
+	exits   []*state // what the loops and functions under way are left with, outermost first
+	names   names    // what the pipe hands over that the statement at hand reads
+	looks   int      // how many files were looked at for the sake of patterns and links
+	located []located
+	// ownRepository is a directory where git finds the project's own repository.
+	ownRepository string
 	// links are those below a directory that lead out of the project.
 	links map[string][]spot
 	// tracked says that the command at hand is git, and takes paths from its records.

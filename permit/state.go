@@ -27,6 +27,10 @@ type state struct {
 	// those whose indexes are not. arrays are those that may be arrays: declare takes a
 	// text in parentheses for a list of words to expand if they are.
 	integers, keyed, arrays *tree[bool]
+	// tokens are the variables that the text gave a number, the hash of a commit, or nothing.
+	tokens *tree[bool]
+	// deepGlobs says that ** stands for any number of directories: shopt -s globstar.
+	deepGlobs bool
 	// blind says that no variable is known from here on: a name may mean another.
 	blind bool
 	// params are the words that the function at hand was called with; nil if they are
@@ -72,10 +76,11 @@ func (s *state) join(other *state) (less bool) {
 	before := *s
 	s.vars, s.patterns = common(s.vars, other.vars), common(s.patterns, other.patterns)
 	s.deep = united(s.deep, other.deep)
+	s.tokens = common(s.tokens, other.tokens)
 	s.dirty, s.soiled = united(s.dirty, other.dirty), s.soiled || other.soiled
 	s.integers, s.keyed = united(s.integers, other.integers), common(s.keyed, other.keyed)
 	s.arrays = united(s.arrays, other.arrays)
-	s.blind = s.blind || other.blind
+	s.blind, s.deepGlobs = s.blind || other.blind, s.deepGlobs || other.deepGlobs
 	if !slices.Equal(s.params, other.params) || (s.params == nil) != (other.params == nil) {
 		s.params = nil
 	}
@@ -98,7 +103,7 @@ func (s *state) join(other *state) (less bool) {
 	case other.moved != "" && s.movedIn != other.movedIn:
 		s.movedIn = ""
 	}
-	return more || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.soiled != before.soiled ||
+	return more || s.deepGlobs != before.deepGlobs || s.tokens != before.tokens || s.vars != before.vars || s.patterns != before.patterns || s.dirty != before.dirty || s.soiled != before.soiled ||
 		s.integers != before.integers || s.keyed != before.keyed || s.arrays != before.arrays || s.blind != before.blind || s.maybe != before.maybe || s.lost != before.lost || s.exported != before.exported || s.moved != before.moved || s.trapped != before.trapped || s.movedIn != before.movedIn ||
 		changed(s, &before) || (s.params == nil) != (before.params == nil)
 }
@@ -130,7 +135,7 @@ func (s *state) freeze(name string) {
 
 // unknown drops what is known of a variable.
 func (s *state) unknown(name string) {
-	s.vars, s.patterns = s.vars.without(name), s.patterns.without(name)
+	s.vars, s.patterns, s.tokens = s.vars.without(name), s.patterns.without(name), s.tokens.without(name)
 }
 
 // soil drops what is known of a variable, which may hold anything now.
@@ -146,7 +151,7 @@ func (s *state) count(name string) {
 }
 
 // soilAll drops what is known of all variables, which may hold anything now.
-func (s *state) soilAll() { s.vars, s.patterns, s.soiled = nil, nil, true }
+func (s *state) soilAll() { s.vars, s.patterns, s.tokens, s.soiled = nil, nil, nil, true }
 
 // darken says that a name may mean another variable from here on.
 func (s *state) darken() {

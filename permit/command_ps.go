@@ -1,0 +1,125 @@
+package permit
+
+import (
+	"os/user"
+	"strings"
+)
+
+// processesCommand is ps. It shows what runs, which is harmless, and with some options also
+// the environment of every process of the user, where secrets are.
+func processesCommand(c *invoked) {
+	c.usesAll()
+	p := psReader{}
+	for rest := c.args; len(rest) > 0; {
+		rest = rest[min(1+p.word(rest[0], rest[1:]), len(rest)):]
+	}
+	switch {
+	case p.environment:
+		c.zone(ZoneMachine, "it shows the environment of other processes, where secrets may be")
+	case p.unsure:
+		c.unknown("cannot determine whether it shows the environment of other processes")
+	}
+}
+
+// psReader goes through the words of ps, which takes options with one dash, with two, and
+// with none.
+type psReader struct {
+	environment bool // it shows environments
+	unsure      bool // a word is not understood
+}
+
+// word takes a word, and returns how many of the words behind it belong to it.
+func (p *psReader) word(a arg, behind []arg) int {
+	if !a.known || a.pattern {
+		p.unsure = true
+		return 0
+	}
+	next := arg{}
+	if len(behind) > 0 {
+		next = behind[0]
+	}
+	switch text := a.text; {
+	case strings.HasPrefix(text, "--"):
+		return p.long(text[2:], next)
+	case strings.HasPrefix(text, "-"):
+		return p.dashed(text[1:], next)
+	case strings.Trim(text, "0123456789,") == "": // processes by number
+		return 0
+	default:
+		return p.bare(text, next)
+	}
+}
+
+func (p *psReader) long(text string, next arg) int {
+	name, value, joined := strings.Cut(text, "=")
+	switch {
+	case name == "format" && joined:
+		p.columns(literal(value))
+	case name == "format":
+		p.columns(next)
+		return 1
+	case oneOf(name, "pid ppid sid tty user User group Group quick-pid sort cols columns width rows lines") && !joined:
+		return 1
+	}
+	return 0
+}
+
+// dashed takes -ef, -o pid,args and -p 1. A word that ps cannot make sense of so, such as -xe or
+// -auxe without a user named xe, it takes for one without a dash.
+func (p *psReader) dashed(letters string, next arg) int {
+	for i := range len(letters) {
+		joined := literal(letters[i+1:])
+		switch letter := letters[i]; {
+		case letter == 'E': // of BSD and macOS
+			p.environment = true
+		case letter == 'o' || letter == 'O':
+			value, taken := orNext(joined, next)
+			p.columns(value)
+			return taken
+		case letter == 'C':
+			_, taken := orNext(joined, next)
+			return taken
+		case strings.IndexByte("pqstuUgGnk", letter) >= 0:
+			value, taken := orNext(joined, next)
+			if _, err := user.Lookup(value.text); value.known && (letter != 'u' && letter != 'U' || err != nil) {
+				p.bare(strings.TrimLeft(value.text, "0123456789,"), arg{})
+			}
+			return taken
+		case strings.IndexByte("AFHLMNPTVZacdefjlmwyz", letter) < 0:
+			return p.bare(letters, next)
+		}
+	}
+	return 0
+}
+
+// orNext is the value of an option: what is joined to it, or the next word, which it then takes.
+func orNext(joined, next arg) (value arg, taken int) {
+	if joined.text != "" {
+		return joined, 0
+	}
+	return next, 1
+}
+
+// bare takes aux, axo pid,args and the like: options of BSD, where e stands for the
+// environment.
+func (p *psReader) bare(letters string, next arg) int {
+	for i := range len(letters) {
+		switch letter := letters[i]; letter {
+		case 'e':
+			p.environment = true
+		case 'o', 'O', 'k', 'p', 'q', 't', 'U':
+			value, taken := orNext(literal(letters[i+1:]), next)
+			if letter == 'o' || letter == 'O' {
+				p.columns(value)
+			}
+			return taken
+		}
+	}
+	return 0
+}
+
+// columns are what is shown of each process.
+func (p *psReader) columns(list arg) {
+	p.unsure = p.unsure || !list.known && list.text != ""
+	p.environment = p.environment || strings.Contains(list.text, "env")
+}

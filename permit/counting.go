@@ -1,0 +1,114 @@
+package permit
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// uncertain is a word whose text is not known, with what is known about it: it may be a number, or
+// the hash of a commit, alone or behind an option. Such a word names no file outside the project
+// and is no other option.
+func (a *analysis) uncertain(w *syntax.Word) arg {
+	word := arg{text: a.written(w)}
+	parts, quoted := w.Parts, false
+	if len(parts) == 1 {
+		if q, ok := parts[0].(*syntax.DblQuoted); ok && !q.Dollar {
+			parts, quoted = q.Parts, true
+		}
+	}
+	option, sure := false, true // it begins with a dash; no part of it can be empty
+	for i, part := range parts {
+		lit, ok := part.(*syntax.Lit)
+		switch {
+		case ok && i == 0:
+			option = strings.HasPrefix(lit.Value, "-")
+			if !option || strings.Trim(lit.Value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-=") != "" {
+				return word
+			}
+		case ok && (option || strings.Trim(lit.Value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.^~_-") != ""):
+			return word
+		case ok:
+		case !a.isToken(part) && !(option && a.numeric(&syntax.Word{Parts: []syntax.WordPart{part}})):
+			return word
+		default:
+			sure = sure && neverEmpty(part)
+		}
+	}
+	word.text = strings.ReplaceAll(word.text, `"`, "")
+	word.counts, word.firm = len(parts) > 0, sure || quoted && !option
+	return word
+}
+
+// neverEmpty reports whether a number is there for certain.
+func neverEmpty(part syntax.WordPart) bool {
+	switch p := part.(type) {
+	case *syntax.ArithmExp:
+		return true
+	case *syntax.ParamExp:
+		return p.Param != nil && plainParam(p) && oneOf(p.Param.Value, "# ? $")
+	case *syntax.CmdSubst:
+		if len(p.Stmts) != 1 || len(p.Stmts[0].Redirs) > 0 {
+			return false
+		}
+		call, ok := p.Stmts[0].Cmd.(*syntax.CallExpr)
+		return ok && len(call.Args) == 1 && call.Args[0].Lit() == "nproc"
+	default:
+		return false
+	}
+}
+
+// isToken reports whether a part of a word is a number, or the hash of a commit, that the text
+// itself makes. A variable that the text has not set may hold anything.
+func (a *analysis) isToken(part syntax.WordPart) bool {
+	switch p := part.(type) {
+	case *syntax.DblQuoted:
+		return !p.Dollar && len(p.Parts) == 1 && a.isToken(p.Parts[0])
+	case *syntax.ParamExp:
+		return p.Param != nil && plainParam(p) && (a.tokens.has(p.Param.Value) || oneOf(p.Param.Value, "# ? $ !"))
+	case *syntax.ArithmExp:
+		return true // it is judged by itself
+	case *syntax.CmdSubst:
+		return len(p.Stmts) == 1 && (a.writesHash(p.Stmts[0]) || a.writesNumber(p.Stmts[0]))
+	default:
+		return false
+	}
+}
+
+// writesHash reports whether a statement writes the hash of a commit, or nothing. Names of
+// branches and tags are not meant: they may look like options.
+func (a *analysis) writesHash(s *syntax.Stmt) bool {
+	words, ok := a.literals(s)
+	if !ok || len(words) < 2 || words[0] != "git" {
+		return false
+	}
+	operands := func(from int) bool {
+		return len(words) > from && !slices.ContainsFunc(words[from:], func(w string) bool { return strings.HasPrefix(w, "-") })
+	}
+	switch words[1] {
+	case "rev-parse":
+		if len(words) > 2 && oneOf(words[2], "--short --verify") {
+			return operands(3)
+		}
+		// What is no commit is written as it is.
+		return len(words) == 3 && (strings.HasPrefix(words[2], "HEAD") || strings.HasPrefix(words[2], "@")) && strings.Trim(words[2], "HEAD@~^0123456789") == ""
+	case "merge-base":
+		return operands(2)
+	case "rev-list":
+		return len(words) > 3 && oneOf(words[2], "-1 -n1 --max-count=1") && operands(3)
+	case "log":
+		return len(words) > 3 && words[2] == "-1" && oneOf(words[3], "--format=%H --format=%h --pretty=%H --pretty=%h --pretty=format:%H --pretty=format:%h") && (len(words) == 4 || operands(4))
+	default:
+		return false
+	}
+}
+
+// knownOrCounts is known for words that may be numbers.
+func (c *invoked) knownOrCounts(args []arg) {
+	for _, a := range args {
+		if !a.known && !a.counts {
+			c.known([]arg{a})
+		}
+	}
+}

@@ -67,7 +67,7 @@ func TestSuiteCatchesEveryForgottenField(t *testing.T) {
 			reflect.TypeFor[belay.CallPart](), reflect.TypeFor[belay.ResultPart](), reflect.TypeFor[belay.Result](), reflect.TypeFor[belay.Usage](),
 		}, []string{"Message.Seq"}},
 		{[]string{"every field of a call comes back"}, []reflect.Type{reflect.TypeFor[belay.CallRecord](), reflect.TypeFor[belay.Result]()}, []string{
-			"Call.Message", "Call.Index",
+			"CallRecord.Message", "CallRecord.Index",
 		}},
 		{[]string{"every field of a state comes back", "a listing tells every field of a state"}, []reflect.Type{
 			reflect.TypeFor[belay.SessionState](), reflect.TypeFor[belay.TurnState](), reflect.TypeFor[belay.ForkPoint](), reflect.TypeFor[belay.Usage](),

@@ -87,9 +87,9 @@ func TestCommandAnswers(t *testing.T) {
 		{"killed by a signal", "kill -9 $$", belay.ToolDeny, "killed by a signal", hook.CodeError},
 		{"garbage", "head -c 100 /dev/urandom; printf '\\377'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
 		{"zero bytes", "printf 'a\\000b'", belay.ToolDeny, "neither JSON nor text", hook.CodeOutputInvalid},
-		{"a debug line in front of an answer", `echo 'checking...'; echo '{"decision": "ask"}'`, belay.ToolDeny, "JSON among the output", hook.CodeOutputInvalid},
+		{"a debug line in front of an answer", `echo 'checking...'; echo '{"decision": "ask"}'`, belay.ToolDeny, "mixes JSON and text", hook.CodeOutputInvalid},
 		{"null is no opinion", "echo null", belay.ToolPass, "", ""},
-		{"a number is no answer", "echo 42", belay.ToolDeny, "JSON and not an object", hook.CodeOutputInvalid},
+		{"a number is no answer", "echo 42", belay.ToolDeny, "not an object", hook.CodeOutputInvalid},
 		{"an unknown key", `echo '{"decisio": "deny"}'`, belay.ToolDeny, `decisio`, hook.CodeOutputInvalid},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

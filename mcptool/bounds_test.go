@@ -151,7 +151,7 @@ func TestWhatAServerDeclaresIsBounded(t *testing.T) {
 		left        string
 	}{
 		"huge":      {1, 1, "its input schema: it is longer than 64 KiB"},
-		"many":      {1, 39, "are more than 512 KiB together"},
+		"many":      {1, 39, "have more than 512 KiB in total"},
 		"countless": {512, 512, "it has more than 512 tools"},
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestStartAndRequired(t *testing.T) {
 	err = e.Missing()
 	for _, want := range []string{
 		`mcp server "late" is required and not ready: it `,
-		`mcp server "gone" is required and not ready: there is no program "srv.py --foo bar": if srv.py is the program, the rest belongs into args: "command": "srv.py", "args": ["--foo","bar"]`,
+		`mcp server "gone" is required and not ready: there is no program "srv.py --foo bar": if srv.py is the program, put the rest into args: "command": "srv.py", "args": ["--foo","bar"]`,
 		`mcp server "off" is required and not ready: it is disabled`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -62,7 +62,7 @@ func TestFilesThatCannotBeReadAreNotTrusted(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(p.dir, "hooks", "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the files of project cannot be read, so nobody knows what they say: ")
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the files of project cannot be read, so they are not trusted: ")
 	if !lease.Changed() {
 		t.Error("the files count as what was installed")
 	}

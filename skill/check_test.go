@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 		same("a field that is misspelt", "a", md("name: a", "description: x", "licence: MIT"), "4: the field \"licence\" is not part of the specification (did you mean \"license\"?)"),
 		same("no frontmatter", "a", "# A\n", "1: there is no frontmatter"),
 		same("frontmatter that is never closed", "a", "---\nname: a\n", "1: the frontmatter that begins here is never closed"),
-		same("a key given twice", "a", "---\nname: a\nname: b\n---\n", "3: the key \"name\" is there twice"),
+		same("a key given twice", "a", "---\nname: a\nname: b\n---\n", "3: the key \"name\" occurs twice"),
 		same("what loading tolerates", "a", "\ufeff---\nname: a\ndescription: b: c\n---\n", "1: the file begins with a byte order mark", "3: a value with a colon in it is not quoted"),
 		{
 			"our own fields",

@@ -181,9 +181,9 @@ func TestScreen(t *testing.T) {
 	x.keys("C-c") // clears the input
 	x.until("an empty input", func(screen string) bool { return strings.Contains(screen, "› say something") })
 	x.keys("Up", "Up")
-	x.until("what was typed before", func(screen string) bool { return strings.Count(screen, "› go on") == 2 })
+	x.until("input history", func(screen string) bool { return strings.Count(screen, "› go on") == 2 })
 	x.keys("C-c", "C-c")
-	x.sees("ctrl+c again leaves")
+	x.sees("press ctrl+c again to quit")
 	x.is("narrow", "› go on")
 	if colours := x.do("capture-pane", "-p", "-e", "-S", "-"); !strings.Contains(colours, "\x1b[32m") {
 		t.Errorf("there are no colours: %q", colours)

@@ -116,7 +116,7 @@ func (r *jsonReading) nested(v Value, open json.Delim, level int) (Value, error)
 			field.Key, _ = key.(string)
 			field.Line = r.line()
 			if seen[field.Key] {
-				return v, r.failf("the key %q is there twice: leave one", field.Key)
+				return v, r.failf("the key %q occurs twice: leave one", field.Key)
 			}
 			seen[field.Key] = true
 		}

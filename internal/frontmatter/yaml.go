@@ -75,7 +75,7 @@ func located(err error, line int) error {
 		at := line - 1 + e.GetToken().Position.Line
 		message := e.GetMessage()
 		if strings.Contains(message, "already defined at [") { // the library counts lines of its own
-			return fail(at, "the key %q is there twice: leave one", e.GetToken().Value)
+			return fail(at, "the key %q occurs twice: leave one", e.GetToken().Value)
 		}
 		if strings.Contains(message, "character '\t'") || strings.Contains(message, "tab character") {
 			message = "YAML takes no tabs for indentation: use spaces"
@@ -159,7 +159,7 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 			return v, fail(field.Line, "the key is no plain text: write key: value")
 		}
 		if seen[field.Key] {
-			return v, fail(field.Line, "the key %q is there twice: leave one", field.Key)
+			return v, fail(field.Line, "the key %q occurs twice: leave one", field.Key)
 		}
 		seen[field.Key] = true
 		var err error

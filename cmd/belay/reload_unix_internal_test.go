@@ -42,7 +42,7 @@ func TestReloadsAreShown(t *testing.T) {
 	}{
 		{
 			"a hook file of the project", ".belay/hooks/gate.yaml", soundHook, brokenHook, soundHook + "    priority: 1\n", false,
-			[]string{"warning: changed files of the project cannot be loaded: the loaded version stays in force until you correct them\n", "    .belay/hooks/gate.yaml:4: ", `"acton" (did you mean "action"?)`},
+			[]string{"warning: changed files of the project cannot be loaded: what was loaded before stays in force until you correct them\n", "    .belay/hooks/gate.yaml:4: ", `"acton" (did you mean "action"?)`},
 		},
 		{
 			"a hook file that is restored", ".belay/hooks/gate.yaml", soundHook, "hooks: [\n", soundHook, false,

@@ -106,21 +106,21 @@ func TestProviderMistakes(t *testing.T) {
 		want       []string // parts of the error; none: no error
 	}{
 		{"nothing is said", "providers:\n", nil},
-		{"providers are named", "providers: [ollama]\n", []string{"belay.yaml:1: providers: expected names with what is said about them"}},
+		{"providers are named", "providers: [ollama]\n", []string{"belay.yaml:1: providers: expected names with settings"}},
 		{"a provider has keys", "providers:\n  openai: sk-0123\n", []string{"belay.yaml:2: providers.openai: expected keys with values"}},
 		{"an unknown key is near one", "providers:\n  ollama:\n    ulr: x\n", []string{`belay.yaml:3: providers.ollama: unknown key "ulr" (did you mean "url"?)`}},
-		{"a key is not written into settings", "providers:\n  openai:\n    api_key: sk-hunter2\n", []string{`belay.yaml:3: providers.openai: api_key: a key is not written into settings`, "say key_env: VARIABLE", "say key_file: FILE"}},
-		{"nor by another name", "providers:\n  openai: {url: 'https://host/v1', apiKey: sk-hunter2}\n", []string{`belay.yaml:2: providers.openai: apiKey: a key is not written into settings`}},
-		{"nor beside the providers", "api-key: sk-hunter2\n", []string{`belay.yaml:1: api-key: a key is not written into settings`, "under providers.NAME"}},
+		{"a key is not written into settings", "providers:\n  openai:\n    api_key: sk-hunter2\n", []string{`belay.yaml:3: providers.openai: api_key: an API key must not be in settings`, "write key_env: VARIABLE", "write key_file: FILE"}},
+		{"nor by another name", "providers:\n  openai: {url: 'https://host/v1', apiKey: sk-hunter2}\n", []string{`belay.yaml:2: providers.openai: apiKey: an API key must not be in settings`}},
+		{"nor beside the providers", "api-key: sk-hunter2\n", []string{`belay.yaml:1: api-key: an API key must not be in settings`, "under providers.NAME"}},
 		{"an unknown key of a model", "providers:\n  ollama:\n    models:\n      qwen3: {windw: 1}\n", []string{`belay.yaml:4: providers.ollama.models.qwen3: unknown key "windw" (did you mean "window"?)`}},
 		{"an unknown kind is near one", "providers: {work: {kind: open-ai, url: \"http://x\"}}\n", []string{`providers.work: kind: "open-ai" is none of anthropic, openai, openai-chat, gemini (did you mean "openai"?)`}},
-		{"a server is somewhere", "providers:\n  work: {key_env: WORK_KEY}\n", []string{"belay.yaml:2: providers.work: there is no url: say where it is"}},
-		{"a built-in one may have been meant", "providers:\n  olama: {window: 5}\n", []string{`providers.olama: there is no url (did you mean "ollama"?)`}},
+		{"a server is somewhere", "providers:\n  work: {key_env: WORK_KEY}\n", []string{"belay.yaml:2: providers.work: url is missing"}},
+		{"a built-in one may have been meant", "providers:\n  olama: {window: 5}\n", []string{`providers.olama: url is missing (did you mean "ollama"?)`}},
 		{"a built-in one stays of its kind", "providers:\n  anthropic: {kind: gemini}\n", []string{"belay.yaml:2: providers.anthropic: kind: it is of kind anthropic: use another name for kind gemini"}},
 		{"but for the two that OpenAI has", "providers: {openai: {kind: openai-chat}, vllm: {kind: openai}}\n", nil},
-		{"an address is one of a web server", "providers: {work: {url: \"localhost:8080\"}}\n", []string{"providers.work: url: it is not the address of a web server"}},
+		{"an address is one of a web server", "providers: {work: {url: \"localhost:8080\"}}\n", []string{"providers.work: url: it is not a URL"}},
 		{"an address holds no password", "providers: {work: {url: \"https://me:hunter2@host\"}}\n", []string{"providers.work: url: there is a name or a password in it"}},
-		{"an address ends with its path", "providers: {work: {url: \"https://host/v1?key=hunter2\"}}\n", []string{"providers.work: url: there is something behind its path"}},
+		{"an address ends with its path", "providers: {work: {url: \"https://host/v1?key=hunter2\"}}\n", []string{"providers.work: url: it has a query or a fragment"}},
 		{"an address is not that of a request", "providers: {work: {url: \"https://host/v1/chat/completions\"}}\n", []string{"providers.work: url: https://host/v1/chat/completions ends in a request path, which Belay adds: write https://host/v1"}},
 		{"nor of any other", "providers:\n  a: {kind: openai, url: \"https://host/v1/responses/\"}\n  b: {kind: anthropic, url: \"https://host/v1/messages\"}\n  c: {url: \"https://host/v1/models\"}\n", []string{"belay.yaml:2: providers.a: url: https://host/v1/responses/ is", "write https://host/v1\n", "belay.yaml:3: providers.b: url: https://host/v1/messages is", "write https://host\n", "belay.yaml:4: providers.c: url: "}},
 		{"a version is not told to those who add it", "providers:\n  anthropic: {url: \"https://host/claude/v1\"}\n  google: {kind: gemini, url: \"https://host/v1beta\"}\n", []string{"belay.yaml:2: providers.anthropic: url: with kind anthropic Belay adds the version: write https://host/claude\n", "belay.yaml:3: providers.google: url: with kind gemini Belay adds the version: write https://host"}},
@@ -128,15 +128,15 @@ func TestProviderMistakes(t *testing.T) {
 		{"a key in place of a variable", "providers: {openai: {key_env: sk-hunter2}}\n", []string{"providers.openai: key_env: it is not the name of a variable"}},
 		{"a window is a number", "providers: {ollama: {window: big}}\n", []string{`providers.ollama: window: "big" is not a number`}},
 		{"a price has parts", "providers: {ollama: {price: 3}}\n", []string{"providers.ollama.price: expected keys with values"}},
-		{"a price of nothing says nothing", "providers: {openai: {models: {gpt-5: {price: {in: 0, out: 0}}}}}\n", []string{"providers.openai.models.gpt-5: price: nothing costs anything"}},
+		{"a price of nothing says nothing", "providers: {openai: {models: {gpt-5: {price: {in: 0, out: 0}}}}}\n", []string{"providers.openai.models.gpt-5: price: all prices are zero"}},
 		{"effort is OpenAI's", "providers:\n  gemini:\n    effort: low\n", []string{"belay.yaml:3: providers.gemini: effort: not supported by kind gemini, only by openai"}},
 		{"thinking is not", "providers:\n  ollama:\n    models:\n      qwen3:\n        thinking: 1000\n", []string{"belay.yaml:5: providers.ollama.models.qwen3: thinking: not supported by kind openai-chat, only by anthropic and gemini"}},
 		{"thinking is a number or a word", "providers: {gemini: {thinking: much}}\n", []string{"providers.gemini: thinking: expected a number of tokens, or adaptive"}},
 		{"extra has keys", "providers: {ollama: {extra: 3}}\n", []string{"providers.ollama: extra: expected keys with values"}},
-		{"a slash ends the name of a provider", "providers: {a/b: {url: \"http://x\"}}\n", []string{`providers: "a/b" is no name of a provider`}},
+		{"a slash ends the name of a provider", "providers: {a/b: {url: \"http://x\"}}\n", []string{`providers: "a/b" is not a valid name`}},
 		{"scripts have nothing to set", "providers: {scripted: {url: \"http://x\"}}\n", []string{`"scripted" plays scripts and has no settings`}},
 		{"a model may stand before its provider", "model: work/m\nproviders: {work: {url: \"http://x\"}}\n", nil},
-		{"a model of nobody", "mode: strict\nmodel: werk/m\nproviders: {work: {url: \"http://x\"}}\n", []string{`belay.yaml:2: model: "werk" is no provider of models (did you mean "work"?): there are anthropic, openai,`}},
+		{"a model of nobody", "mode: strict\nmodel: werk/m\nproviders: {work: {url: \"http://x\"}}\n", []string{`belay.yaml:2: model: unknown provider "werk" (did you mean "work"?): available are anthropic, openai,`}},
 		{"a model of a vendor without the vendor's name", "model: gpt-5.2\n", []string{`"gpt-5.2" is not a model (did you mean "openai/gpt-5.2"?): write PROVIDER/NAME`}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -185,12 +185,12 @@ func TestProviderVariables(t *testing.T) {
 	}
 	for variable, want := range map[string]string{
 		"BELAY_PROVIDERS_OLAMA_URL=http://x":                         `there is no such setting (did you mean "BELAY_PROVIDERS_OLLAMA_URL"?)`,
-		"BELAY_PROVIDERS_OLLAMA_URL=localhost":                       "BELAY_PROVIDERS_OLLAMA_URL: it is not the address of a web server",
+		"BELAY_PROVIDERS_OLLAMA_URL=localhost":                       "BELAY_PROVIDERS_OLLAMA_URL: it is not a URL",
 		"BELAY_PROVIDERS_OLLAMA_URL=http://host/v1/chat/completions": "write http://host/v1",
 		"BELAY_PROVIDERS_ANTHROPIC_URL=https://host/v1":              "BELAY_PROVIDERS_ANTHROPIC_URL: with kind anthropic Belay adds the version: write https://host",
 		"BELAY_PROVIDERS_OPENAI_KEY_ENV=sk-abcd":                     "BELAY_PROVIDERS_OPENAI_KEY_ENV: it is not the name of a variable",
 		"BELAY_PROVIDERS=x":                                          "it is set in a belay.yaml and not by a variable",
-		"BELAY_MODEL=nobody/m":                                       `BELAY_MODEL: model: "nobody" is no provider of models`,
+		"BELAY_MODEL=nobody/m":                                       `BELAY_MODEL: model: unknown provider "nobody"`,
 	} {
 		o := files(t, "", "")
 		o.Environ = []string{variable}

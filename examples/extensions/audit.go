@@ -39,7 +39,7 @@ type Entry struct {
 	By      string    `json:"by,omitempty"`
 }
 
-// Name is told in errors.
+// Name returns the name for errors.
 func (*Audit) Name() string { return "audit" }
 
 // Hooks are one subscription for each thing that is written down.

@@ -317,7 +317,7 @@ func TestMistakes(t *testing.T) {
 		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may tighten it"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may tighten it but not loosen it: put it into the user's belay.yaml"}},
 		{"a project does not loosen a sandbox that is required", "sandbox: {mode: require}\n", "sandbox: {mode: auto}\n", []string{"sandbox.mode: a project may tighten it"}},
-		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: a project may not decide to say how much of the machine commands use"}},
+		{"a project does not raise the bounds", "", "sandbox: {memory: 900GB}\n", []string{"sandbox.memory: a project may not decide how much of the machine commands use"}},
 		{"a bound of processes is a number", "sandbox: {processes: many}\n", "", []string{"sandbox.processes"}},
 		{"a bound of time is a duration", "sandbox: {cpu_time: long}\n", "", []string{"sandbox.cpu_time"}},
 		{"a project does not open the sandbox", "", "sandbox: {write: [/]}\n", []string{"sandbox.write: a project may not decide"}},

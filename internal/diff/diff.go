@@ -13,7 +13,7 @@ const (
 )
 
 // Unified compares two texts line by line, in the format that patch reads. The names are
-// told as they are; an empty one stands for a file that is not there.
+// used as they are; an empty name stands for a missing file.
 func Unified(from, to, before, after string) (diff string, added, removed int) {
 	a, b := splitLines(before), splitLines(after)
 	var out strings.Builder
@@ -37,7 +37,7 @@ func Unified(from, to, before, after string) (diff string, added, removed int) {
 	return "--- " + cmp.Or(from, "/dev/null") + "\n+++ " + cmp.Or(to, "/dev/null") + "\n" + out.String(), added, removed
 }
 
-// splitLines splits a text behind each newline.
+// splitLines splits a text after each newline.
 func splitLines(text string) []string {
 	if text == "" {
 		return nil
@@ -49,7 +49,7 @@ func splitLines(text string) []string {
 	return lines
 }
 
-// span is a run of lines of one text in the place of a run of the other.
+// span replaces a run of lines of one text by a run of the other.
 type span struct{ aFrom, aTo, bFrom, bTo int }
 
 // hunk is a list of spans that are near enough to be shown together.
@@ -75,8 +75,8 @@ func (h hunk) print(out *strings.Builder, a, b []string) {
 	mark(out, ' ', a[at:aTo])
 }
 
-// extent is a range of lines as a hunk's head has it: an empty one is named by the
-// line before it.
+// extent formats a range of lines for the header of a hunk: an empty one is named
+// by the line before it.
 func extent(from, to int) string {
 	switch to - from {
 	case 0:

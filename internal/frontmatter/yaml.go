@@ -156,7 +156,7 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 		case *ast.MergeKeyNode:
 			return v, fail(field.Line, "the merge key << is not read here: write the values out")
 		default:
-			return v, fail(field.Line, "the key is no plain text: write key: value")
+			return v, fail(field.Line, "the key is not plain text: write key: value")
 		}
 		if seen[field.Key] {
 			return v, fail(field.Line, "the key %q occurs twice: leave one", field.Key)
@@ -172,9 +172,9 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 }
 
 // quoteColons puts quotes around the values at the left that have a colon in them,
-// as "description: Use when: ..." has, which YAML does not take. It returns the
-// numbers of their lines too. A value that goes on below is drawn together, with
-// empty lines in its place, so that the lines below keep their numbers.
+// as "description: Use when: ..." has, which YAML does not accept. It also returns
+// the numbers of their lines. A value of several lines is joined, with empty lines
+// in its place, so that the lines below keep their numbers.
 func quoteColons(head string, line int) (text string, at []int) {
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	for i := range lines {

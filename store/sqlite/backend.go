@@ -59,8 +59,8 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 	return s.explain(q.WorkTended(ctx, perform, riverjobs.Tending{Tend: s.recoverAgain, Every: s.opts.RecoverPoll, Closed: s.closed, Why: belay.ErrClosed}))
 }
 
-// recoverAgain settles what processes left that ended after this store was opened.
-// What cannot be settled is tried again the next time.
+// recoverAgain cleans up after processes that ended after this store was opened.
+// Failures are retried the next time.
 func (s *Store) recoverAgain(ctx context.Context) {
 	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
 		s.opts.Logger.WarnContext(ctx, "what a process left that is gone could not be settled", "store", s.path, "error", err)
@@ -83,7 +83,7 @@ func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) er
 	return nil
 }
 
-// Stats tells how much waits and since when.
+// Stats returns how many jobs wait and since when.
 func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	stats, err := q.Queue.Stats(ctx)
 	return stats, q.store.explain(record.Cause(ctx, err))

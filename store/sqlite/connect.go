@@ -97,7 +97,7 @@ func (s *Store) executeAlone(ctx context.Context, statement string) error {
 	for since := time.Now(); ; {
 		_, err := s.writer.ExecContext(ctx, statement)
 		if !isBusy(err) || time.Since(since) >= s.opts.BusyTimeout {
-			return err //nolint:wrapcheck // the caller says what for
+			return err //nolint:wrapcheck // the caller adds context
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	return epoch, left, err
 }
 
-// held says who has a session.
+// held returns who holds a session.
 func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 	if holder == s.id {
 		return fmt.Errorf("%w: it is open in this process", belay.ErrHeld)
@@ -79,7 +79,7 @@ func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (*bel
 	return nil, errors.Join(fmt.Errorf("open session %q: %w", session, s.explain(record.Cause(ctx, err))), released)
 }
 
-// stored reads what Open tells, as of one moment.
+// stored reads a snapshot of the session for Open.
 func (s *Store) stored(ctx context.Context, session string) (stored *belay.Stored, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		stored, err = record.Stored(ctx, q, session)
@@ -92,7 +92,7 @@ func (s *Store) stored(ctx context.Context, session string) (stored *belay.Store
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
 	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what for
+		return err //nolint:wrapcheck // the caller adds context
 	}
 	defer func() { _ = tx.Rollback() }() // there is nothing to commit
 	return f(s.read.WithTx(tx))

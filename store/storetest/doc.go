@@ -36,8 +36,8 @@
 //
 // # Errors
 //
-// The suite names each rule as a subtest. A failure tells what was expected and
-// what came, field by field. Rules that need an optional interface which the
+// The suite names each rule as a subtest. A failure shows the expected and the
+// actual value, field by field. Rules that need an optional interface which the
 // store lacks, or an option that was not given, are skipped, and the log lists
 // them.
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// subject is a store that is held against a rule.
+// subject is a store under test.
 type subject struct {
 	belay.Store
 
@@ -190,7 +190,7 @@ func (s *subject) runs(t testing.TB) []hook.Run {
 	return runs
 }
 
-// stats looks at the queue. One that does not tell skips the rule.
+// stats reads the queue's statistics. A queue without them skips the rule.
 func (s *subject) stats(t testing.TB) hook.QueueStats {
 	t.Helper()
 	queue, ok := s.journaled(t).Queue().(hook.StatQueue)

@@ -9,10 +9,9 @@ import (
 
 // Settled is what Settle did.
 type Settled struct {
-	// Holders counts holders: none if it has left by itself meanwhile.
+	// Holders counts holders: none if it has left in the meantime.
 	Holders int
-	// Sessions are those it held, and Open those of them with a turn under way that
-	// is not parked.
+	// Sessions are the sessions it held, and Open those with a running turn.
 	Sessions, Open []string
 	// Turns counts those it had claimed: they are due again.
 	Turns int

@@ -70,7 +70,7 @@
 //   - A hard link from a writable directory to a file elsewhere is that file, and so is
 //     a second mount of a protected file that may be written.
 //   - What a process outside does to a protected or hidden file: replacing it uncovers it
-//     in sandboxes that are under way, and so does making one that was missing.
+//     in running sandboxes, and so does making one that was missing.
 //   - Unix sockets that begin to listen after the program has started. One that an
 //     earlier command left in the background counts as outside; name it in
 //     [Policy].Sockets to use it.

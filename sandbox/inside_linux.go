@@ -199,7 +199,7 @@ func catch() <-chan os.Signal {
 	return caught
 }
 
-// letGo lets go of the program's files, so that they end when the program closes them.
+// letGo closes the program's files, so that they end when the program closes them.
 func letGo() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -34,8 +34,8 @@ const (
 	Signals Limit = "signals"
 	// Devices is held if apart from terminals and the like, devices cannot be driven (ioctl).
 	Devices Limit = "devices"
-	// Descendants is held if whoever ends the process group ends all that the program has
-	// started, sessions of its own (setsid) included.
+	// Descendants is held if ending the process group ends all that the program has
+	// started, including its own sessions (setsid).
 	Descendants Limit = "descendants"
 	// Endings is held if SIGTERM reaches the program, and it is seen to end as it ended: with its
 	// exit code, or by the signal that killed it.

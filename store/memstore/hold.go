@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Open takes hold of a session, creating it if there is none, and reads it. It
+// Open opens and holds a session, creating it if necessary, and reads it. It
 // copies no message and takes the same time for a session of any length. Every
 // hold has an epoch that no hold had before it.
 func (s *Store) Open(ctx context.Context, name string) (*belay.Stored, error) {
@@ -59,7 +59,7 @@ func (se *session) remembered() belay.SessionState {
 	return state
 }
 
-// Release lets go of a session. The wrong epoch is harmless.
+// Release releases a session. A wrong epoch is harmless.
 func (s *Store) Release(_ context.Context, name string, epoch int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

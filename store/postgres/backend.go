@@ -53,7 +53,7 @@ func (q *queue) Work(ctx context.Context, perform func(context.Context, hook.Job
 // Failures are retried the next time.
 func (s *Store) recoverAgain(ctx context.Context) {
 	if err := s.recover(ctx); err != nil && ctx.Err() == nil {
-		s.opts.Logger.WarnContext(ctx, "what a process left that is gone could not be settled", "store", s.name, "error", err)
+		s.opts.Logger.WarnContext(ctx, "cannot clean up after a dead process", "store", s.name, "error", err)
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) err
 	return s.queue.Insert(inWriting(ctx, w), w.tx, jobs)
 }
 
-// recoverJobs settles the attempts of workers that are gone.
+// recoverJobs ends the attempts of dead workers.
 func (s *Store) recoverJobs(ctx context.Context, gone func(id string) bool) (did Recovery, err error) {
 	found, err := s.queue.Recover(ctx, gone)
 	for _, run := range found.Again {

@@ -36,7 +36,7 @@ func parse(dsn string) (*pgxpool.Config, error) {
 			what = strings.TrimSuffix(what, " ("+cause.Error()+")")
 		}
 	}
-	return nil, fmt.Errorf("cannot parse the DSN: %s (it is a URL, such as postgres://user@host:5432/database, in which a password's own / @ : ? # %% are spelled as %%2F is, "+
+	return nil, fmt.Errorf("cannot parse the DSN: %s (it is a URL, such as postgres://user@host:5432/database, in which / @ : ? # %% of a password are escaped, such as %%2F, "+
 		"or words, such as host=… dbname=…, with '…' around what has spaces)", what)
 }
 

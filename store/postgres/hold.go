@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// Open takes hold of a session, creating it if there is none, and reads it. A
-// session whose holder is gone is taken over.
+// Open opens and holds a session, creating it if necessary, and reads it. It
+// takes over the session of a dead holder.
 func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error) {
 	if !storable(session) {
 		return nil, fmt.Errorf("open session %q: the id cannot be stored: %w", session, errUnstorable)
@@ -50,8 +50,8 @@ const (
 		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, changed = excluded.changed WHERE sessions.holder = ''`
 )
 
-// hold takes hold of a session. If it was left by a holder that is gone, and must
-// be settled first, it returns that.
+// hold takes a session. If its dead holder must be cleaned up first, it returns
+// that holder.
 func (s *Store) hold(ctx context.Context, session string) (epoch int64, left string, err error) {
 	now := record.Nanos(s.now())
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
@@ -94,7 +94,7 @@ func (s *Store) hold(ctx context.Context, session string) (epoch int64, left str
 	return epoch, left, err
 }
 
-// openHeld reads a session that was taken hold of, or lets go of it again.
+// openHeld reads a held session. On an error it releases it.
 func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (stored *belay.Stored, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		stored, err = record.Stored(ctx, q, session)

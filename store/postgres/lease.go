@@ -22,8 +22,8 @@ import (
 // Options.Takeover is for others to notice.
 func (s *Store) lease() time.Duration { return s.opts.Takeover * 2 / 3 }
 
-// recoverPoll is how often a store that works jobs or claims turns looks for holders that
-// are gone.
+// recoverPoll is how often a store that works jobs or claims turns checks for dead
+// holders.
 func (s *Store) recoverPoll() time.Duration { return max(s.opts.Takeover/6, time.Millisecond) }
 
 // querier is a pool or a transaction.
@@ -93,8 +93,7 @@ func (s *Store) beat() {
 	}
 }
 
-// live says once that this holder lives: on another connection, if the first has
-// failed.
+// live sends one heartbeat, on another connection if the first has failed.
 func (s *Store) live(ctx context.Context) error {
 	err := s.liveOnce(ctx)
 	if isDropped(err) || errors.Is(err, context.DeadlineExceeded) {

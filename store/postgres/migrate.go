@@ -71,7 +71,7 @@ const (
 func (s *Store) unblocked(ctx context.Context, conn *pgx.Conn, change func(context.Context, *pgxpool.Pool) error) error {
 	config := s.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
-	config.ConnConfig = s.plain.Copy()                             // building an index takes as long as it takes
+	config.ConnConfig = s.plain.Copy()                             // building an index has no timeout
 	wait := min(lockWait, max(s.opts.Timeout/8, time.Millisecond)) // so that waiters do not time out
 	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(wait.Milliseconds(), 10)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -280,9 +280,9 @@ func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored
 	return nil
 }
 
-// translated are the shared migrations as PostgreSQL should read them. An INTEGER
-// PRIMARY KEY has 64 bits in SQLite, and texts compare by their bytes there: so do
-// they here, whatever the database's language.
+// translated returns the shared migrations in PostgreSQL's syntax. As in SQLite,
+// an INTEGER PRIMARY KEY has 64 bits, and texts are compared by bytes, whatever
+// the database's locale.
 type translated struct{ fs.FS }
 
 var translation = strings.NewReplacer("INTEGER NOT NULL PRIMARY KEY", "BIGINT NOT NULL PRIMARY KEY", " TEXT ", ` TEXT COLLATE "C" `)

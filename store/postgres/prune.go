@@ -109,7 +109,7 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	gone := false
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
 		runs, gone = 0, false
-		// Whoever opens it now waits here, and then makes it anew.
+		// A concurrent open waits here, and then creates it again.
 		if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE", session.ID); err != nil {
 			return err //nolint:wrapcheck // Prune adds context
 		}
@@ -132,7 +132,7 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 // Vacuum runs VACUUM (ANALYZE): it frees removed rows and updates statistics. It may
 // take long on a large database; others can continue to work.
 func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
-	conn, done, err := s.apart(ctx) // it takes as long as it takes
+	conn, done, err := s.apart(ctx) // no timeout
 	if err != nil {
 		return 0, 0, fmt.Errorf("vacuum: %w", s.explain(record.Cause(ctx, err)))
 	}

@@ -85,7 +85,7 @@ func (s *Store) recover(ctx context.Context) error {
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
 	if err != nil { // the search for jobs without a holder finds them later
-		s.opts.Logger.WarnContext(ctx, "a job of a process that is gone could not be settled", "store", s.name, "error", err)
+		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.name, "error", err)
 	}
 	var rest Recovery
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -100,7 +100,7 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	return err
 }
 
-// settled lets go of a holder's sessions and ends its runs, unless it lives.
+// settled releases a holder's sessions and ends its runs, unless it is alive.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	var lives bool
 	// Until the end of the transaction it cannot say that it lives, or take a session.

@@ -175,9 +175,9 @@ func (s *Store) overdue(ctx context.Context) error {
 	})
 }
 
-// takeOver looks from time to time for holders that are gone and had claimed turns, and
-// makes those turns due again. Stores that work jobs do so too, but a store may claim
-// turns and work no jobs.
+// takeOver checks from time to time for dead holders with claimed turns, and makes
+// those turns due again. Stores that work jobs do so too, but a store may claim turns
+// and work no jobs.
 func (s *Store) takeOver(ctx context.Context) error {
 	now, last := time.Now().UnixNano(), s.lookedForGone.Load()
 	if time.Duration(now-last) < s.recoverPoll() || !s.lookedForGone.CompareAndSwap(last, now) {
@@ -198,7 +198,7 @@ func (s *Store) takeOver(ctx context.Context) error {
 	return err
 }
 
-// Settle lets go of a claim.
+// Settle releases a claim.
 func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
 	var due bool
 	s.claims.drop(turn.Session) // first: it may be claimed again at once

@@ -175,7 +175,7 @@ func (s *Store) lives(ctx context.Context, q *table.Queries, id string) bool {
 	}
 }
 
-// removeLock removes the lock file of a holder that is gone.
+// removeLock removes the lock file of a dead holder.
 func (s *Store) removeLock(id string) error {
 	file, ok, err := takeLock(filepath.Join(s.lockDir(), filepath.Base(id)), 0, false)
 	switch {

@@ -20,7 +20,8 @@ const applicationID = 0x626c6179
 // versionTable is where goose notes which migrations the file has.
 const versionTable = "belay_version"
 
-// migrate brings the tables up to date. Whoever calls it has the file to itself.
+// migrate brings the tables up to date. The caller has exclusive access to the
+// file.
 func (s *Store) migrate(ctx context.Context) error {
 	if err := s.claim(ctx); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (s *Store) recover(ctx context.Context) error {
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
 	if err != nil { // the search for jobs without a holder finds them later
-		s.opts.Logger.WarnContext(ctx, "a job of a process that is gone could not be settled", "store", s.path, "error", err)
+		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.path, "error", err)
 	}
 	var rest Recovery
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
@@ -95,7 +95,7 @@ func (s *Store) note(did Recovery) {
 	s.recovered.add(did)
 }
 
-// settled lets go of a holder's sessions and ends its runs.
+// settled releases a holder's sessions and ends its runs.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err

@@ -35,8 +35,8 @@ type Options struct {
 	// Grace is how long running jobs may continue after a stop, before they are
 	// cancelled. Defaults to 10 seconds.
 	Grace time.Duration
-	// RecoverPoll is how often those who work jobs look for processes that are gone,
-	// to settle what they left. Defaults to 30 seconds.
+	// RecoverPoll is how often workers of jobs check for dead processes and clean up
+	// after them. Defaults to 30 seconds.
 	RecoverPoll time.Duration
 	// ReadOnly opens an existing file to read what is in it, even if the disk is full or
 	// the file is damaged. Nothing is written and nothing is settled: whatever would

@@ -114,7 +114,7 @@ func (s *Store) overdue(ctx context.Context) error {
 	return nil
 }
 
-// Settle lets go of a claim.
+// Settle releases a claim.
 func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time) error {
 	var due bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {

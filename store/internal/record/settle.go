@@ -19,8 +19,8 @@ type Settled struct {
 	Runs []string
 }
 
-// Settle lets go of a holder's sessions, ends its runs and takes its name off the
-// list. number returns the places of so many runs.
+// Settle releases a holder's sessions, ends its runs and removes it from the
+// list. number returns new positions for runs.
 func Settle(ctx context.Context, q *table.Queries, holder string, now time.Time, number func(n int) ([]int64, error)) (did Settled, err error) {
 	held, err := q.HeldSessions(ctx, holder)
 	if err != nil {

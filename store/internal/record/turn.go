@@ -90,7 +90,7 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 // bytes.
 const longestWhy = 1000
 
-// SettleTurn lets go of a claim. It reports whether a turn may be due now. A claim that
+// SettleTurn releases a claim. It reports whether a turn may be due now. A claim that
 // is put back, with a time that has passed, keeps its place.
 func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
 	if !again.IsZero() {

@@ -480,9 +480,9 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	catalog := catalogOf(t)
 	for want, try := range map[string]func() (*skill.Extension, error){
-		"there is no catalog":     func() (*skill.Extension, error) { return skill.New(nil, nil) },
-		"budget must not be negative":  func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{Budget: -1}) },
-		"tool name: invoke_skill": func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{ToolName: "invoke_skill"}) },
+		"there is no catalog":         func() (*skill.Extension, error) { return skill.New(nil, nil) },
+		"budget must not be negative": func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{Budget: -1}) },
+		"tool name: invoke_skill":     func() (*skill.Extension, error) { return skill.New(catalog, &skill.Options{ToolName: "invoke_skill"}) },
 	} {
 		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %q", err, want)

@@ -107,7 +107,7 @@ func TestQuestionPatterns(t *testing.T) {
 	b.wait(time.Second)
 	reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
 	b.keys("p")
-	shows(t, "the view", b.view(), "enter allows all such calls", "› shell(rm *)")
+	shows(t, "the view", b.view(), "enter allow all matching calls", "› shell(rm *)")
 	b.keys("ctrl+u", "read", "enter")
 	shows(t, "the view", b.view(), "invalid pattern: it does not cover this call")
 	b.keys("x")
@@ -185,7 +185,7 @@ func TestQuestionHidesNothing(t *testing.T) {
 		command.WriteString(`echo ok\n`)
 	}
 	b.question("1", "shell", `{"command":"`+command.String()+`\u001b[2Krm -rf \u202e/"}`)
-	shows(t, "the view", b.view(), "+ command:", "+   echo ok", "lines more: v shows the whole", "y allow once")
+	shows(t, "the view", b.view(), "+ command:", "+   echo ok", "lines more: press v to see all", "y allow once")
 	b.keys("v")
 	all := strings.Join(b.printed, "\n")
 	if n := strings.Count(all, "echo ok"); n != 40 {

@@ -237,11 +237,11 @@ func TestHowATurnEndsIsShown(t *testing.T) {
 		{"a block says by whom and why", belay.Turn{Reason: belay.EndBlocked, By: "guard", Why: "not on Friday"}, nil, []string{"∎ the turn was blocked by guard: not on Friday"}},
 		{"a parked turn says what it waits for", belay.Turn{
 			Reason: belay.EndParked, Waits: []belay.Question{{Approval: belay.Approval{Tool: "shell", Reason: "it removes files"}}},
-		}, nil, []string{"∎ the turn waits: /resume goes on", "? shell waits for a decision: it removes files"}},
+		}, nil, []string{"∎ the turn is waiting: /resume continues it", "? shell waits for a decision: it removes files"}},
 		{"diagnostics are told", belay.Turn{Reason: belay.EndTurn, Diagnostics: []hook.Diagnostic{{Code: "hook.timeout", Subscription: "slow", Message: "no answer"}}}, nil, []string{"⚑ hook.timeout slow: no answer"}},
 		{"an error that no event told of is told", belay.Turn{Reason: belay.EndError}, errors.New("the disk is full"), []string{"✗ the disk is full"}},
 		{"a session held elsewhere says what to do", belay.Turn{Reason: belay.EndError}, fmt.Errorf("open: %w", belay.ErrHeld), []string{"close the other one"}},
-		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn waits: /resume"}},
+		{"an earlier turn that is parked offers what can be done", belay.Turn{Reason: belay.EndError}, belay.ErrParked, []string{"an earlier turn is waiting: /resume"}},
 		{"nothing to resume", belay.Turn{Reason: belay.EndError}, belay.ErrNoTurn, []string{"there is no turn to resume"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -214,7 +214,7 @@ providers:
 	for name, want := range map[string]string{
 		"openai/gpt-5.2":     "there is no key for openai: set OPENAI_API_KEY, or say in the user's /",
 		"gemini/m":           "set GOOGLE_API_KEY or GEMINI_API_KEY",
-		"opnai/gpt-5.2":      `"opnai" is no provider of models (did you mean "openai"?)`,
+		"opnai/gpt-5.2":      `unknown provider "opnai" (did you mean "openai"?)`,
 		"claude-sonnet-4-5":  `did you mean "anthropic/claude-sonnet-4-5"`,
 		"":                   "write PROVIDER/NAME",
 		"ollama/":            "write PROVIDER/NAME",
